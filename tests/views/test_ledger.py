@@ -14,12 +14,12 @@ from tui.text.numbers import clock_time
 from tui.views.ledger import (
     HEADS,
     accuracy_line,
-    how_taken,
     ledger_entry,
     ledger_rows,
     request_details,
     request_head,
     request_line,
+    verdict_text,
 )
 
 DOUBTED = replace(
@@ -65,7 +65,7 @@ def test_a_line_has_what_was_predicted_reported_and_why_it_is_not_believed() -> 
     ],
 )
 def test_how_a_report_was_taken(row: CallRow, text: str) -> None:
-    assert how_taken(row) == text
+    assert verdict_text(row) == text
 
 
 def test_what_was_not_reported_is_unknown() -> None:

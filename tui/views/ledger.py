@@ -1,19 +1,23 @@
-"""The ledger: what was predicted of each request, what was reported, and what that is worth. Pure."""
+"""The requests of a conversation: the ledger of predictions and reports, and a chart of its growth. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
 from textual.content import Content
 
 from tui.chat.store.calls import CallRow
+from tui.messages import Message
 from tui.text.cells import clip, plain
-from tui.text.numbers import clock_time, money, percent, plural, signed_percent, timestamp, tokens_exact
+from tui.text.numbers import clock_time, money, percent, plural, signed_percent, timestamp, tokens_exact, tokens_short
 
 LEDGER = 100
 """Requests that are listed, the newest."""
 
-HEADS = ("when", "predicted", "at most", "reported", "off", "window", "left out", "answered by", "how it was taken")
+HEADS = ("when", "predicted", "at most", "reported", "off", "window", "left out", "answered by", "verdict")
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 """Columns that are numbers."""
 
@@ -50,7 +54,7 @@ def predicted_instead(rows: Sequence[CallRow]) -> dict[str, int]:
     }
 
 
-def how_taken(row: CallRow) -> str:
+def verdict_text(row: CallRow) -> str:
     """Whether the report is believed and why, or why there is none."""
     if row.status == "pending":
         return "not answered yet"
@@ -73,7 +77,7 @@ def _cells(row: CallRow) -> tuple[str, ...]:
     sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
     left_out = tokens_exact(row.left_out) if row.left_out else ""
     window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
-    return (timestamp(row.at), *sizes, _off(row), window, left_out, model, how_taken(row))
+    return (timestamp(row.at), *sizes, _off(row), window, left_out, model, verdict_text(row))
 
 
 def _off(row: CallRow) -> str:
@@ -105,7 +109,7 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     extra = [f"{row.left_out:,} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
-    how = plain(" · ".join([how_taken(row), *extra]))
+    how = plain(" · ".join([verdict_text(row), *extra]))
     style = "$text-warning" if not row.believed else "$text-error" if row.error else "$text-muted"
     return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
 
@@ -122,7 +126,7 @@ def request_head(width: int) -> Content:
     text += f"  {'when':>6}" if width >= _WIDE else ""
     text += f"{'predicted':>11}" if width >= _MEDIUM else ""
     text += " " * 9 if width >= _WIDE else ""
-    return Content.styled(clip(f"{text}{'reported':>11}{'off':>9}   how it was taken", width), "$text-muted")
+    return Content.styled(clip(f"{text}{'reported':>11}{'off':>9}   verdict", width), "$text-muted")
 
 
 def request_details(row: CallRow) -> str:
@@ -139,7 +143,7 @@ def request_details(row: CallRow) -> str:
         ("", cache),
         ("output", f"{tokens_exact(row.output_total)} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
         ("off", _off(row) or "?"),
-        ("taken", how_taken(row)),
+        ("verdict", verdict_text(row)),
         ("left out", f"{row.left_out or 0:,} tokens, by rolling context"),
         ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
         ("time", _seconds(row)),
@@ -199,3 +203,110 @@ def ledger_entry(row: CallRow) -> dict[str, object]:
         "cost": row.cost,
         "error": row.error,
     }
+
+
+Event = Literal["", "compacted", "trimmed"]
+
+DROP = 0.9
+"""If a call's input is below this share of the previous one, something was left out, even without a record."""
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An answered call: tokens in the window after it, and what happened just before."""
+
+    tokens: int
+    event: Event = ""
+
+
+def calls_of(messages: Iterable[Message], predicted: Mapping[str, int] = NOTHING) -> list[Call]:
+    """The calls of a conversation, from the usage of its answers, oldest first.
+
+    `predicted` are the tokens of input to show, by the answer's id, where what was reported is not believed.
+    """
+    calls: list[Call] = []
+    last_input, summary = 0, False
+    for message in messages:
+        if message.kind == "summary":
+            summary = True
+            continue
+        usage = message.usage
+        if message.role != "assistant" or usage is None or not usage.input_total:
+            continue
+        read = predicted.get(message.id, usage.input_total)
+        event: Event = "compacted" if summary else "trimmed" if read < DROP * last_input else ""
+        calls.append(Call(read + (usage.output_total or 0), event))
+        last_input, summary = read, False
+    return calls
+
+
+def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int | None) -> list[Content]:
+    """The chart in `height` lines of at most `width` cells: scale, area, and a line with the events."""
+    if not calls:
+        return [Content.styled("No call has been answered yet.", "$text-muted")]
+    axis = 7
+    room = max(4, width - axis - 1)
+    columns = _columns(calls, room)
+    top = _top(max(call.tokens for call in columns), window)
+    rows = max(2, height - 1)
+    middle = rows - 1 - rows // 2  # the row at half the height
+    lines = []
+    for row in range(rows):
+        level = rows - row - 1
+        label = {0: tokens_short(top, strip=True), middle: tokens_short(top // 2, strip=True), rows - 1: "0"}.get(
+            row, ""
+        )
+        cells = "".join(_cell(call.tokens * rows / top - level) for call in columns)
+        lines.append(
+            Content.assemble(
+                (f"{label:>{axis - 1}} ", "$text-muted"), ("│" if row else "┤", "$border"), (cells, "$primary")
+            )
+        )
+    marks = "".join({"compacted": "▼", "trimmed": "▽"}.get(call.event, "─") for call in columns)
+    lines.append(
+        Content.assemble(" " * axis, ("└", "$border"), (marks, "$text-accent" if marks.strip("─") else "$border"))
+    )
+    return lines
+
+
+def legend(calls: Sequence[Call], window: int | None) -> str:
+    """What the chart shows, in one line."""
+    count = len(calls)
+    parts = [plural(count, "call")]
+    if calls:
+        parts.append(f"now {tokens_short(calls[-1].tokens)}, most {tokens_short(max(call.tokens for call in calls))}")
+    if window:
+        parts.append(f"window {tokens_short(window, strip=True)}")
+    for event, sign in (("compacted", "▼"), ("trimmed", "▽")):
+        if any(call.event == event for call in calls):
+            parts.append(f"{sign} {event}")
+    return "   ".join(parts)
+
+
+def _top(largest: int, window: int | None) -> int:
+    """The upper end of the scale: the window if the conversation fills a fair part of it, else a round figure."""
+    if window and largest >= 0.3 * window:
+        return max(window, largest)
+    size = int(10 ** max(0, len(str(max(1, largest))) - 1))
+    return next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= largest)
+
+
+def _columns(calls: Sequence[Call], room: int) -> list[Call]:
+    """One call a column, wider steps where there are few, the largest of several where there are many."""
+    if len(calls) <= room:
+        step = max(1, min(6, room // len(calls)))
+        return [Call(call.tokens, call.event if first == 0 else "") for call in calls for first in range(step)]
+    result = []
+    for column in range(room):
+        bucket = calls[column * len(calls) // room : (column + 1) * len(calls) // room]
+        event: Event = next((call.event for call in bucket if call.event), "")
+        result.append(Call(max(call.tokens for call in bucket), event))
+    return result
+
+
+def _cell(filled: float) -> str:
+    return _EIGHTHS[min(8, max(0, round(filled * 8)))]

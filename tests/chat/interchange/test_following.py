@@ -16,7 +16,7 @@ from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.replay import replay
 from tui.chat.interchange.tail import Tail
-from tui.views.watch_lines import watch_lines
+from tui.cli.subcommands.watch import watch_lines
 
 
 def lines(calls: int) -> list[dict[str, Any]]:

@@ -16,10 +16,18 @@ from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import LeftOut
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import Cost
-from tui.views.context.bar import context_bar, filled_halves, urgency
-from tui.views.context.picture import CATEGORIES, COLOURS, cells, picture_lines, segments_of
+from tui.views.context.picture import (
+    CATEGORIES,
+    COLOURS,
+    cells,
+    context_bar,
+    filled_halves,
+    picture_lines,
+    segments_of,
+    urgency,
+)
 from tui.views.context.table import context_lines, headline
-from tui.widgets.status_bar import Status, number, status_line
+from tui.widgets.bars import Status, number, status_line
 
 tokens = st.integers(0, 3_000_000)
 windows = st.one_of(st.none(), st.just(0), st.integers(1, 2_000_000))

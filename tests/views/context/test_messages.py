@@ -7,8 +7,8 @@ import pytest
 from tests.usages import assistant, make_usage, user
 from tui.context.usage.rows import MessageTokens
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
-from tui.views.context.history import Call, calls_of, chart_lines, legend
 from tui.views.context.messages import listed, message_line, message_lines, preview, why_not
+from tui.views.ledger import Call, calls_of, chart_lines, legend
 
 USAGE = make_usage(1_550, messages={"m1": MessageTokens(900, "derived"), "m2": MessageTokens(150, "estimated")})
 
@@ -68,7 +68,7 @@ def test_calls_are_read_from_the_answers() -> None:
     assert [call.tokens for call in calls] == [1_100, 2_100, 550, 350]
     assert [call.event for call in calls] == ["", "", "compacted", "trimmed"]
     believed = calls_of(messages, {messages[-2].id: 900})
-    assert [(call.tokens, call.event, call.measured) for call in believed[-1:]] == [(950, "", False)]
+    assert believed[-1:] == [Call(950)]
     assert legend(calls, 8_000) == "4 calls   now 350, most 2.1k   window 8k   ▼ compacted   ▽ trimmed"
 
 
