@@ -22,9 +22,8 @@ from textual.screen import Screen
 from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
-from tui.terminal.changes import ScreenChanges
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.screen import SafeLines, use_lasting_writer
+from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_writer
 from tui.terminal.signals import on_termination
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 

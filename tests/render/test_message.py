@@ -14,8 +14,7 @@ from tui.messages import (
     ToolCall,
     ToolResult,
 )
-from tui.render.message import View, divider_row, message_rows
-from tui.render.message_text import copy_text
+from tui.render.message import View, copy_text, divider_row, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 

@@ -12,13 +12,13 @@ from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.markdown import markdown_rows
-from tui.render.message_text import attachment_text, status_text
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_output, clean_text
+from tui.text.endings import status_text
 from tui.text.names import arguments_summary
-from tui.text.numbers import duration, plural, tokens_labelled, tokens_short
+from tui.text.numbers import duration, plural, size_text, tokens_labelled, tokens_short
 from tui.text.sources import sources_markdown, sources_of
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
@@ -125,6 +125,22 @@ def needs_air(before: Part | None, part: Part) -> bool:
     if before is None or isinstance(part, ToolCall | Attachment):
         return False
     return isinstance(before, Text | Refusal) or isinstance(part, Text | Refusal)
+
+
+def copy_text(message: Message) -> str:
+    """The text for copying a message: its Markdown source; for a tool message the tools' output."""
+    texts = [part.text for part in message.parts if isinstance(part, Text | Refusal | ToolResult)]
+    return "\n\n".join([text for text in texts if text])
+
+
+def attachment_text(part: Attachment) -> str:
+    """An attached file: its name, kind and size."""
+    details = {
+        "image": f"{part.width}×{part.height}" if part.width and part.height else "image",
+        "pdf": plural(part.pages, "page") if part.pages else "PDF, ? pages",
+        "text": "text",
+    }[part.kind]
+    return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
 
 
 def part_rows(message: Message, index: int, part: Part, width: int, palette: Palette, view: View) -> list[Row]:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from markdown_it.common.utils import normalizeReference
 
-from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
+from tui.render.blocks import WHOLE, Piece, block_end, block_rows, inline_runs, is_loose, read_table
 from tui.render.code import code_rows, safe_cuts
-from tui.render.inline import inline_runs
 from tui.render.markdown import parse
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row

@@ -1,19 +1,183 @@
-"""Textual's output to the terminal: without control characters, and surviving the terminal's disappearance."""
+"""What Textual writes to the terminal: without control characters, only what changed, as long as it is there."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from rich.console import Console, RenderableType
 from rich.segment import Segment
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.color import Color
 from textual.drivers._writer_thread import WriterThread
 from textual.filter import LineFilter
 
 if TYPE_CHECKING:
     from textual.driver import Driver
+
+
+LEAST_ROWS = 4  # changed rows from which scrolling is considered
+
+
+class Piece(NamedTuple):
+    """A part of a line up to column `end`, with its escape sequences."""
+
+    end: int
+    text: str
+
+
+Line: TypeAlias = Mapping[int, Piece]
+"""The pieces of a line, by the column they begin in."""
+
+Lines: TypeAlias = Mapping[int, Line]
+"""Lines by row; those that are missing are unknown."""
+
+
+class Movement(NamedTuple):
+    """The rows `top` to `bottom` move up by `rows`, or down where that is negative."""
+
+    top: int
+    bottom: int
+    rows: int
+
+    @property
+    def sequence(self) -> str:
+        """The escape sequences: a scrolling region, line feeds at its end (or reverse ones at its top)."""
+        region = f"\x1b[{self.top + 1};{self.bottom + 1}r"
+        if self.rows > 0:
+            return f"{region}\x1b[{self.bottom + 1};1H" + "\n" * self.rows + "\x1b[r"
+        return f"{region}\x1b[{self.top + 1};1H" + "\x1bM" * -self.rows + "\x1b[r"
+
+    def apply(self, lines: Lines) -> Lines:
+        """The lines after it; the new ones are empty."""
+        rows = range(self.top, self.bottom + 1)
+        return {**lines, **{y: lines[y + self.rows] if y + self.rows in rows else {} for y in rows}}
+
+
+class ScreenChanges:
+    """Reduces Textual's updates, which repaint whole regions, to what has changed."""
+
+    def __init__(self) -> None:
+        self._lines: Lines = {}
+        self._width = 0
+
+    def forget(self) -> None:
+        """Forget the contents: another program may have written to the terminal."""
+        self._lines = {}
+
+    def of(self, update: RenderableType) -> RenderableType:
+        """`update`, reduced to what has changed by the time it is written."""
+        match update:
+            case ChopsUpdate():
+                return _Reduced(self, update)
+            case LayoutUpdate():
+                return _Whole(self, update)
+            case _:
+                self.forget()
+                return update
+
+    def note(self, update: LayoutUpdate, console: Console) -> None:
+        """Write a whole region, even where the terminal should show it already."""
+        lines: dict[int, Line] = {}
+        for y, strips in enumerate(update.strips, update.region.y):
+            x, line = update.region.x, dict[int, Piece]()
+            for strip in strips:
+                line[x] = Piece(x + strip.cell_length, strip.render(console))
+                x += strip.cell_length
+            lines[y] = line
+        self._lines, self._width = lines, update.region.right
+
+    def reduced(self, update: ChopsUpdate, console: Console) -> str:
+        """What an update changes."""
+        wanted: dict[int, dict[int, Piece]] = {}
+        for y, x1, x2 in update.spans:
+            line = wanted.setdefault(y, dict(self._lines.get(y, {})))
+            for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+                if strip is None or x > x2 or end <= x1:
+                    continue
+                for other in [other for other, piece in line.items() if other < end and x < piece.end]:
+                    del line[other]
+                line[x] = Piece(end, strip.render(console))
+        movement = find_movement(self._lines, wanted, self._width)
+        shown, sequence = self._lines, ""
+        if movement is not None:
+            shown, sequence = movement.apply(shown), movement.sequence
+            inside = range(movement.top, movement.bottom + 1)
+            wanted = {**{y: dict(self._lines[y]) for y in inside}, **wanted}  # scrolling moves whole lines
+        self._lines = {**self._lines, **wanted}
+        return sequence + "".join(_written(shown, wanted))
+
+
+class _Reduced(ChopsUpdate):
+    def __init__(self, changes: ScreenChanges, update: ChopsUpdate) -> None:
+        super().__init__(update.chops, update.spans, update.chop_ends)
+        self._changes = changes
+
+    def render_segments(self, console: Console) -> str:
+        return self._changes.reduced(self, console)
+
+
+class _Whole(LayoutUpdate):
+    def __init__(self, changes: ScreenChanges, update: LayoutUpdate) -> None:
+        super().__init__(update.strips, update.region)
+        self._changes = changes
+
+    def render_segments(self, console: Console) -> str:
+        self._changes.note(self, console)
+        return super().render_segments(console)
+
+
+def _written(shown: Lines, wanted: Lines) -> Iterable[str]:
+    for y in sorted(wanted):
+        before = shown.get(y, {})
+        for x, piece in sorted(wanted[y].items()):
+            if before.get(x) != piece:
+                yield f"\x1b[{y + 1};{x + 1}H{piece.text}"
+
+
+def find_movement(shown: Lines, wanted: Lines, width: int) -> Movement | None:
+    """The movement of lines that leaves the least to be written; None if none saves anything.
+
+    It moves whole lines, so that all of them have to be known.
+    """
+    changed = [y for y in sorted(wanted) if shown.get(y) != wanted[y]]
+    if len(changed) < LEAST_ROWS:
+        return None
+    top, bottom = changed[0], changed[-1]
+    before = {y: shown.get(y, {}) for y in range(top, bottom + 1)}
+    after: Lines = {y: wanted.get(y, line) for y, line in before.items()}
+    if any(_cells(line) != width for lines in (before, after) for line in lines.values()):
+        return None
+    places: dict[Piece, int] = {}
+    for y, line in before.items():
+        places.setdefault(_widest(line), y)
+    distances = Counter(places[piece] - y for y in changed if (piece := _widest(wanted[y])) in places)
+    del distances[0]
+    best: Movement | None = None
+    least = _size(before, after)
+    for rows, _ in distances.most_common(2):
+        movement = Movement(top, bottom, rows)
+        size = len(movement.sequence) + _size(movement.apply(before), after)
+        if size < least:
+            best, least = movement, size
+    return best
+
+
+def _size(shown: Lines, wanted: Lines) -> int:
+    return sum(map(len, _written(shown, wanted)))
+
+
+def _cells(line: Line) -> int:
+    return sum(piece.end - x for x, piece in line.items())
+
+
+def _widest(line: Line) -> Piece:
+    return max(((piece.end - x, piece) for x, piece in line.items()), default=(0, Piece(0, "")))[1]
+
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

@@ -60,6 +60,32 @@ def ending_line(message: Message) -> str | None:
             return _LINES[kind]
 
 
+def status_text(message: Message) -> str | None:
+    """The line under a message that did not end well; None if it did."""
+    match message.status:
+        case "cancelled" if not message.parts:
+            return "■ stopped by you before anything arrived · /retry asks again"
+        case "cancelled":
+            return "■ stopped by you, what arrived is kept · /retry asks again"
+        case "interrupted" if message.role == "tool":
+            return "■ the program ended while tools ran, what they returned is kept"
+        case "interrupted" if not message.parts:
+            return "■ the connection ended before anything arrived · /retry asks again"
+        case "interrupted" if message.error and "/retry" in message.error:
+            return f"■ {clean_line(message.error)}"  # the error text says what happened, what is kept and what to do
+        case "interrupted" if message.error and not message.error.startswith("the answer broke off"):
+            return f"■ {clean_line(message.error).rstrip('.')} · what arrived is kept, /retry asks again"
+        case "interrupted":
+            return "■ the connection ended early, what arrived is kept · /retry asks again"
+        case "failed":
+            return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
+        case "complete" if message.role == "assistant" and message.kind == "chat":
+            ending = ending_line(message)
+            return f"■ {ending}" if ending else None
+        case _:
+            return None
+
+
 def was_cut(message: Message) -> bool:
     """Whether an answer was cut off: its last tool call may be incomplete."""
     reason = (message.finish_reason or "").lower()

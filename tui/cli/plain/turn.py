@@ -20,9 +20,8 @@ from tui.cli.output import write
 from tui.cli.subcommands.ask import event_line
 from tui.messages import Message, ToolCall
 from tui.providers.keys import redact
-from tui.render.message_text import status_text
 from tui.text.clean import clean_line, clean_text
-from tui.text.endings import provider_explanation
+from tui.text.endings import provider_explanation, status_text
 from tui.text.names import arguments_summary, label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact
 from tui.text.sources import source_lines

@@ -1,4 +1,4 @@
-"""Where a person writes: a growing prompt, a line above it with the draft's cost, a list of completions."""
+"""Where a person writes: a growing prompt and the list of completions for what is being typed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ from textual.content import Content
 from textual.document._document import Location
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import OptionList, Static, TextArea
+from textual.widgets.option_list import Option
 
-from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, plain
+from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, pad, plain
 from tui.text.clean import clean_text
 from tui.text.mentions import mention_of
 from tui.views.view import Choice
-from tui.widgets.composer.completion import CompletionList
+from tui.widgets.bars import RuleLine
 from tui.widgets.composer.paste import PasteChips, dropped_files
 from tui.widgets.composer.prompt_history import PromptHistory
-
-LEAST_WORDS = 12
-"""Cells; a shorter piece of a sentence is useless."""
-
-QUEUE_SHOWN = 3
-"""Waiting messages shown; of the others only their number."""
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
 """Actions whose keys are handled after the letters typed before them."""
@@ -58,8 +53,10 @@ class PromptArea(TextArea):
         Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
-    def __init__(self, owner: Composer, placeholder: str) -> None:
-        super().__init__(placeholder=placeholder, compact=True, highlight_cursor_line=False, tab_behavior="focus")
+    def __init__(self, owner: Composer) -> None:
+        super().__init__(
+            placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
+        )
         self.owner = owner
         self.chips = owner.chips
 
@@ -180,69 +177,6 @@ class PromptArea(TextArea):
         return self.wrapped_document.location_to_offset(self.cursor_location).y >= self.wrapped_document.height - 1
 
 
-class RuleLine(Widget):
-    """The line above the prompt: activity on the left, the draft's cost on the right."""
-
-    DEFAULT_CSS = """
-    RuleLine { height: 1; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = Content("")
-        self.right: Sequence[str] = ()
-
-    def show(self, *, left: Content | None = None, right: Sequence[str] | None = None) -> None:
-        """Change either side. `right` are variants of the same text, longest first."""
-        self.left = self.left if left is None else left
-        self.right = self.right if right is None else right
-        self.refresh()
-
-    def render(self) -> Content:
-        """`left ───── right` at the current width."""
-        width = self.content_size.width
-        left = Content.assemble(self.left, " ") if self.left else Content("")
-        room = width - left.cell_length - 3
-        right = next((words for words in self.right if cell_len(words) <= room), "")
-        if not right and self.right and room >= LEAST_WORDS:
-            right = clip(self.right[-1], room)
-        right = f" {right}" if right else ""
-        rule = "─" * max(0, width - left.cell_length - cell_len(right))
-        line = Content.assemble(left, (rule, "$border"), (right, "$text-muted"))
-        return line.truncate(width, ellipsis=True)
-
-
-def queue_lines(texts: Sequence[str], width: int) -> list[Content]:
-    """One line for each of the first messages, and how many more are waiting."""
-    lines = [
-        Content.assemble(("queued  ", "$text-accent"), (clip(plain(text), max(1, width - 8)), "$text-muted"))
-        for text in texts[:QUEUE_SHOWN]
-    ]
-    if len(texts) > QUEUE_SHOWN:
-        lines.append(Content.styled(f"        and {len(texts) - QUEUE_SHOWN} more", "$text-muted"))
-    return lines
-
-
-class QueueList(Static):
-    """The waiting messages, between transcript and composer; hidden if there are none."""
-
-    DEFAULT_CSS = """
-    QueueList { height: auto; padding: 0 1; display: none; }
-    """
-
-    texts: Sequence[str] = ()
-
-    def show(self, texts: Sequence[str]) -> None:
-        """Show these messages."""
-        self.texts = texts
-        self.display = bool(texts)
-        self.on_resize()
-
-    def on_resize(self) -> None:
-        """Draw one line for each at this width."""
-        self.update(Content("\n").join(queue_lines(self.texts, max(10, self.app.size.width - 2))))
-
-
 class Composer(Widget):
     """Prompt, cost line and completions. Posts what was written; independent of the session."""
 
@@ -275,12 +209,12 @@ class Composer(Widget):
     class PasteWanted(Message):
         """The content of the system clipboard is requested."""
 
-    def __init__(self, placeholder: str = "ask, or / for commands") -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
         self.outgoing: list[str] = []  # submitted texts that were not handled yet
-        self.area = PromptArea(self, placeholder)
+        self.area = PromptArea(self)
         self.rule = RuleLine()
         self.completions = CompletionList()
         self.queued = False  # whether there is a message for `Recall`
@@ -394,3 +328,73 @@ class Composer(Widget):
         self.area.load_text(clean_text(choice.text))
         before = choice.text[: choice.cursor]
         self.area.move_cursor((before.count("\n"), len(before) - before.rfind("\n") - 1))
+
+
+ROWS = 8
+"""Choices visible at once; the list scrolls."""
+
+
+class CompletionList(OptionList):
+    """The choices above the composer. Hidden while there are none."""
+
+    DEFAULT_CSS = """
+    CompletionList {
+        overlay: screen; constrain: inside inside; display: none;
+        width: auto; max-width: 100%; height: auto; max-height: 8;
+        background: $panel; color: $foreground; scrollbar-size-vertical: 1;
+    }
+    """
+
+    can_focus = False
+
+    def __init__(self) -> None:
+        super().__init__(compact=True)
+        self.choices: tuple[Choice, ...] = ()
+        self.words = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether it has choices."""
+        return bool(self.choices)
+
+    @property
+    def current(self) -> Choice | None:
+        """The highlighted choice."""
+        return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
+
+    def current_for(self, words: str) -> Choice | None:
+        """The highlighted choice, if the list was made for `words`: it may lag behind fast typing."""
+        return self.current if words == self.words else None
+
+    def offer(self, choices: Sequence[Choice], words: str = "") -> None:
+        """Show the choices for `words`, the first one highlighted; an empty list hides it."""
+        chosen = self.current if words == self.words else None  # forget the choice made for other words
+        self.words = words
+        self.choices = tuple(choices)
+        self.display = self.open
+        self.clear_options()
+        if not self.open:
+            return
+        labels = [plain(choice.label) for choice in choices]
+        if self.app.size.width < 60:
+            labels = [label.partition(" [")[0] for label in labels]
+        widest = min(28, max(cell_len(label) for label in labels))
+        room = max(10, self.app.size.width - widest - 8)
+        self.add_options(
+            Option(
+                Content.assemble(
+                    " ",
+                    (pad(label, widest), "$foreground"),
+                    "  ",
+                    (clip(plain(choice.help), room) + " ", "$text-muted"),
+                )
+            )
+            for label, choice in zip(labels, choices, strict=True)
+        )
+        self.highlighted = self.choices.index(chosen) if chosen in self.choices else 0
+        self.styles.offset = (2, -min(len(choices), ROWS))
+
+    def move(self, step: int) -> None:
+        """Move down by `step` choices, wrapping around."""
+        if self.open:
+            self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)

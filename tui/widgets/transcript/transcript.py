@@ -12,7 +12,7 @@ from textual.message import Message as TextualMessage
 
 from tui.messages import Message
 from tui.render.markdown import code_blocks
-from tui.render.message_text import copy_text
+from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
 from tui.widgets.transcript.drawer import Job
@@ -70,8 +70,8 @@ class Transcript(TranscriptView, can_focus=True):
             super().__init__()
             self.message_id = message_id
 
-    def __init__(self, name: str | None = None, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(name, id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._code_block = 0  # code block of the cursor's message that was copied last, counted from its end
         self._awaited: Hit | None = None  # hit in a message that is still being drawn
 

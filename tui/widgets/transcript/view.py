@@ -61,8 +61,8 @@ class TranscriptView(ScrollView):
     }
     """
 
-    def __init__(self, name: str | None = None, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(name=name, id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self._document: Document | None = None
         self._static: StaticText | None = None
         self._follow = True

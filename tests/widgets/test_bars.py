@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.content import Content
 
-from tui.screens.chat.draft_cost import draft_line
-from tui.widgets.composer.composer import RuleLine
+from tui.screens.chat.drafts import draft_line
+from tui.widgets.bars import RuleLine
 
 FILES = [("解析器の文書.py", 2_100), ("b.py", 700)]
 

@@ -13,7 +13,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tui.terminal.changes import ScreenChanges
+from tui.terminal.screen import ScreenChanges
 
 WIDTH, HEIGHT = 30, 14
 CONSOLE = Console(force_terminal=True, color_system="truecolor", width=WIDTH)
