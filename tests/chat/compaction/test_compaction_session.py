@@ -64,6 +64,19 @@ async def test_after_an_overflow_no_summary_is_asked_behind_the_conversation_tha
         assert all(len(request.messages) == 1 for request in asked)
 
 
+async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.script = [answer(""), answer("Goal: the boats are counted.")]
+        assert of(CompactionFinished, await drain(session.compact()))
+        assert len([request for request in provider.requests if is_summary(request)]) == 2
+        rows = [row for row in workspace.services.calls.rows(session.id) if row.kind == "compaction"]
+        assert [bool(row.input_total and row.output_total) for row in rows] == [True, True]
+
+
 async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:

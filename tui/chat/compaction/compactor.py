@@ -8,11 +8,7 @@ from dataclasses import replace
 from math import ceil
 
 from tui.chat.compaction.request import prefix_request
-from tui.chat.compaction.summarize import (
-    TRUNCATED_BELOW,
-    Summary,
-    summarise,
-)
+from tui.chat.compaction.summarize import TRUNCATED_BELOW, Summary, outgoing_summary, summarise
 from tui.chat.conversation.completion import billed
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
@@ -69,7 +65,7 @@ class Compactor:
         cut = False
         if isinstance(plan, Summarise):
             result = await self._summary(plan, usage, instructions, trigger)
-            summary, cut = self.message(result.outgoing), result.cut
+            summary, cut = self.message(result.text), result.cut
         record = await asyncio.to_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
@@ -90,11 +86,11 @@ class Compactor:
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
     def message(self, text: str) -> Message:
-        """A summary message of `text`."""
+        """The message of a summary with this text."""
         made_by = self._conversation.target
         return Message(
             "user",
-            (Text(text),),
+            (Text(outgoing_summary(text)),),
             id=new_id(),
             kind="summary",
             created_at=time.time(),

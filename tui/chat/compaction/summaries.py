@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tui.chat.compaction.compactor import Compactor
-from tui.chat.compaction.summarize import SummaryFailedError, outgoing_summary, summary_text
+from tui.chat.compaction.summarize import SummaryFailedError, summary_text
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished
 from tui.chat.conversation.meter import Meter
@@ -113,7 +113,7 @@ class Summaries:
         return await asyncio.to_thread(self._weigh, subject, text)
 
     def _weigh(self, subject: Subject, text: str) -> Weight:
-        summary = self._message(text)
+        summary = self._compactor.message(text)
         match subject:
             case SummaryDraft():
                 record, usage = self._compactor.measured(subject.plan, summary, subject.usage)
@@ -131,7 +131,7 @@ class Summaries:
 
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._message(text)
+        summary = self._compactor.message(text)
         record = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
         self._check(draft, text, record.before, record.after)
         await self._conversation.add_checkpoint(record, summary)
@@ -139,7 +139,7 @@ class Summaries:
 
     async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
         """Replace a summary in force by `text`. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._message(text)
+        summary = self._compactor.message(text)
         edit, _ = await asyncio.to_thread(self._edit, standing, summary)
         self._check(standing, text, edit.before, edit.after)
         await self._conversation.add_checkpoint(edit, summary)
@@ -182,6 +182,3 @@ class Summaries:
     @property
     def _draft_key(self) -> str:
         return f"summary:{self._conversation.info.id}"
-
-    def _message(self, text: str) -> Message:
-        return self._compactor.message(outgoing_summary(text))
