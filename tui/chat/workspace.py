@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import RecordKind, fold_records, unreadable
@@ -17,7 +18,6 @@ from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.models.choosing import choose_model, where_it_runs
 from tui.chat.models.model_list import ModelList
 from tui.chat.models.provider_setup import ProviderSetup
 from tui.chat.runtime.services import Services
@@ -29,7 +29,7 @@ from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError, find_session, last_session
-from tui.chat.turn.session import ChatSession
+from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
@@ -41,8 +41,9 @@ from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Attachment, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.http.route import is_loopback
 from tui.providers.models.catalog import dollars, resolve_limits
-from tui.providers.registry import Choice, all_configs, make_provider
+from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools
 
 log = logging.getLogger(__name__)
@@ -130,8 +131,25 @@ class Workspace:
             await provider.close()
 
     async def choose(self, explicit: str | None = None) -> Choice:
-        """The model to begin with: the requested one, the last used, one with a key, a local or the embedded one."""
-        return await choose_model(explicit, self.settings, self.store, self._configs, self.provider)
+        """The model to begin with: the requested one, the last used, one with a key, a local or the embedded one.
+
+        If only its server can name a model, it is asked. Raises `UsageError` and `ProviderError`.
+        """
+        settings = self.settings
+        last = await asyncio.to_thread(self.store.get_state, LAST_MODELS)
+        used: dict[str, str] = json.loads(last) if last else {}
+        latest = used.pop("", None)
+        requested = explicit or settings.model or ("local" if settings.gguf else None)
+        try:
+            choice = await choose_default(self._configs, explicit=requested, last_used=latest, last_by_provider=used)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if choice.model:
+            return choice
+        offered = await self.provider(choice.provider).models()
+        if not offered:
+            raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
+        return replace(choice, model=offered[0].id)
 
     async def models(self) -> list[tuple[str, ModelInfo]]:
         """The available models as (provider, model); see `ModelList.ask`."""
@@ -332,3 +350,19 @@ class Workspace:
         """The requests under rolling context, and the last trims."""
         text = await asyncio.to_thread(self.store.get_state, TRIM_LOG)
         return TrimLog.from_json(json.loads(text)) if text else TrimLog()
+
+
+def where_it_runs(provider: str, configs: Mapping[str, ProviderConfig]) -> str:
+    """Where a provider's models run, in one sentence for the welcome text.
+
+    A server on this machine may be a gateway, or use a cloud for some models (like Ollama): the sentence says no more
+    than where the server is.
+    """
+    if provider in ("local", "demo"):
+        return "It runs on this machine: nothing you write leaves it."
+    config = configs.get(provider)
+    address = urlsplit(config.base_url) if config and config.base_url else None
+    host = address.hostname if address else None
+    if address and host and is_loopback(host):
+        return f"Its server is on this machine, at {address.netloc.rpartition('@')[2]}."
+    return f"It runs at {host or provider}: what you write is sent there."

@@ -16,7 +16,7 @@ from tui.chat.calling import tool_step
 from tui.chat.calling.tool_step import CANCELLED
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.projection import NO_RESULT
-from tui.chat.store.liveness import Liveness
+from tui.chat.store.database import Liveness
 from tui.chat.turn.turn import STOPPED
 from tui.messages import Message, ToolCall, ToolResult
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.chat.models.choosing import where_it_runs
+from tui.chat.workspace import where_it_runs
 from tui.providers.config import ProviderConfig
 from tui.providers.models.presets import PRESETS
 

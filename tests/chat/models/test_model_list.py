@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
-from tui.chat.models.choosing import LAST_MODELS
 from tui.chat.models.model_list import Listing
 from tui.chat.store.store import UsageError
+from tui.chat.turn.session import LAST_MODELS
 from tui.chat.workspace import Workspace
 from tui.config.settings import ModelSettings, ProviderSettings, Settings
 from tui.context.usage.limits import ModelLimits

@@ -1,4 +1,4 @@
-"""The SQLite file of the session store: opening it, refusing other files, and describing errors.
+"""The SQLite file of the session store: opening it, refusing other files, describing errors, and who else uses it.
 
 Every method is synchronous and thread-safe; callers on an event loop use `asyncio.to_thread`.
 """
@@ -8,19 +8,22 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from tui.chat.store import search
-from tui.chat.store.liveness import Liveness
+from tui.chat.store.ids import new_id
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.private import close_to_others, open_private, private_folder
 
 BUSY_SECONDS = 10.0
 _DIRECTIONS: tuple[Literal["ASC", "DESC"], ...] = ("ASC", "DESC")
+YOUNG = 60.0  # seconds: a lock file that may not be locked yet
 REPAIR = "chatctx doctor --repair saves what can be read"
 
 
@@ -268,3 +271,73 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+class Liveness:
+    """Which running programs use the store: each locks a file of its own in `folder`; the lock ends with the process.
+
+    `killed`: another process ended without removing its file: by a signal, or a power failure. Raises OSError if the
+    folder can't be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = private_folder(folder)
+        self.owner = new_id()
+        self.killed = self._forget_dead()
+        self._file = self._path(self.owner).open("wb")
+        _lock(self._file)
+
+    def _path(self, owner: str) -> Path:
+        return self._folder / f"{owner}.lock"
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether the process that left `owner` is running. Removes the file of a dead one."""
+        if owner == self.owner:
+            return True
+        try:
+            dead = self._is_dead(self._path(owner))
+        except OSError:
+            return False
+        if dead:
+            self._path(owner).unlink(missing_ok=True)
+        return not dead
+
+    @staticmethod
+    def _is_dead(mark: Path) -> bool:
+        with mark.open("r+b") as file:
+            return _lock(file)
+
+    def _forget_dead(self) -> bool:
+        """Remove the files of dead processes, except new ones, which may not be locked yet.
+
+        Returns whether there were any, including new ones.
+        """
+        dead = False
+        for mark in self._folder.glob("*.lock"):
+            with suppress(OSError):
+                if self._is_dead(mark):
+                    dead = True
+                    if time.time() - mark.stat().st_mtime > YOUNG:
+                        mark.unlink()
+        return dead
+
+    def close(self) -> None:
+        """Release the lock. Idempotent."""
+        self._file.close()
+        self._path(self.owner).unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Take the lock without waiting; False where another process holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

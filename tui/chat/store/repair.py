@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.chat.store import codec
-from tui.chat.store.database import Database, Rows, StoreError, database_files, readable_rows
-from tui.chat.store.liveness import Liveness
+from tui.chat.store.database import Database, Liveness, Rows, StoreError, database_files, readable_rows
 from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"

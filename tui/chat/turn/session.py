@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -10,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.calling.sampling import Sampling
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summaries import Summaries
 from tui.chat.compaction.summarize import SummaryFailedError
 from tui.chat.conversation import history
+from tui.chat.conversation.completion import Sampling
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
 from tui.chat.conversation.history import RecordKind
@@ -23,7 +24,6 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.export import export_session
 from tui.chat.memory_files import MemoryFiles
-from tui.chat.models.choosing import remember_model
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
@@ -40,6 +40,7 @@ from tui.providers.base import Capabilities, ProviderError
 from tui.text.numbers import Cost
 
 TITLE_LENGTH = 60  # characters
+LAST_MODELS = "last_models"  # key in the store's state: provider -> model, and "" -> the full name of the last one
 
 T = TypeVar("T")
 
@@ -173,7 +174,12 @@ class ChatSession:
     def _remember(self) -> None:
         """Store the number for the next time this is opened, and the model for the next session."""
         self._meter.keep()
-        remember_model(self._services.store, self.provider, self.model)
+        store = self._services.store
+        text = store.get_state(LAST_MODELS)
+        last = json.loads(text) if text else {}
+        answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
+        if {**last, **answered} != last:
+            store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
