@@ -1,7 +1,8 @@
 """Classes of text that cost alike in one vocabulary: scripts, digits, punctuation, blanks, emoji.
 
 Tokens by class are packed into one integer, `LANE` bits a class, so that words and messages are summed in C. The unit
-is 1/`UNIT` of a token. Packed integers are stored: changing `CLASSES` requires a new `counting.PROJECTION_VERSION`.
+is 1/`UNIT` of a token. The classes of most texts come first, so that most integers are short. Packed integers are
+stored: changing `CLASSES` requires a new `counting.PROJECTION_VERSION`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from functools import lru_cache
 
 CLASSES = (
     "latin",
+    "digits",
+    "punctuation",
+    "blanks",
+    "symbols",
+    "emoji",
+    "other",
     "accented",
     "turkish",
     "vietnamese",
@@ -43,15 +50,8 @@ CLASSES = (
     "hangul",
     "kana",
     "han",
-    "digits",
-    "punctuation",
-    "symbols",
-    "blanks",
-    "emoji",
-    "other",
 )
-LATIN = 0
-DIGITS, PUNCTUATION, SYMBOLS, BLANKS, EMOJI, OTHER = range(len(CLASSES) - 6, len(CLASSES))
+LATIN, DIGITS, PUNCTUATION, BLANKS, SYMBOLS, EMOJI, OTHER = range(7)
 UNIT = 1_024
 LANE = 48
 _MASK = (1 << LANE) - 1

@@ -36,7 +36,7 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 4  # raise this when `_raw_count` counts different text of a message
+PROJECTION_VERSION = 5  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
 MEMORY_ENTRIES = 65_536  # counts cached in memory; the least recently used are evicted first
 
 
