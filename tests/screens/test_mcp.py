@@ -266,7 +266,9 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
     servers = [line("x" * 60, "failed", wide, about=wide), line("y")]
     tools = [replace(tool("y", "z" * 90), description=wide)]
     for width in (30, 60, 100):
-        rows = mcp_rows(servers, tools, width, expanded=frozenset({"x" * 60, "y"}), deferred=Deferred())
+        rows = mcp_rows(
+            servers, tools, width, expanded=frozenset({f"server:{'x' * 60}", "server:y"}), deferred=Deferred()
+        )
         assert all(row.content.cell_length <= width for row in rows)
         assert not any("\x1b" in row.content.plain for row in rows)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui.commands import model
 from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.text.clean import error_line
 from tui.text.numbers import plural
 from tui.views.view import Choice, Field, Form, Menu, Option, RejectedError, filtered
 
@@ -98,7 +99,7 @@ async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
     except Exception as error:
         if not type(error).__module__.startswith("tui."):
             log.exception("a provider could not be set up")
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = error_line(error)
         # Anything but a variable's name may be the key itself: remove it from the screen.
         secret = ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
         raise RejectedError(text, secret) from error

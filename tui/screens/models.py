@@ -14,6 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from tui.screens.base import CLOSE, clickable, set_title
 from tui.screens.picker import Picker
 from tui.text.cells import plain
+from tui.text.clean import error_line
 from tui.text.numbers import age
 from tui.views.models import ModelMenu, about_model, model_options
 from tui.views.view import Option
@@ -55,7 +56,7 @@ class ModelPicker(Picker):
         except Exception as error:
             log.exception("the models could not be listed")
             self._title_says("Models as they were listed last")
-            self.notify(plain(str(error)) or type(error).__name__, severity="warning", markup=False)
+            self.notify(error_line(error), severity="warning", markup=False)
             return
         self.listing = fresh
         options, query = self.query_one(OptionList), self.query_one(Input).value

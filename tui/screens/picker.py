@@ -19,6 +19,7 @@ from textual.worker import WorkerError
 
 from tui.screens.base import CLOSE, Panel, clickable, set_title
 from tui.text.cells import clip, pad, plain
+from tui.text.clean import error_line
 from tui.views.view import Menu
 from tui.views.view import Option as Choosable
 
@@ -103,7 +104,7 @@ class Picker(Panel[str]):
         except Exception as error:
             log.exception("a list could not be loaded")
             self.items = ()
-            self._say(" ".join(str(error).split()) or type(error).__name__)
+            self._say(error_line(error))
             return
         self._say("" if self.items else NO_MATCHES if query else self.empty)
         at = self.query_one(OptionList).highlighted if query == self._shown else None  # reloaded: the cursor stays

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static, TextArea
 
 from tui.screens.base import Hint, KeyLine, Panel, key_line, run_quietly, set_title
 from tui.text.cells import plain
-from tui.text.clean import clean_text
+from tui.text.clean import clean_text, error_line
 from tui.views.summary_text import figures_line
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class SummaryPanel(Panel[bool]):
         try:
             await self.subject.put(self.area.text)
         except FAILURES as error:
-            self._say(" ".join(str(error).split()))
+            self._say(error_line(error))
             return
         self.dismiss(True)
 
@@ -206,7 +206,7 @@ class SummaryPanel(Panel[bool]):
         try:
             await self.subject.ask(wish)
         except FAILURES as error:
-            self._say(" ".join(str(error).split()))
+            self._say(error_line(error))
         else:
             area = self.area
             area.replace(clean_text(self.subject.text), area.document.start, area.document.end)

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.base import CLOSE, Panel, clickable, set_title
-from tui.text.cells import plain
+from tui.text.clean import error_line
 from tui.views.usage_table import UsageFigures, UsageView
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class UsagePanel(Panel[None]):
             self._figures = await self.view.added_up()
         except Exception as error:
             log.exception("the usage could not be read")
-            self.query_one(Static).update(plain(" ".join(str(error).split())))
+            self.query_one(Static).update(error_line(error))
             return
         self.redraw()
 

@@ -57,6 +57,11 @@ def clean_line(text: str) -> str:
     return " ".join(clean_output(text).split())
 
 
+def error_line(error: BaseException) -> str:
+    """The text of an error on one line; its type if it has none."""
+    return clean_line(str(error)) or type(error).__name__
+
+
 def clean_url(url: str) -> str:
     """`url` if it is safe in an OSC 8 link and is a web or mail address, else ""."""
     if not url.isascii() or not url.isprintable() or " " in url:

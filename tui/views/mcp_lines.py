@@ -13,6 +13,7 @@ from textual.content import Content
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, tokens_exact, tokens_short
 from tui.views.call_text import visible
+from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -46,14 +47,6 @@ NOTHING_DEFERRED = Deferred()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line. `key` is "server:NAME", "tool:NAME", "project" or "" for text that can't be chosen."""
-
-    content: Content
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class McpView:
     """The MCP servers, and the cost of their tools in the session."""
 
@@ -66,7 +59,7 @@ class McpView:
         servers, project = self.servers.lines, self.servers.project
         tools = await listed_tools(self.session)
         deferred = deferred_tools(self.session)
-        names = {server.status.name for server in servers}
+        names = {f"server:{server.status.name}" for server in servers}
         instructions = instruction_words(self.servers, self.session)
         rows = mcp_rows(
             servers, tools, width, expanded=names, deferred=deferred, project=project, instructions=instructions
@@ -109,16 +102,17 @@ def mcp_rows(
     project: ProjectFile | None = None,
     instructions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
-    """The lines of the panel, no wider than `width` cells."""
+    """The lines of the panel, no wider than `width` cells. Keys are "server:NAME", "tool:NAME" and "project"."""
     by_server: dict[str, list[ToolLine]] = {}
     for tool in tools:
         by_server.setdefault(tool.origin, []).append(tool)
     rows = _project(project, width)
     for server in servers:
         name = server.status.name
-        rows += _server(server, by_server.get(name, []), width, name in expanded, deferred)
-        if name in expanded:
-            rows += _details(server, by_server.get(name, []), width, deferred, instructions.get(name, ""))
+        unfolded, own_tools = f"server:{name}" in expanded, by_server.get(name, [])
+        rows += _server(server, own_tools, width, unfolded, deferred)
+        if unfolded:
+            rows += _details(server, own_tools, width, deferred, instructions.get(name, ""))
     if not servers and not rows:
         rows += [
             Row(Content.styled(line, "$text-muted"))
@@ -180,7 +174,7 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
     more += [_count(len(status.prompts), "prompt")] if status.prompts else []
     if more:
         line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
-    rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}")]
+    rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}", foldable=True)]
     if status.reason:
         rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
     for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:

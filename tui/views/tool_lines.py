@@ -13,6 +13,7 @@ from textual.content import Content
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, clock_time, plural, tokens_exact, tokens_short
 from tui.views.mcp_lines import deferred_tools, listed_tools, wrapped
+from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     from tui.tools.approval import Remembered
 
 ASIDE = 70  # cells; wider lines also show when a tool was last used
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line. `key` is "source:NAME", "tool:NAME", "answer:NAME", or "" for text that can't be chosen."""
-
-    content: Content
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +40,19 @@ class ToolsView:
 
 
 def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
-    """`summary` of a session's tools, by the latest measurement."""
+    """One line above the list: what the tools add to every request by the latest measurement, or why there are none."""
+    waiting = len(session.tools.plan.deferred)
+    if not session.tools.takes_any:
+        return "This model calls no tools, as far as is known: none are offered."
+    if session.tools.off_by_default and not any(tool.on for tool in tools):
+        return "Off for this model, which is small or a demo: /tools on offers them all the same."
     row = next((row for row in session.usage.rows if row.key == "tools"), None) if session.usage is not None else None
-    return summary(
-        tools,
-        row.tokens if row is not None else sum(tool.tokens or 0 for tool in tools if tool.on),
-        row.source if row is not None else "estimated",
-        len(session.tools.plan.deferred),
-        takes=session.tools.takes_any,
-        small=session.tools.off_by_default,
-    )
+    tokens = row.tokens if row is not None else sum(tool.tokens or 0 for tool in tools if tool.on)
+    source = row.source if row is not None else "estimated"
+    count = plural(sum(tool.on for tool in tools) - waiting, "tool")
+    text = f"{count}, {approx(source)}{tokens_exact(tokens)} tokens with every request ({source})"
+    wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
+    return f"{text}; {wait}" if waiting else text
 
 
 def tool_rows(
@@ -67,6 +63,8 @@ def tool_rows(
     waiting: AbstractSet[str] = frozenset(),
 ) -> list[Row]:
     """Tools under their sources, then stored answers for tools that are not available now.
+
+    Keys are "source:NAME", "tool:NAME" and "answer:NAME".
 
     `waiting` are deferred tools: not sent until the model searches for them.
     """
@@ -119,21 +117,3 @@ def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits:
 def _rule(rule: str, by_user: bool) -> str:
     words = {"allow": "runs", "ask": "asks first", "never": "never runs"}[rule]
     return f"{words}, you said" if by_user else words
-
-
-def summary(
-    lines: Sequence[ToolLine], tokens: int | None, source: str, waiting: int, *, takes: bool, small: bool
-) -> str:
-    """One line above the list: what the tools add to every request, and why there may be none.
-
-    `tokens` of the tools row and their source; `takes`: whether the model supports tools; `small`: they are off unless
-    one is switched on.
-    """
-    if not takes:
-        return "This model calls no tools, as far as is known: none are offered."
-    if small and not any(line.on for line in lines):
-        return "Off for this model, which is small or a demo: /tools on offers them all the same."
-    on = sum(line.on for line in lines) - waiting
-    text = f"{plural(on, 'tool')}, {approx(source)}{tokens_exact(tokens)} tokens with every request ({source})"
-    wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
-    return f"{text}; {wait}" if waiting else text

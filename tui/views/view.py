@@ -26,6 +26,15 @@ class View(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a panel. `key` says what it stands for ("tool:NAME"), "" for text that can't be chosen."""
+
+    content: Content
+    key: str = ""
+    foldable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A completion: `text` replaces the completed part, `label` and `help` are shown."""
 

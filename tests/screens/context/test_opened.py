@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.widgets import OptionList
 
 from tests.screens.conftest import Running, running
 from tests.screens.talks import Talk, assistant, ident, user, with_idents
@@ -67,8 +66,7 @@ async def unfold(run: Running, row: str, item: str) -> None:
 def cursor_line(run: Running) -> str:
     panel = run.app.screen
     assert isinstance(panel, ContextPanel)
-    at = panel.query_one(OptionList).highlighted
-    return str(panel._lines[at].content.plain) if at is not None else ""
+    return panel.chosen.content.plain if panel.chosen is not None else ""
 
 
 SHOWN_OF = (

@@ -224,7 +224,7 @@ async def test_fits_where_lists_the_models() -> None:
 async def test_it_opens_before_there_are_numbers() -> None:
     async with running() as run:
         run.session._meter.latest = None
-        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace)))
+        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace), run.chat.recounted))
         await run.shows("52,100 / 200,000 tokens")
 
 

@@ -95,14 +95,12 @@ class ScreenUI:
         changed = self.chat.recounted
         match type(view).__name__:
             case "ContextView":
-                self._context_closed(
-                    await self._push("tui.screens.context.panel", "ContextPanel", view, changed=changed)
-                )
+                self._context_closed(await self._push("tui.screens.context.panel", "ContextPanel", view, changed))
             case "ToolsView":
                 await self._push("tui.screens.tools", "ToolsPanel", view, changed)
             case "McpView":
                 run, changed = self.chat.action_command, self.chat.recount_soon
-                await self._push("tui.screens.mcp", "McpPanel", view, command=run, changed=changed)
+                await self._push("tui.screens.mcp", "McpPanel", view, changed, run)
             case "UsageView":
                 await self._push("tui.screens.usage", "UsagePanel", view)
             case "HelpView":

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from tui.context.usage.limits import ModelLimits
 from tui.screens.base import BACK, Panel, clickable
-from tui.text.cells import plain
+from tui.text.clean import error_line
 from tui.views.models import fit_line, fits
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class FitsPanel(Panel[None]):
             models = await self.workspace.models()
         except Exception as error:
             log.warning("models could not be listed", exc_info=True)
-            note.update(plain(f"The models could not be listed: {' '.join(str(error).split())}"))
+            note.update(f"The models could not be listed: {error_line(error)}")
             return
         self._models = [(f"{provider}/{info.id}", info.limits) for provider, info in models]
         self._show()

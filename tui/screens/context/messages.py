@@ -32,7 +32,7 @@ class MessagesPanel(Panel[str]):
         Binding("q,m", "close", "back", id="messages.close", show=False),
     ]
 
-    def __init__(self, session: ChatSession, *, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, session: ChatSession, changed: Callable[[], None]) -> None:
         super().__init__()
         self.session = session
         self.changed = changed

@@ -16,6 +16,7 @@ from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context.picture import CATEGORIES, alarm, category, picture_lines, urgency
 from tui.views.mcp_lines import deferred_words, wrapped
+from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -37,12 +38,9 @@ _SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the panel. `key` names its row ("" for text that can't be chosen), `item` its item."""
+class Line(Row):
+    """A line of the panel: a row of the table, or one of its items."""
 
-    content: Content
-    key: str = ""
-    foldable: bool = False
     item: UsageItem | None = None
 
 
