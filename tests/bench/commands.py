@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,8 @@ CALLS = 100_000
 USAGE_SECONDS, USAGE_MB = 0.25, 60.0
 MESSAGES = 50_000
 CONTEXT_SECONDS = 1.0
-IMPORT_RATIO = 3 / 0.18  # 55 MB in three seconds, where json.loads takes 0.18
+IMPORT_BYTES, IMPORT_SECONDS = 55_000_000, 3.0
+_TEXT = re.compile(r'("(?:text|content|thinking)":")(?=[A-Za-z])')  # each copy is another conversation
 
 GROUPED = "SELECT provider, model, count(*), sum(input_total), sum(output_total), sum(cost) FROM calls GROUP BY 1, 2"
 
@@ -77,14 +79,19 @@ def _context(folder: Path) -> Iterable[BenchRow]:
 
 
 def _import(folder: Path) -> Iterable[BenchRow]:
-    files = sorted(corpus_path("sessions/claude-code").glob("*.jsonl"))
-    if not files:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(corpus_path("sessions/claude-code").glob("*.jsonl"))]
+    if not texts:
         return
-    texts = [path.read_text(encoding="utf-8").splitlines() for path in files]
-    parsed = fastest(lambda: [json.loads(line) for lines in texts for line in lines if line], rounds=3)
-    size = sum(path.stat().st_size for path in files) / 1e6
+    files: list[Path] = []
+    while sum(file.stat().st_size for file in files) < IMPORT_BYTES:
+        files.append(folder / f"{len(files)}.jsonl")
+        copy, number = divmod(len(files) - 1, len(texts))
+        files[-1].write_text(_TEXT.sub(rf"\g<1>{copy} ", texts[number]), encoding="utf-8")
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line]
+    parsed = fastest(lambda: [json.loads(line) for line in lines], rounds=3)
     seconds, _ = _chatctx(folder, "import", *map(str, files))
-    yield BenchRow(f"chatctx import, {size:.0f} MB of Claude Code, against json.loads", seconds, parsed, IMPORT_RATIO)
+    name = f"chatctx import, {IMPORT_BYTES / 1e6:.0f} MB of Claude Code, against json.loads"
+    yield BenchRow(name, seconds, parsed, 20, at_most=IMPORT_SECONDS)
 
 
 # A child's `ru_maxrss` begins with what its parent had; this is its own.

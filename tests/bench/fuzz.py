@@ -33,7 +33,7 @@ from tests.providers.serving import WHOLE
 from tests.providers.test_odd_shapes import CHAT, MESSAGES, ODD, RESPONSES
 from tests.terminal.test_input import TERMINALS
 from tui.chat.interchange.foreign import read_recordings
-from tui.chat.interchange.importing import import_measured
+from tui.chat.interchange.importing import import_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.codec import message_to_dict
 from tui.chat.store.parts import PartsBuilder, dump_events, load_events
@@ -206,7 +206,7 @@ def read_session(given: tuple[str, bytes]) -> None:
         return
     for recording in recordings[:3]:
         with suppress(RecordingError):
-            import_measured(store, recording, providers=("openai", "anthropic"), price=lambda *_: None, again=True)
+            import_session(store, recording, providers=("openai", "anthropic"), price=lambda *_: None, again=True)
 
 
 # -- the config file ---------------------------------------------------------------------------------------------------

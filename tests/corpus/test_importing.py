@@ -11,7 +11,7 @@ from tests.corpus import corpus_root
 from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
-from tui.chat.interchange.importing import import_measured
+from tui.chat.interchange.importing import import_session
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
@@ -32,12 +32,12 @@ async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) ->
         recording = read_recording(path)
         store = SessionStore(tmp_path / "chatctx.db")
         found = await asyncio.to_thread(
-            import_measured, store, recording, providers=set(all_configs()), price=lambda *_: None
+            import_session, store, recording, providers=set(all_configs()), price=lambda *_: None
         )
         calls = CallLog(store).rows(found.info.id)
         store.close()
         assert len(calls) == found.calls
-        assert sum(call.predicted is None for call in calls) < len(calls)
+        assert all(call.predicted is None for call in calls)
         usage, messages, alone = await opened(tmp_path, found.info.id)
         assert messages == len(recording.messages)
         assert usage.source == "delta"

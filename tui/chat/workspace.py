@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
-from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.learned import UNMEASURED, StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError, find_session, last_session
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
@@ -38,7 +38,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.reduction.trimming import TrimLog
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.messages import Attachment, SystemSection
+from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.route import is_loopback
@@ -207,8 +207,19 @@ class Workspace:
         state = fold_records(records)
         memory = (await asyncio.to_thread(self._memory)).resumed(state.memory)
         target = self._target(info, state.system, memory)
+        await asyncio.to_thread(self._measure_imported, info.id, messages, records, target)
         conversation = Conversation(self.store, info, messages, records, target)
         return await self._session(conversation, memory, keep=memory.changed and not look)
+
+    def _measure_imported(
+        self, session: str, messages: Sequence[Message], records: Sequence[Record], target: Target
+    ) -> None:
+        """Learn what an imported session's calls measured, when it is first opened."""
+        if session in json.loads(self.store.get_state(UNMEASURED) or "{}"):
+            from tui.chat.interchange.measuring import measure_imported
+
+            system = tuple(section for section in target.system if section.kind == "system")
+            measure_imported(self.store, session, messages, records, self.services.estimator, system)
 
     async def fork(self, session_id: str, message_id: str) -> ChatSession:
         """A new session that begins like this one up to a message, with the same model; see `fork_session`."""
@@ -303,32 +314,19 @@ class Workspace:
             await asyncio.to_thread(self.store.put_blob, attachment.sha256, data)
         return attachment
 
-    async def import_file(
-        self, path: Path, *, again: bool = False, progress: Callable[[int, int], None] | None = None
-    ) -> SessionInfo:
-        """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person.
-
-        `progress` gets the number of measured calls and their total, from another thread.
-        """
+    async def import_file(self, path: Path, *, again: bool = False) -> SessionInfo:
+        """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""
         from tui.chat.interchange.foreign import read_recordings
         from tui.chat.interchange.foreign.locations import note_imported
-        from tui.chat.interchange.import_known import AlreadyHereError
-        from tui.chat.interchange.importing import import_measured
+        from tui.chat.interchange.importing import AlreadyHereError, import_session
 
         def import_all() -> SessionInfo:
             infos: list[SessionInfo] = []
             here: AlreadyHereError | None = None
             for recording in read_recordings(path):
                 try:
-                    imported = import_measured(
-                        self.store,
-                        recording,
-                        providers=self._configs,
-                        price=dollars,
-                        system=self.settings.system,
-                        estimator=self.services.estimator,
-                        again=again,
-                        progress=progress,
+                    imported = import_session(
+                        self.store, recording, providers=self._configs, price=dollars, again=again
                     )
                     infos.append(imported.info)
                 except AlreadyHereError as error:

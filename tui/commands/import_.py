@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tui.commands.ui import UI, Chat, Command, CommandError
@@ -11,67 +9,42 @@ from tui.config.paths import at_home
 from tui.views.view import Option, Question
 
 if TYPE_CHECKING:
-    from tui.chat.interchange.import_known import AlreadyHereError
-    from tui.chat.store.store import SessionInfo
+    from tui.chat.interchange.importing import AlreadyHereError
 
 AGAIN = "--again"
 OPEN, IMPORT = "open", "import"
 
-PAUSE = 0.2
-"""Seconds between two reports of progress."""
-
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Read, measure, store and open it. If it was imported before, the person decides."""
-    from tui.chat.interchange.import_known import AlreadyHereError
+    """Read, store and open it. If it was imported before, the person decides."""
+    from tui.chat.interchange.importing import AlreadyHereError
     from tui.chat.interchange.recording import RecordingError
 
     name, again = args.removesuffix(AGAIN).strip(), args.endswith(AGAIN)
     if not name:
         raise CommandError("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists.")
+    path = at_home(name)
+    await ui.progress(f"importing {path.name}")
     try:
         try:
-            info = await _imported(ui, chat, name, again=again)
+            info = await chat.workspace.import_file(path, again=again)
         except AlreadyHereError as error:
             match await ui.confirm(_imported_before(error, name)):
                 case "open":
                     await ui.attach(await chat.workspace.resume(error.info.id))
                     return
                 case "import":
-                    info = await _imported(ui, chat, name, again=True)
+                    info = await chat.workspace.import_file(path, again=True)
                 case _:
                     return
+        if ui.busy:  # a message was sent meanwhile: stay with its answer
+            await ui.say(f"Imported {info.messages:,} messages: /sessions opens them.")
+            return
+        await ui.attach(await chat.workspace.resume(info.id))
+        await ui.say(f"Imported {info.messages:,} messages.", passing=True)
     except RecordingError as error:
         raise CommandError(f"Not imported: {str(error).rstrip('.')}.") from None
-    if ui.busy:  # a message was sent meanwhile: stay with its answer
-        await ui.say(f"Imported {info.messages:,} messages: /sessions opens them.")
-        return
-    await ui.attach(await chat.workspace.resume(info.id))
-    await ui.say(f"Imported {info.messages:,} messages.", passing=True)
-
-
-async def _imported(ui: UI, chat: Chat, name: str, *, again: bool) -> SessionInfo:
-    """Import the file and show the progress."""
-    path = at_home(name)
-    counts = [0, 0]  # calls measured so far, and their total; written by the reading thread
-
-    def progress(done: int, total: int) -> None:
-        counts[:] = done, total
-
-    async def tell() -> None:
-        while True:
-            await asyncio.sleep(PAUSE)
-            done, total = counts
-            share = f", {done:,} of {total:,} calls measured" if total else ""
-            await ui.progress(f"importing {path.name}{share}")
-
-    telling = asyncio.create_task(tell())
-    try:
-        return await chat.workspace.import_file(path, again=again, progress=progress)
     finally:
-        telling.cancel()
-        with suppress(asyncio.CancelledError):
-            await telling
         await ui.progress("")
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
 from tests.recordings import read_recording
-from tui.chat.interchange.import_known import AlreadyHereError
-from tui.chat.interchange.importing import Imported, import_measured, provider_name
+from tui.chat.interchange.importing import AlreadyHereError, Imported, import_session, provider_name
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallLog
+from tui.chat.store.learned import UNMEASURED
 from tui.chat.store.store import SessionStore
+from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings
 from tui.config.tools import ToolSettings
@@ -37,7 +38,7 @@ def price(usage: Usage, provider: str, model: str) -> float | None:
 
 
 def imported(store: SessionStore, path: Path) -> Imported:
-    return import_measured(store, read_recording(path), providers=PROVIDERS, price=price)
+    return import_session(store, read_recording(path), providers=PROVIDERS, price=price)
 
 
 def claude_session(path: Path, preamble: int = 15_000) -> Path:
@@ -67,12 +68,12 @@ async def test_the_next_request_is_measured_without_what_the_other_program_sent(
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     found = imported(store, claude_session(tmp_path / "a.jsonl"))
-    assert 14_900 < found.unsent < 15_100
+    assert 14_900 < found.not_in_file < 15_100
     usage = await measured(tmp_path, found.info.id)
     assert usage.source == "delta"
     assert usage.basis.last_input == 15_940
     assert usage.basis.last_output == 310
-    assert abs(usage.total - (15_940 + 310 - found.unsent)) <= 5
+    assert abs(usage.total - (15_940 + 310 - found.not_in_file)) <= 5
     assert usage.upper_bound >= usage.total
 
 
@@ -88,21 +89,36 @@ async def test_a_running_program_knows_what_it_imported(tmp_path: Path) -> None:
 
 
 async def test_other_programs_system_prompts_teach_nothing_about_ours(store: SessionStore, tmp_path: Path) -> None:
-    imported(store, claude_session(tmp_path / "a.jsonl"))
+    info = imported(store, claude_session(tmp_path / "a.jsonl")).info
+    await measured(tmp_path, info.id)
     ((data,),) = store.query("SELECT data FROM calibrations")
     assert json.loads(data)["preambles"] == {}
     assert json.loads(data)["calls"] == 1
 
 
-def test_every_call_is_there_and_the_first_has_no_prediction(store: SessionStore, tmp_path: Path) -> None:
+async def test_a_session_is_measured_once_when_it_is_first_opened(store: SessionStore, tmp_path: Path) -> None:
+    info = imported(store, claude_session(tmp_path / "a.jsonl")).info
+    assert store.query("SELECT count(*) FROM measurements") == store.query("SELECT count(*) FROM calibrations")
+    assert store.query("SELECT count(*) FROM measurements") == [(0,)]
+    first = await measured(tmp_path, info.id)
+    learned = store.query("SELECT * FROM measurements"), store.query("SELECT * FROM calibrations")
+    assert len(learned[0]) == 2
+    assert (await measured(tmp_path, info.id)).total == first.total
+    assert (store.query("SELECT * FROM measurements"), store.query("SELECT * FROM calibrations")) == learned
+    assert store.get_state(UNMEASURED) == "{}"
+
+
+def test_every_call_is_there_as_reported_and_none_has_a_prediction(store: SessionStore, tmp_path: Path) -> None:
     found = imported(store, claude_session(tmp_path / "a.jsonl"))
-    first, second = CallLog(store).rows(found.info.id)
-    assert first.predicted is None
-    assert second.predicted is not None and abs(second.predicted - 15_940) < 50
+    first, second = calls = CallLog(store).rows(found.info.id)
+    estimates = ("predicted", "upper_bound", "source", "known", "estimated")
+    assert all(getattr(call, name) is None for call in calls for name in estimates)
     assert (second.input_total, second.input_cached, second.output_total) == (15_940, 15_000, 310)
     assert [first.cost, second.cost] == [0.5, 0.5]
     replies = [message.id for message in store.messages(found.info.id) if message.role == "assistant"]
     assert [first.message, second.message] == replies
+    figures = totals("here", CallLog(store).groups(found.info.id))
+    assert (figures.calls, figures.estimates.calls, figures.first_estimates.calls) == (2, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +179,7 @@ def test_a_failure_while_writing_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr("tui.chat.interchange.importing.StoredCalibrations.save", fail)
+    monkeypatch.setattr("tui.chat.store.store.SessionStore.change_state", fail)
     with pytest.raises(Exception, match=r"full|space"):
         imported(store, claude_session(tmp_path / "a.jsonl"))
     assert store.sessions() == []
@@ -181,7 +197,7 @@ def test_what_was_imported_before_is_recognised_by_its_content(store: SessionSto
         imported(store, path)
     assert (known.value.info.id, known.value.more) == (first.id, 1)
     assert imported(store, claude_session(tmp_path / "different.jsonl", preamble=9_000)).info.id != first.id
-    again = import_measured(store, read_recording(path), providers=PROVIDERS, price=price, again=True).info
+    again = import_session(store, read_recording(path), providers=PROVIDERS, price=price, again=True).info
     assert len(store.sessions()) == 3
     for session in (first.id, again.id):
         store.update_session(session, deleted_at=1.0)

@@ -26,8 +26,8 @@ def test_json_adds_up(run: Run, tmp_path: Path) -> None:
         assert sum(row["calls"] for row in found[table]) == 3
         assert sum(row["input_tokens"] for row in found[table]) == found["all"]["input_tokens"]
     assert {row["name"] for row in found["by_provider"]} == {"anthropic", "demo"}
-    assert found["all"]["estimates"]["calls"] >= 1
-    assert found["all"]["estimates"]["median_abs_error_percent"] < 1
+    # Nobody predicted the imported calls, and the demo measures nothing.
+    assert found["all"]["estimates"] == {"calls": 0, "median_abs_error_percent": None, "p95_abs_error_percent": None}
 
 
 @pytest.mark.slow

@@ -1,42 +1,32 @@
 """Imports recorded conversations: our own export without loss, other programs' sessions in a form that works here.
 
-Everything is read, checked and measured first, then written in one transaction.
+Everything is read and checked first, then written in one transaction. Nothing is predicted: an imported call has the
+usage that was reported, and no estimate. What the calls measured is learned when the session is opened (measuring.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
-from tui.chat.conversation.history import fold_records
 from tui.chat.interchange.import_checks import checked_messages, checked_records, checked_row
-from tui.chat.interchange.import_known import check_new, remember
+from tui.chat.interchange.measuring import measure_when_opened
 from tui.chat.interchange.recording import Recording, RecordingError
-from tui.chat.interchange.replay import recorded_calls
 from tui.chat.store.calls import CallKind, CallRow, passes_of
 from tui.chat.store.ids import new_id
-from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionInfo, SessionStore, storable
-from tui.context.counting.costs import CostBook
-from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.preamble_costs import PreambleCosts
-from tui.context.estimate.prediction import ConversationEstimate
-from tui.context.estimate.tracker import ConversationStateTracker, Measurement
-from tui.messages import Message, Reasoning, SystemSection, Usage
+from tui.context.counting.digests import CHAIN_START, chain, message_digest
+from tui.messages import Message, Reasoning, Usage
 
-Progress = Callable[[int, int], None]
-"""Called with the number of calls measured so far, and their total."""
 Price = Callable[[Usage, str, str], float | None]
 """US dollars for a usage, provider and model; None where the price is unknown."""
 
-KEPT_MEASUREMENTS = 64
-"""For each session: enough to go back a few turns; more would evict measurements of the person's own sessions."""
+IMPORTED = "imported"
+"""Key of the stored state: session id -> [number of messages in the file, their chained digest]."""
 
 _PROVIDERS: Mapping[str, str] = {
     "google": "gemini",
@@ -47,42 +37,53 @@ _PROVIDERS: Mapping[str, str] = {
     "amazon-bedrock": "anthropic",
 }
 _FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "gemini"), ("deepseek", "deepseek"))
+_CALL = tuple(field.name for field in fields(CallRow))
+_call_values = attrgetter(*_CALL)
+
+
+class AlreadyHereError(RecordingError):
+    """The conversation is `info`, without `more` messages in the file. `str()` says what to do."""
+
+    def __init__(self, info: SessionInfo, more: int) -> None:
+        title = " ".join(info.title.split())[:60] or "(no title)"
+        if more:
+            text = f"its first {info.messages:,} messages are here already, as {title!r} ({info.id}), {more:,} are new"
+        else:
+            text = f"it is here already, as {title!r} ({info.id})"
+        super().__init__(f"{text}: --again imports it as another conversation, whose calls count once more in /usage")
+        self.info = info
+        self.more = more
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     """An imported session.
 
-    `copy_of` is the id in the file if a session with that id was here already; `unsent` are the tokens of the other
-    program's system prompt and tools, which are not in its file and not sent from here.
+    `copy_of` is the id in the file if a session with that id was here already; `not_in_file` are the tokens of the
+    other program's system prompt and tools, which are not in its file and not sent from here.
     """
 
     info: SessionInfo
     calls: int
     source: str
-    unsent: int = 0
+    not_in_file: int = 0
     copy_of: str = ""
 
 
-def import_measured(
+def import_session(
     store: SessionStore,
     recording: Recording,
     *,
     providers: Collection[str],
     price: Price,
-    system: str = "",
-    progress: Progress | None = None,
-    estimator: HybridTokenEstimator | None = None,
     again: bool = False,
 ) -> Imported:
-    """Add `recording` as a new session, with measured calls, in one transaction.
+    """Add `recording` as a new session in one transaction. `providers` are the available names.
 
-    `providers` are the available names; `system` is the system prompt in the settings, for our own sessions without
-    one; `estimator` is that of the running program, which learns too. Raises `RecordingError` for damaged content,
-    `AlreadyHereError` for a conversation that was imported before, unless `again`, and `StoreError`.
+    Raises `RecordingError` for damaged content, `AlreadyHereError` for a conversation that was imported before, unless
+    `again`, and `StoreError`.
     """
     messages = checked_messages(recording.messages)
-    original = tuple(messages)
     exported = None if recording.info is None else checked_row(recording.info)
     recording = replace(
         recording,
@@ -90,8 +91,9 @@ def import_measured(
         records=checked_records(recording.records),
         calls=tuple(map(checked_row, recording.calls)),
     )
+    digests = _chained(messages)
     if not again:
-        check_new(store, recording.info, original)
+        _check_new(store, exported, digests)
     for digest, data in recording.blobs.items():
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
@@ -100,16 +102,14 @@ def import_measured(
     recording = replace(recording, messages=tuple(messages), title=storable(recording.title) or "")
     if exported is None and not recording.model[1]:
         raise RecordingError("no model has answered in it")
-    reader = _Reader(store, recording, system=system, price=price)
-    reader.measure(progress)
     if exported is None:
-        recording = replace(recording, calls=tuple(reader.calls))
+        recording = replace(recording, calls=tuple(_calls(recording, price)))
     with store.transaction():
         info = import_recording(recording, store)
-        reader.remember(store, info.id, estimator)
-        remember(store, info.id, original)
+        not_in_file = measure_when_opened(store, info.id, recording)
+        store.change_state(IMPORTED, lambda imported: {**imported, info.id: (len(messages), digests[-1])})
     copy_of = exported.id if exported is not None and exported.id != info.id else ""
-    return Imported(info, len(recording.calls), recording.source, reader.unsent, copy_of)
+    return Imported(info, len(recording.calls), recording.source, 0 if exported else not_in_file or 0, copy_of)
 
 
 def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
@@ -130,13 +130,12 @@ def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
             "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
             [(info.id, r.id, r.kind, r.at, json.dumps(r.data, separators=(",", ":"))) for r in recording.records],
         )
-        names = [field.name for field in fields(CallRow)]
         used_ids = {
             call.id for call in recording.calls if db.execute("SELECT 1 FROM calls WHERE id = ?", (call.id,)).fetchone()
         }
         db.executemany(
-            f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            [astuple(_call(call, info, recording, used_ids)) for call in recording.calls],
+            f"INSERT INTO calls ({', '.join(_CALL)}) VALUES ({', '.join('?' * len(_CALL))})",
+            [_call_values(_call(call, info, recording, used_ids)) for call in recording.calls],
         )
     return replace(info, messages=len(recording.messages))
 
@@ -190,165 +189,52 @@ def _without_missing(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-class _Collected:
-    """A measurement store that collects what is learned, with its `epoch`, until everything is written."""
-
-    def __init__(self) -> None:
-        self.measurements: list[tuple[Measurement, int]] = []
-        self.epoch = 0
-
-    def load(self, provider: str, model: str) -> Iterable[Measurement]:
-        """Nothing: measurements of other sessions do not apply."""
-        return ()
-
-    def save(self, measurement: Measurement) -> None:
-        """Keep it."""
-        self.measurements.append((measurement, self.epoch))
-
-    def remove(self, measurement: Measurement) -> None:
-        """Take one out that proved wrong."""
-        self.measurements = [line for line in self.measurements if line[0] != measurement]
-
-    def clear(self, provider: str, model: str) -> None:
-        """Take out all of a model."""
-        self.measurements = [
-            line for line in self.measurements if (line[0].provider, line[0].model) != (provider, model)
-        ]
-
-
-class _Counts:
-    """The stored counts and costs, plus new ones in memory: one write instead of one for each call."""
-
-    def __init__(self, stored: StoredCounts) -> None:
-        self._stored = stored
-        self._new: dict[tuple[str, int], dict[bytes, tuple[int, ...]]] = {}
-
-    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
-        """What is known of `digests`."""
-        new = self._new.get((tokenizer, version), {})
-        stored = self._stored.get_many(tokenizer, version, [digest for digest in digests if digest not in new])
-        return stored | {digest: new[digest] for digest in digests if digest in new}
-
-    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        """Keep them."""
-        self._new.setdefault((tokenizer, version), {}).update(values)
-
-    def clear(self, tokenizer: str) -> None:
-        """Take the new ones out again."""
-        self._new = {key: values for key, values in self._new.items() if key[0] != tokenizer}
-
-    def write(self) -> None:
-        """Store the new ones."""
-        for (tokenizer, version), values in self._new.items():
-            self._stored.put_many(tokenizer, version, values)
-
-
-class _Taught:
-    """The stored calibrations without what was learned about system prompts; new ones stay in memory."""
-
-    def __init__(self, stored: StoredCalibrations) -> None:
-        self._stored = CalibrationBook(stored)
-        self._learned: dict[tuple[str, str], Mapping[str, object]] = {}
-
-    def load(self, provider: str, model: str) -> Mapping[str, object]:
-        """What is known of a model."""
-        return replace(self._stored.get(provider, model), preambles=PreambleCosts()).to_json()
-
-    def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
-        """Keep it."""
-        self._learned[provider, model] = data
-
-    @property
-    def learned(self) -> Mapping[tuple[str, str], Calibration]:
-        """The new ones, with what this store knows about system prompts: those of other programs don't apply here."""
-        return {
-            name: replace(Calibration.from_json(data), preambles=self._stored.get(*name).preambles)
-            for name, data in self._learned.items()
-        }
-
-
-class _Reader:
-    """Feeds a recording to the estimator call by call, like `chatctx replay`, and collects the results.
-
-    Other programs' system prompts and tools are part of their calls' cost, but not in their files, and chatctx does not
-    send them. So they get a digest of their own, and the part of the first call that its messages do not explain is
-    attributed to them: the accounting then corrects for it, as when a person changes the system prompt.
-    """
-
-    def __init__(self, store: SessionStore, recording: Recording, *, system: str, price: Price) -> None:
-        self._recording, self._price = recording, price
-        state = fold_records(recording.records)
-        # Memory files are not in the export either: their part is determined like another program's system prompt.
-        self._from_chatctx = recording.info is not None and not state.memory
-        text = state.system
-        text = system if text is None else text
-        self._system = (SystemSection("system", "system prompt", text),) if self._from_chatctx and text.strip() else ()
-        self._collected, self._taught = _Collected(), _Taught(StoredCalibrations(store))
-        self._counts = _Counts(StoredCounts(store))
-        self._estimator = HybridTokenEstimator(
-            TokenCounter(self._counts),
-            ConversationStateTracker(self._collected),
-            CalibrationBook(self._taught),
-            CostBook(self._counts),
-        )
-        self._epochs: list[int] = []  # tokens of each context's first call that its messages do not explain
-        self.calls: list[CallRow] = []
-
-    @property
-    def unsent(self) -> int:
-        """Tokens of the other program's system prompt and tools, in the last context."""
-        return self._epochs[-1] if self._epochs and self._recording.info is None else 0
-
-    def measure(self, progress: Progress | None) -> None:
-        """Process all calls."""
-        count = sum(m.role == "assistant" and m.usage is not None for m in self._recording.messages)
-        estimator, compactions = self._estimator, -1
-        for number, (reply, usage, request, state) in enumerate(recorded_calls(self._recording, self._system), 1):
-            if reply.kind == "summary":
-                self.calls.append(self._call(reply, usage, None, kind="compaction"))
-                continue
-            estimate = estimator.estimate(request)
-            predicted = estimate if compactions == len(state.checkpoints) else None
-            if predicted is None:
-                alone = HybridTokenEstimator(estimator.counter, ConversationStateTracker(), CalibrationBook())
-                self._epochs.append(max(0, (usage.input_total or 0) - alone.estimate(request).tokens))
-            compactions = len(state.checkpoints)
-            self._collected.epoch = len(self._epochs) - 1
-            believed = self._recording.believed(reply, usage)
-            estimator.record(request, reply, believed, at=reply.created_at, recorded=True)
-            self.calls.append(self._call(reply, usage, predicted))
-            if progress is not None:
-                progress(number, count)
-
-    def _call(
-        self, reply: Message, usage: Usage, predicted: ConversationEstimate | None, *, kind: CallKind = "chat"
-    ) -> CallRow:
-        """A call as it would be logged here; the first after a start or a compaction could not be predicted."""
-        name = (reply.provider, reply.model)
-        known_tokens = predicted.known_tokens if predicted else None
-        passes = passes_of(usage)
-        return CallRow(
-            new_id(), "", reply.id, kind, *name, reply.created_at, "success",
-            predicted.tokens if predicted else None,
-            predicted.upper_bound if predicted else None,
-            predicted.source if predicted else None,
-            known_tokens, predicted.estimated_tokens if predicted else None,
+def _calls(recording: Recording, price: Price) -> Iterator[CallRow]:
+    """The calls of another program as they would be logged here, without a prediction: nobody made one."""
+    for reply in recording.messages:
+        usage = reply.usage
+        if reply.role != "assistant" or usage is None or not usage.input_total:
+            continue
+        kind: CallKind = "compaction" if reply.kind == "summary" else "chat"
+        passes, name = passes_of(usage), (reply.provider, reply.model)
+        yield CallRow(
+            new_id(), "", reply.id, kind, *name, reply.created_at, "success", None, None, None, None, None,
             usage.input_total, usage.input_cached, usage.input_cache_write, usage.output_total, usage.reasoning,
-            usage.source, finish_reason=storable(reply.finish_reason), cost=self._price(usage, *name),
+            usage.source, finish_reason=storable(reply.finish_reason), cost=price(usage, *name),
             passes_input=passes.input, passes_cached=passes.cached, passes_output=passes.output,
         )  # fmt: skip
 
-    def remember(self, store: SessionStore, session: str, running: HybridTokenEstimator | None) -> None:
-        """Write the newest measurements and what was learned; `running` keeps them in memory as well."""
-        self._counts.write()
-        tracker = running.tracker if running else ConversationStateTracker(StoredMeasurements(store))
-        book = running.calibrations if running else CalibrationBook(StoredCalibrations(store))
-        now = time.time()
-        for measurement, epoch in self._collected.measurements[-KEPT_MEASUREMENTS:]:
-            if not self._from_chatctx:
-                preamble = hashlib.sha256(f"preamble {epoch} of {session}".encode()).digest()
-                tokens = measurement.preamble_tokens + self._epochs[epoch]
-                measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)
-            tracker.remember(replace(measurement, at=now))
-        for (provider, model), calibration in self._taught.learned.items():
-            book.put(provider, model, calibration)
+
+def _chained(messages: Sequence[Message]) -> list[str]:
+    """A digest for each beginning of a conversation: of its content and its measured usage."""
+    digests = (
+        hashlib.sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages
+    )
+    return [digest.hex() for digest in chain(CHAIN_START, digests)]
+
+
+def _check_new(store: SessionStore, exported: SessionInfo | None, digests: Sequence[str]) -> None:
+    """Raises `AlreadyHereError` if the conversation, or a beginning of it, was imported or exported here.
+
+    `exported` is the row of the exported session, `digests` are those of `_chained`.
+    """
+    if exported is not None and _is_listed(store, exported.id):
+        stored = _chained(store.messages(exported.id))
+        both = min(len(stored), len(digests))
+        if both and stored[both - 1] == digests[both - 1]:
+            _refuse(store, exported.id, len(digests) - both)
+    imported: dict[str, tuple[int, str]] = json.loads(store.get_state(IMPORTED) or "{}")
+    for session, (count, digest) in reversed(imported.items()):
+        if 0 < count <= len(digests) and digests[count - 1] == digest and _is_listed(store, session):
+            _refuse(store, session, len(digests) - count)
+
+
+def _refuse(store: SessionStore, session: str, more: int) -> None:
+    info = store.session(session)
+    if info is not None:
+        raise AlreadyHereError(info, more)
+
+
+def _is_listed(store: SessionStore, session: str) -> bool:
+    """Whether it is in the list: a deleted one may be imported again."""
+    return bool(store.query("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session,)))

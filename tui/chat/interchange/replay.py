@@ -97,6 +97,17 @@ def recorded_calls(
     `system` is sent with every request; the first `skip` calls are left out.
     """
     targets: dict[tuple[str, str], tuple[Target, Projection]] = {}
+    for index, message, usage, state in answered_calls(recording, skip=skip):
+        key = (message.provider, message.model)
+        if key not in targets:
+            targets[key] = target_of(*key, system), Projection()
+        target, projection = targets[key]
+        _, request = projection.requests(recording.messages[:index], state, target)
+        yield message, usage, request, state
+
+
+def answered_calls(recording: Recording, *, skip: int = 0) -> Iterator[tuple[int, Message, Usage, HistoryState]]:
+    """Every answered call: the answer's position, the answer, its usage, and the state of the history before it."""
     state, used = HistoryState(), -1
     for index, message in enumerate(recording.messages):
         usage = message.usage
@@ -108,12 +119,7 @@ def recorded_calls(
         records = [record for record in recording.records if record.id < message.id]
         if len(records) != used:
             state, used = fold_records(records), len(records)
-        key = (message.provider, message.model)
-        if key not in targets:
-            targets[key] = target_of(*key, system), Projection()
-        target, projection = targets[key]
-        _, request = projection.requests(recording.messages[:index], state, target)
-        yield message, usage, request, state
+        yield index, message, usage, state
 
 
 def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,8 +13,7 @@ from pathlib import Path
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.foreign.locations import not_imported, note_imported, session_files
-from tui.chat.interchange.import_known import AlreadyHereError
-from tui.chat.interchange.importing import Imported, import_measured
+from tui.chat.interchange.importing import AlreadyHereError, Imported, import_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
@@ -25,11 +23,8 @@ from tui.cli.output import table, write
 from tui.config.settings import Settings
 from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs
-from tui.terminal.output import ERASE_LINE, write_raw
 from tui.text.cells import plain
 from tui.text.numbers import plural
-
-PAUSE = 0.2  # seconds between two progress lines
 
 
 def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
@@ -46,7 +41,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
             files = _offered(store)
         providers = set(all_configs(settings.providers))
         for path in files:
-            for imported in _imported(store, path, providers, settings.system, again):
+            for imported in _imported(store, path, providers, again):
                 if imported is None:
                     failed = True
                     continue
@@ -58,7 +53,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     if as_json:
         write(json.dumps([_entry(path, imported) for path, imported in done]))
     elif done:
-        unsent = [imported.unsent for _, imported in done if imported.unsent]
+        unsent = [imported.not_in_file for _, imported in done if imported.not_in_file]
         if unsent:
             size = f"~{min(unsent):,}" if len(unsent) == 1 else f"~{min(unsent):,} to ~{max(unsent):,}"
             write(f"System prompts and tools of other programs ({size} tokens) are not in their files nor sent here.")
@@ -66,33 +61,27 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     return FAILED if failed else 0
 
 
-def _imported(
-    store: SessionStore, path: Path, providers: Collection[str], system: str, again: bool
-) -> Iterator[Imported | None]:
+def _imported(store: SessionStore, path: Path, providers: Collection[str], again: bool) -> Iterator[Imported | None]:
     """The conversations of one file; None for each one that could not be imported."""
-    with _Progress(path.name) as progress:
+    try:
+        recordings = read_recordings(path)
+    except RecordingError as error:
+        complain(str(error))
+        yield None
+        return
+    if recordings[0].skipped:
+        complain(f"{path.name}: {recordings[0].skipped}")
+    complete = True
+    for recording in recordings:
         try:
-            recordings = read_recordings(path)
+            yield import_session(store, recording, providers=providers, price=dollars, again=again)
         except RecordingError as error:
-            complain(str(error))
-            yield None
-            return
-        if recordings[0].skipped:
-            complain(f"{path.name}: {recordings[0].skipped}")
-        complete = True
-        for recording in recordings:
-            try:
-                yield import_measured(
-                    store, recording, providers=providers, price=dollars, system=system, progress=progress, again=again
-                )
-            except RecordingError as error:
-                progress.clear()
-                complain(f"{path.name}: {error}")
-                if not isinstance(error, AlreadyHereError):
-                    complete = False
-                    yield None
-        if complete:
-            note_imported(store, path)
+            complain(f"{path.name}: {error}")
+            if not isinstance(error, AlreadyHereError):
+                complete = False
+                yield None
+    if complete:
+        note_imported(store, path)
 
 
 def _offered(store: SessionStore) -> list[Path]:
@@ -138,7 +127,7 @@ def _entry(path: Path, imported: Imported) -> dict[str, object]:
         "model": info.model,
         "messages": info.messages,
         "calls": imported.calls,
-        "not_in_file_tokens": imported.unsent,
+        "not_in_file_tokens": imported.not_in_file,
         "copy_of": imported.copy_of or None,
     }
 
@@ -220,33 +209,3 @@ def _figures(rows: Sequence[Mapping[str, object]]) -> str:
     heads = tuple(head for _, head, _ in _COLUMNS)
     cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
     return table([heads, *cells], right=frozenset(range(1, len(heads))))
-
-
-class _Progress:
-    """A progress line on a terminal; nothing if standard error is not one."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._shown = 0.0
-        self._on = sys.stderr.isatty()
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def __call__(self, done: int, all_: int) -> None:
-        now = time.monotonic()
-        if self._on and now - self._shown >= PAUSE:
-            self._shown = now
-            write_raw(sys.stderr, ERASE_LINE)
-            sys.stderr.write(f"{self._name}: {done:,} of {all_:,} calls measured")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Remove the line."""
-        if self._on and self._shown:
-            write_raw(sys.stderr, ERASE_LINE)
-            sys.stderr.flush()
-            self._shown = 0.0

@@ -105,11 +105,14 @@ class ConversationStateTracker:
     def copy(self) -> ConversationStateTracker:
         """A tracker of the measurements in memory that stores nothing."""
         tracker = ConversationStateTracker()
-        with self._lock:
-            for remembered in self._models.values():
-                for measurement in remembered.order.values():
-                    tracker.remember(measurement)
+        for measurement in self.measurements():
+            tracker.remember(measurement)
         return tracker
+
+    def measurements(self) -> list[Measurement]:
+        """Those in memory, of each model the oldest first."""
+        with self._lock:
+            return [measurement for remembered in self._models.values() for measurement in remembered.order.values()]
 
     def recall(self, provider: str, model: str) -> None:
         """Load the model's measurements for `find_other`. Reads the store: not on an event loop."""
