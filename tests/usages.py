@@ -42,23 +42,14 @@ def make_usage(
     messages = by_message(rows) if messages is None else messages
     limits = ModelLimits(window, source="probe" if window else "unknown", detail="models API" if window else "")
     basis = Basis(total - 2_100, 2_000, 2_000, 100, 1, 0.1, 1.31, 0.6, 31, 1, 84_000) if total > 2_100 else Basis()
-    if not window:
-        return ContextUsage(
-            "s1", "anthropic", "claude-x", limits, Budget(None, None, None, None), total, total + 180,
-            "exact" if source == "exact" else "estimated", basis, tuple(rows), None, None, None, None, None, None,
-            messages=messages,
-        )  # fmt: skip
-    reserve = min(16_000, window // 4)
-    most = window - reserve
-    threshold = None if rolling else most * 85 // 100
-    mark = most if threshold is None else threshold
-    over = max(0, total - most)
-    buffer = 0 if over else most - max(mark, total)
+    budget = Budget(None, None, None, None)
+    if window:
+        reserve = min(16_000, window // 4)
+        most = window - reserve
+        budget = Budget(window, most, reserve, None if rolling else most * 85 // 100)
     return ContextUsage(
-        "s1", "anthropic", "claude-x", limits, Budget(window, most, reserve, threshold), total, total + 180,
-        "exact" if source == "exact" else "estimated", basis, tuple(rows), reserve, buffer,
-        max(0, mark - total), over, None if threshold is None else max(0, threshold - total), 100 * total / window,
-        messages=messages,
+        "s1", "anthropic", "claude-x", limits, budget, total, total + 180,
+        "exact" if source == "exact" else "estimated", basis, tuple(rows), messages=messages,
     )  # fmt: skip
 
 

@@ -244,7 +244,7 @@ class Person:
         tables = ("messages", "records", "calls")
         before = [query(f"SELECT * FROM {table}") for table in tables]
         usage = await session.refresh_usage()
-        parts = [usage.output_reserve, usage.compaction_buffer, usage.free, usage.over]
+        parts = [usage.space.reserve, usage.space.buffer, usage.space.free, usage.space.over]
         numbers = [
             usage.total,
             usage.upper_bound,
@@ -255,7 +255,7 @@ class Person:
             self.faults.append(f"rows do not add up: {numbers}")
         if (
             usage.limits.context is not None
-            and usage.total + sum(p or 0 for p in parts[:3]) - (usage.over or 0) != usage.limits.context
+            and usage.total + sum(p or 0 for p in parts[:3]) - (usage.space.over or 0) != usage.limits.context
         ):
             self.faults.append(f"the window does not add up: {usage.total}, {parts} of {usage.limits.context}")
         assert session.not_sent is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.bench.rows import fastest
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.counting import TokenCounter
-from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
+from tui.context.usage.usage import snapshot_from_json, snapshot_to_json
 from tui.messages import Message
 
 MESSAGES, WORDS = 10_000, 430  # words of a message: about 500 tokens

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.bench.simulate_server import pairing_problem, part_tokens, words
-from tui.context.reduction.passes import TruncationConfig
-from tui.context.reduction.rolling import build_final_prompt
+from tui.context.reduction.rolling import TruncationConfig, build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.messages import Message, Request, Role, Text, ToolCall, ToolResult

@@ -15,7 +15,7 @@ from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.events import CompactionFinished
 from tui.context.reduction import rolling, trimming
-from tui.context.reduction.compaction_rules import Trigger
+from tui.context.reduction.compaction import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError, StreamEvent
 

@@ -33,7 +33,7 @@ from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.usage.limits import BudgetSettings, ModelLimits, Percent
-from tui.context.usage.usage import ContextUsage, calculate_context_usage, usage_to_json
+from tui.context.usage.usage import ContextUsage, Space, calculate_context_usage, usage_to_json
 from tui.messages import Message, Reasoning, Request, ToolSchema, Usage
 
 W = ModelLimits(200_000)
@@ -68,13 +68,13 @@ def test_a1_one_window_in_one_answer_and_every_number_inside_it(tokens: int) -> 
     assert usage.budget.context == usage.limits.context == 200_000
     assert usage.percent == pytest.approx(100 * tokens / 200_000)
     assert sum(row.tokens for row in usage.rows) == tokens
-    assert 0 <= (usage.free or 0) <= 200_000
-    assert usage.over == max(0, tokens - 184_000)
+    assert 0 <= (usage.space.free or 0) <= 200_000
+    assert usage.space.over == max(0, tokens - 184_000)
 
 
 def test_a2_used_and_reserve_and_free_are_the_window() -> None:
     usage = at(19_000, settings=BudgetSettings(reserve_output=45_000, compaction=None))
-    assert (usage.free, usage.output_reserve, usage.compaction_buffer) == (136_000, 45_000, 0)
+    assert (usage.space.free, usage.space.reserve, usage.space.buffer) == (136_000, 45_000, 0)
 
 
 def test_a4_a_count_that_fails_is_never_zero() -> None:
@@ -86,21 +86,21 @@ def test_a4_a_count_that_fails_is_never_zero() -> None:
 
 def test_a5_what_is_called_free_can_be_sent() -> None:
     usage = at(166_000, settings=BudgetSettings(reserve_output=32_000, compaction=None))
-    assert usage.free == 2_000
-    assert usage.budget.fits(usage.total + usage.free)
-    assert not usage.budget.fits(usage.total + usage.free + 1)
+    assert usage.space.free == 2_000
+    assert usage.budget.fits(usage.total + usage.space.free)
+    assert not usage.budget.fits(usage.total + usage.space.free + 1)
 
 
 def test_a6_the_mark_on_screen_is_the_trigger() -> None:
     usage = at(100_000, settings=BudgetSettings(compaction=Percent(70.0)))
     assert usage.budget.compaction_at == 128_800  # 70 % of the 184,000 that input may fill
-    assert usage.until_compaction == usage.free == usage.budget.compaction_at - 100_000
+    assert usage.space.until_compaction == usage.space.free == usage.budget.compaction_at - 100_000
 
 
 @pytest.mark.parametrize("off", [BudgetSettings(compaction=None), BudgetSettings(rolling=True)])
 def test_a7_without_compaction_there_is_no_buffer(off: BudgetSettings) -> None:
     usage = at(126_000, settings=off)
-    assert (usage.compaction_buffer, usage.until_compaction, usage.free) == (0, None, 58_000)
+    assert (usage.space.buffer, usage.space.until_compaction, usage.space.free) == (0, None, 58_000)
 
 
 def test_a8_forty_turns_without_usage_are_estimated_not_zero() -> None:
@@ -117,14 +117,14 @@ def test_a8_forty_turns_without_usage_are_estimated_not_zero() -> None:
 
 def test_a11_far_over_the_window_is_said_and_bounded() -> None:
     usage = at(494_945)
-    assert (usage.free, usage.compaction_buffer, usage.over) == (0, 0, 310_945)
+    assert (usage.space.free, usage.space.buffer, usage.space.over) == (0, 0, 310_945)
 
 
 @pytest.mark.parametrize("window", [0, None, -1, "", math.nan])
 def test_a12_a_window_that_is_none_is_unknown(window: Any) -> None:
     usage = at(5_000, replace(W, context=window))
     assert usage.total == 5_000
-    assert (usage.percent, usage.free, usage.over, usage.until_compaction) == (None,) * 4
+    assert usage.percent is None and usage.space == Space()
 
 
 def test_a14_what_was_measured_is_not_estimated_again() -> None:

@@ -14,8 +14,13 @@ from tests.recordings import read_recording
 from tui.chat.conversation.projection import Target, request_for
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions
-from tui.context.reduction.compaction import ClearResults, Summarise, plan_compaction
-from tui.context.reduction.compaction_rules import CompactionRefusedError, accept_compaction
+from tui.context.reduction.compaction import (
+    ClearResults,
+    CompactionRefusedError,
+    Summarise,
+    accept_compaction,
+    plan_compaction,
+)
 from tui.context.reduction.rolling import ContextOverflowError, build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
@@ -159,10 +164,4 @@ def measured(total: int, budget: Budget) -> ContextUsage:
         source="estimated",
         basis=Basis(),
         rows=rows,
-        output_reserve=None,
-        compaction_buffer=None,
-        free=None,
-        over=None,
-        until_compaction=None,
-        percent=None,
     )

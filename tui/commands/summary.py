@@ -30,7 +30,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 async def _edited(session: ChatSession, summary: SummaryInForce) -> AsyncIterator[SessionEvent]:
     from tui.chat.conversation.events import MessageAdded, Notice, UsageChanged
-    from tui.context.reduction.compaction_rules import compaction_report
+    from tui.context.reduction.compaction import compaction_report
 
     assert summary.done is not None
     record, message = summary.done

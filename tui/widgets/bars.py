@@ -58,11 +58,12 @@ def status_line(status: Status, width: int) -> Content:
     usage = status.usage
     bar = context_bar(usage, 20 if width >= 106 else 12 if width >= 60 else 8)
     pieces: dict[str, Content] = {"bar": bar, "number": number(usage)}
-    if usage is not None and usage.over:
-        pieces["until"] = Content.styled(f"{tokens_short(usage.over)} too much", "$text-error")
-    elif usage is not None and usage.until_compaction is not None and usage.budget.compaction_at is not None:
+    space = None if usage is None else usage.space
+    if space is not None and space.over:
+        pieces["until"] = Content.styled(f"{tokens_short(space.over)} too much", "$text-error")
+    elif space is not None and space.until_compaction is not None:
         pieces["until"] = Content.assemble(
-            ("until compaction ", "$text-muted"), (tokens_short(usage.until_compaction), "$foreground")
+            ("until compaction ", "$text-muted"), (tokens_short(space.until_compaction), "$foreground")
         )
     if status.cost is not None and status.cost.priced:  # free models need no figure
         total, priced, estimated = status.cost

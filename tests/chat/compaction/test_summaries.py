@@ -11,7 +11,7 @@ from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, ope
 from tui.chat.compaction.summaries import StandingSummary
 from tui.chat.compaction.summarize import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
-from tui.context.reduction.compaction_rules import CompactionRefusedError
+from tui.context.reduction.compaction import CompactionRefusedError
 from tui.messages import Request
 from tui.providers.base import TextDelta
 

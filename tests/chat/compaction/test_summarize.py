@@ -23,7 +23,7 @@ from tui.chat.compaction.request import (
 )
 from tui.chat.compaction.summarize import SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion, complete_with
-from tui.context.reduction.compaction_rules import summary_allowance
+from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import (

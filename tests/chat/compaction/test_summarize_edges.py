@@ -12,7 +12,7 @@ from tests.context.conversations import budget
 from tui.chat.compaction.request import prefix_request, split_text, summary_request
 from tui.chat.compaction.summarize import CUT_MARK, SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion
-from tui.context.reduction.compaction_rules import summary_allowance
+from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.messages import Request, ToolSchema, Usage
 from tui.providers.base import ProviderError

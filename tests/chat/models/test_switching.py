@@ -12,7 +12,7 @@ import pytest
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
 from tui.chat.conversation.events import CompactionFinished, Notice, TurnFailed, TurnFinished
 from tui.chat.turn.session import ChatSession
-from tui.context.reduction.compaction_rules import summary_allowance
+from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Request
@@ -72,7 +72,7 @@ async def test_what_it_would_cost_there_is_measured_and_changes_nothing(tmp_path
         usage = await session.measured_for("scripted/small")
         assert state(session, workspace) == before and len(provider.requests) == asked
         assert (usage.model, usage.limits.context) == ("small", 6_000)
-        assert not fits(usage) and usage.over
+        assert not fits(usage) and usage.space.over
         assert fits(await session.measured_for("scripted/m"))
         unknown = await session.measured_for("scripted/silent")
         assert unknown.limits.context is None and fits(unknown)

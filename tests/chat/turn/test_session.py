@@ -376,7 +376,7 @@ async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, 
         texts = [m.text for m in stored(workspace, session) if m.role == "user" and m.kind == "chat"]
         assert texts == [f"{number} {LONG}" for number in range(40)]
         assert session.usage is not None
-        assert not session.usage.over
+        assert not session.usage.space.over
 
 
 async def test_what_is_left_out_is_known_with_each_request(tmp_path: Path) -> None:

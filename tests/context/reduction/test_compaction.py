@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 
 from tests.context.conversations import Talk, budget, count, problems, size, talks
 from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
-from tui.context.reduction.compaction import ClearResults, CompactionConfig, CompactionPlan, Summarise, plan_compaction
-from tui.context.reduction.compaction_rules import (
+from tui.context.reduction.compaction import (
+    ClearResults,
+    CompactionConfig,
+    CompactionPlan,
     CompactionRefusedError,
+    Summarise,
     Trigger,
     accept_compaction,
     accept_edit,
     compaction_report,
+    plan_compaction,
     should_compact,
     summary_allowance,
 )
@@ -49,12 +53,6 @@ def usage(
         source="delta",
         basis=Basis(),
         rows=rows,
-        output_reserve=None,
-        compaction_buffer=None,
-        free=None,
-        over=None,
-        until_compaction=None,
-        percent=None,
     )
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from tests.context.conversations import Talk, count, size
 from tests.context.reduction.test_compaction import usage
-from tui.context.reduction.compaction import Summarise, plan_compaction
-from tui.context.reduction.compaction_rules import CompactionRefusedError
+from tui.context.reduction.compaction import CompactionRefusedError, Summarise, plan_compaction
 
 
 def turns(number: int, tokens: int) -> Talk:

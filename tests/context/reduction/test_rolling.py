@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
-from tui.context.reduction.passes import TruncationConfig
-from tui.context.reduction.rolling import ContextOverflowError, TrimResult, build_final_prompt, enforce_context_limit
+from tui.context.reduction.rolling import (
+    ContextOverflowError,
+    TrimResult,
+    TruncationConfig,
+    build_final_prompt,
+    enforce_context_limit,
+)
 from tui.context.reduction.trimming import NO_TRIM, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Reasoning, Request, Text, ToolResult
@@ -38,7 +43,7 @@ def agent(*results: int) -> Talk:
 def test_nothing_happens_while_it_fits() -> None:
     talk = agent(*[500] * 10)
     result = enforce(talk, size(talk.messages))
-    assert result == TrimResult(NO_TRIM, 0, 0, ())
+    assert result == TrimResult(NO_TRIM, 0, ())
     assert all(a is b for a, b in zip(apply_trim(talk.messages, NO_TRIM), talk.messages, strict=True))
 
 
@@ -141,7 +146,7 @@ def test_a_turn_leaves_with_its_tool_groups() -> None:
     result = enforce(talk, 3000)
     shown = apply_trim(talk.messages, result.state)
     assert problems(shown) == []
-    assert result.dropped_messages == len(talk.messages) - len(shown) > 0
+    assert len(result.state.dropped) == len(talk.messages) - len(shown) > 0
 
 
 def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn() -> None:

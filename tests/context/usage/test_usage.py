@@ -26,8 +26,15 @@ from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.rows import apportion
-from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
-from tui.context.usage.usage import ContextUsage, LeftOut, calculate_context_usage, usage_to_json
+from tui.context.usage.usage import (
+    ContextUsage,
+    LeftOut,
+    Space,
+    calculate_context_usage,
+    snapshot_from_json,
+    snapshot_to_json,
+    usage_to_json,
+)
 from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
 from tui.text.names import ROW_NAMES
 
@@ -80,12 +87,12 @@ def check(usage: ContextUsage) -> None:
             assert sum(item.tokens for item in row.items) == row.tokens
     assert usage.upper_bound >= usage.total >= 0
     if usage.limits.context:
-        spaces = (usage.output_reserve, usage.compaction_buffer, usage.free, usage.over)
+        spaces = (usage.space.reserve, usage.space.buffer, usage.space.free, usage.space.over)
         reserve, buffer, free, over = (space if space is not None else -1 for space in spaces)
         assert min(reserve, buffer, free, over) >= 0
         assert usage.total + reserve + buffer + free - over == usage.limits.context
     else:
-        assert (usage.free, usage.over, usage.percent, usage.until_compaction) == (None,) * 4
+        assert usage.percent is None and usage.space == Space()
 
 
 def test_every_kind_of_content_has_its_row() -> None:
@@ -137,7 +144,13 @@ def test_an_unknown_window_shows_tokens_and_nothing_made_up() -> None:
     for context in (None, 0, -1):
         usage = usage_of(everything(), limits=replace(UNKNOWN_LIMITS, context=context))
         assert usage.total > 0
-        assert (usage.percent, usage.free, usage.over, usage.output_reserve, usage.until_compaction) == (None,) * 5
+        assert (
+            usage.percent,
+            usage.space.free,
+            usage.space.over,
+            usage.space.reserve,
+            usage.space.until_compaction,
+        ) == (None,) * 5
 
 
 def test_looking_changes_nothing() -> None:

@@ -75,7 +75,7 @@ def test_cells_are_shared_out_whole(sizes: list[int], width: int) -> None:
 def test_every_line_of_the_picture_is_as_wide_as_asked(total: int, window: int | None, width: int, rows: int) -> None:
     usage = make_usage(total, window)
     lines = picture_lines(usage, width, rows)
-    assert len(lines) == rows + (1 if usage.over else 0)
+    assert len(lines) == rows + (1 if usage.space.over else 0)
     assert {line.cell_length for line in lines[:rows]} == {width}
     assert all(line.cell_length <= width for line in lines)
 

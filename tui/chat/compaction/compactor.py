@@ -28,10 +28,13 @@ from tui.context.reduction.compaction import (
     DEFAULT_COMPACTION,
     CompactionConfig,
     CompactionPlan,
+    CompactionRefusedError,
     Summarise,
+    Trigger,
+    accept_compaction,
     plan_compaction,
+    should_compact,
 )
-from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger, accept_compaction, should_compact
 from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tui.context.reduction.compaction_rules import SUMMARY_LEAST, summary_allowance
+from tui.context.reduction.compaction import SUMMARY_LEAST, summary_allowance
 from tui.context.reduction.groups import without_reasoning
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, SystemSection, Text, ToolCall, ToolResult

@@ -17,8 +17,7 @@ from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, active_compactions
-from tui.context.reduction.compaction import Summarise
-from tui.context.reduction.compaction_rules import CompactionRefusedError, accept_compaction, accept_edit
+from tui.context.reduction.compaction import CompactionRefusedError, Summarise, accept_compaction, accept_edit
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message
 from tui.providers.base import ProviderError

@@ -97,7 +97,7 @@ class CompactionFinished:
     @property
     def line(self) -> str:
         """Its effect, for a person."""
-        from tui.context.reduction.compaction_rules import compacted_line  # not before the first frame
+        from tui.context.reduction.compaction import compacted_line  # not before the first frame
 
         return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
 

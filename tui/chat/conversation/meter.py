@@ -17,8 +17,7 @@ from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.preamble import preamble_steps
 from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import BudgetSettings, ModelLimits
-from tui.context.usage.snapshot import snapshot_from_json, snapshot_to_json
-from tui.context.usage.usage import ContextUsage, calculate_context_usage
+from tui.context.usage.usage import ContextUsage, calculate_context_usage, snapshot_from_json, snapshot_to_json
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 

@@ -14,9 +14,14 @@ from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
-from tui.context.reduction.compaction_rules import CompactionRefusedError, Trigger
-from tui.context.reduction.passes import DEFAULT_TRUNCATION, TruncationConfig
-from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
+from tui.context.reduction.compaction import CompactionRefusedError, Trigger
+from tui.context.reduction.rolling import (
+    DEFAULT_TRUNCATION,
+    ContextOverflowError,
+    PromptResult,
+    TruncationConfig,
+    build_final_prompt,
+)
 from tui.context.reduction.trimming import TrimRecord
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage

@@ -32,7 +32,7 @@ from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.turn import Turn, TurnError
 from tui.chat.usage_report import cost_of
-from tui.context.reduction.compaction_rules import CompactionRefusedError, compaction_report
+from tui.context.reduction.compaction import CompactionRefusedError, compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, SystemSection, Text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tui.context.counting.classes import CLASSES, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
@@ -68,9 +68,8 @@ NOTHING_LEFT_OUT = LeftOut()
 class ContextUsage:
     """The tokens of the next request and what remains of the window.
 
-    `left_out` is not part of `total`: both together are the whole conversation. Invariants: rows add up to `total`; if
-    the window is known `total + output_reserve + compaction_buffer + free - over == limits.context`; nothing is
-    negative. `messages` has the tokens of single ones by id; it is empty in a snapshot.
+    `left_out` is not part of `total`: both together are the whole conversation. Rows add up to `total`. `messages` has
+    the tokens of single ones by id; it is empty in a snapshot.
     """
 
     session: str
@@ -83,16 +82,20 @@ class ContextUsage:
     source: TotalSource
     basis: Basis
     rows: tuple[UsageRow, ...]
-    output_reserve: int | None
-    compaction_buffer: int | None
-    free: int | None
-    over: int | None
-    until_compaction: int | None
-    percent: float | None
     warnings: tuple[str, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
     rolling: bool = False  # rolling context is on: it makes room, not compaction
     messages: Mapping[str, MessageTokens] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def space(self) -> Space:
+        """What remains of the window."""
+        return divide(self.total, self.budget)
+
+    @property
+    def percent(self) -> float | None:
+        """The share of the window in use; None if the window is unknown."""
+        return None if self.budget.context is None else 100 * self.total / self.budget.context
 
 
 def surely_fits(usage: ContextUsage) -> bool:
@@ -102,7 +105,7 @@ def surely_fits(usage: ContextUsage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What remains of a window, in tokens (see `divide`)."""
+    """What remains of a window, in tokens (see `divide`). All None if the window is unknown."""
 
     reserve: int | None = None
     buffer: int | None = None
@@ -149,7 +152,6 @@ def calculate_context_usage(
     estimate = situation.estimate
     budget = make_budget(limits, settings, request.max_output)
     rows, messages, warnings = make_rows(request, situation)
-    space = divide(estimate.tokens, budget)
     return ContextUsage(
         session=request.session,
         provider=request.provider,
@@ -161,12 +163,6 @@ def calculate_context_usage(
         source=estimate.source,
         basis=_basis(estimate, situation, compactions, compaction_saved),
         rows=rows,
-        output_reserve=space.reserve,
-        compaction_buffer=space.buffer,
-        free=space.free,
-        over=space.over,
-        until_compaction=space.until_compaction,
-        percent=None if budget.context is None else 100 * estimate.tokens / budget.context,
         warnings=warnings,
         left_out=left_out,
         rolling=settings.rolling,
@@ -176,21 +172,12 @@ def calculate_context_usage(
 
 def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
     """`usage` while an answer streams in: plus its `tokens` (estimated), which the next request will contain."""
-    total = usage.total + tokens
-    space = divide(total, usage.budget)
-    context = usage.budget.context
     return replace(
         usage,
-        total=total,
+        total=usage.total + tokens,
         upper_bound=usage.upper_bound + ceil(tokens * (1 + MARGIN_HEURISTIC)),
         source="delta" if usage.source == "exact" else usage.source,
         rows=_grown(usage.rows, tokens),
-        output_reserve=space.reserve,
-        compaction_buffer=space.buffer,
-        free=space.free,
-        over=space.over,
-        until_compaction=space.until_compaction,
-        percent=None if context is None else 100 * total / context,
     )
 
 
@@ -247,18 +234,12 @@ def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
 
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:
     """The stable format of `chatctx context --json`; unknown is None."""
-    basis = usage.basis
+    basis, space = usage.basis, usage.space
     return {
         "session": usage.session,
         "provider": usage.provider,
         "model": usage.model,
-        "window": {
-            "context": usage.limits.context,
-            "input": usage.limits.input,
-            "output": usage.limits.output,
-            "source": usage.limits.source,
-            "detail": usage.limits.detail,
-        },
+        "window": asdict(usage.limits),
         "budget": {
             "max_input": usage.budget.max_input,
             "reserved_output": usage.budget.reserved_output,
@@ -286,20 +267,14 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
             "classes": [item._asdict() for item in basis.classes],
         },
         "rows": [
-            {
-                "key": row.key,
-                "name": row.name,
-                "tokens": row.tokens,
-                "source": row.source,
-                "items": _items(row.items),
-            }
+            {"key": row.key, "name": row.name, "tokens": row.tokens, "source": row.source, "items": _items(row.items)}
             for row in usage.rows
         ],
-        "output_reserve": usage.output_reserve,
-        "compaction_buffer": usage.compaction_buffer,
-        "free": usage.free,
-        "over": usage.over,
-        "until_compaction": usage.until_compaction,
+        "output_reserve": space.reserve,
+        "compaction_buffer": space.buffer,
+        "free": space.free,
+        "over": space.over,
+        "until_compaction": space.until_compaction,
         "left_out": usage.left_out._asdict(),
         "warnings": list(usage.warnings),
     }
@@ -317,3 +292,43 @@ def _items(items: Sequence[UsageItem]) -> list[dict[str, object]]:
         }
         for item in items
     ]
+
+
+# -- the last usage, stored beside the session -------------------------------------------------------------------------
+
+SNAPSHOT_VERSION = 2
+MOST_STORED_ITEMS = 200  # rows with more get their items from the account
+
+
+def snapshot_to_json(usage: ContextUsage, stamp: str) -> dict[str, object]:
+    """A JSON object for the store, so that a long session shows its usage before its messages are read.
+
+    It is only valid for the history it was made from: `stamp` names that (the last message and record, the model).
+    """
+    rows = tuple(
+        row if isinstance(row.items, tuple) and len(row.items) <= MOST_STORED_ITEMS else replace(row, items=())
+        for row in usage.rows
+    )
+    return {"version": SNAPSHOT_VERSION, "stamp": stamp, **asdict(replace(usage, rows=rows, messages={}))}
+
+
+def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | None:
+    """The inverse of `snapshot_to_json`; None for another history, another version, or malformed data."""
+    if data.get("version") != SNAPSHOT_VERSION or data.get("stamp") != stamp:
+        return None
+    try:
+        values = {field.name: data[field.name] for field in fields(ContextUsage) if field.name != "messages"}
+        basis = data["basis"]
+        values |= {
+            "limits": ModelLimits(**data["limits"]),
+            "budget": Budget(**data["budget"]),
+            "basis": Basis(**basis | {"classes": tuple(ClassFactor(*item) for item in basis["classes"])}),
+            "rows": tuple(
+                UsageRow(**row | {"items": tuple(UsageItem(**item) for item in row["items"])}) for row in data["rows"]
+            ),
+            "warnings": tuple(data["warnings"]),
+            "left_out": LeftOut(*data["left_out"]),
+        }
+        return ContextUsage(**values)
+    except (KeyError, TypeError):
+        return None

@@ -83,11 +83,11 @@ class ContextPanel(RowsPanel[str, Line]):
         """The possible actions for each row."""
         hints = {"messages": "m  list messages", **row_hints(self.session)}
         rolling = self.session.rolling
-        if usage.compaction_buffer:
+        if usage.space.buffer:
             hints["buffer"] = "kept free; c compacts now"
         if any(row.key == "tool_results" for row in usage.rows):
             hints["tool_results"] = "trimmed when it gets tight" if rolling else "t  trims old ones when it gets tight"
-        if usage.over:
+        if usage.space.over:
             hints["over"] = "c compacts, t trims" if not rolling else "c compacts"
         return hints
 

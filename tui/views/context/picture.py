@@ -70,9 +70,9 @@ def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
     rows: list[UsageRow] = sorted(usage.rows, key=lambda row: _order(row.key))
     parts = [Segment(row.key if row.key in CATEGORIES else "unattributed", row.tokens) for row in rows]
     parts += [
-        Segment("free", usage.free or 0),
-        Segment("buffer", usage.compaction_buffer or 0),
-        Segment("reserve", usage.output_reserve or 0),
+        Segment("free", usage.space.free or 0),
+        Segment("buffer", usage.space.buffer or 0),
+        Segment("reserve", usage.space.reserve or 0),
     ]
     return tuple(part for part in parts if part.tokens > 0)
 
@@ -121,7 +121,7 @@ def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Conten
             if count
         ]
         lines.append(Content.assemble(*pieces))
-    if usage.over and usage.limits.context:
+    if usage.space.over and usage.limits.context:
         lines.append(_window_end(width, usage.limits.context / whole))
     return lines
 

@@ -202,14 +202,14 @@ class _Table:
 
     def rest(self) -> list[Line]:
         """Everything but messages: free, compaction buffer, output reserve; and the excess."""
-        usage = self.usage
+        usage, space = self.usage, self.usage.space
         if usage.limits.context is None:
             unknown = clip("? the window is unknown: /window 128k sets it", self.width)
             return [Line(Content.styled(unknown, "$text-muted"), "free")]
         parts = (
-            ("free", usage.free, "until compaction" if usage.compaction_buffer else ""),
-            ("buffer", usage.compaction_buffer, ""),
-            ("reserve", usage.output_reserve, "reserved for the answer"),
+            ("free", space.free, "until compaction" if space.buffer else ""),
+            ("buffer", space.buffer, ""),
+            ("reserve", space.reserve, "reserved for the answer"),
         )
         lines = []
         for key, tokens, about in parts:
@@ -219,10 +219,10 @@ class _Table:
             look = CATEGORIES[key]
             text = self._line(look.glyph, name, tokens_exact(tokens), self._share(tokens), "", hint, colour=look.colour)
             lines.append(Line(text, key))
-        if usage.over:
+        if space.over:
             hint = self.hints.get("over", "has to go before this can be sent")
             over = self._line(
-                "!", "too much", tokens_exact(usage.over), self._share(usage.over), "", hint, style="$text-error"
+                "!", "too much", tokens_exact(space.over), self._share(space.over), "", hint, style="$text-error"
             )
             lines.append(Line(over, "over"))
         return lines
