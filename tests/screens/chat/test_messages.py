@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import webbrowser
+
 import pytest
 from textual.app import App
 
@@ -9,7 +11,6 @@ from tests.screens.conftest import running
 from tests.screens.talks import TALK, Talk, assistant, ident, user
 from tui.chat.workspace import Workspace
 from tui.messages import Message, Reasoning, Text
-from tui.screens.chat.message_actions import has_browser
 
 CODE = "First:\n\n```python\nprint(1)\n```\n\nthen\n\n```sh\nls\n```\n"
 
@@ -122,31 +123,30 @@ async def test_times_are_shown_and_hidden_and_stay_for_the_next_conversation() -
         await run.until(lambda: "1970" not in run.text)
 
 
-async def test_a_link_is_shown_where_no_browser_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_is_opened_or_shown_where_no_browser_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
+
+    def note(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", note)
+    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("SSH_CONNECTION", "here")
     async with running(talk()) as run:
-        monkeypatch.setattr(type(run.app), "open_url", lambda _app, url: opened.append(url))
         await run.chat.message_actions.open_link("https://example.org/x")
         await run.shows("The link: https://example.org/x")
         assert opened == []
         monkeypatch.delenv("SSH_CONNECTION")
-        monkeypatch.setenv("DISPLAY", ":0")
         await run.chat.message_actions.open_link("https://example.org/y")
         assert opened == ["https://example.org/y"]
 
 
-@pytest.mark.parametrize(
-    ("environ", "platform", "yes"),
-    [
-        ({}, "linux", False),
-        ({"DISPLAY": ":0"}, "linux", True),
-        ({"WAYLAND_DISPLAY": "w"}, "linux", True),
-        ({"DISPLAY": ":0", "SSH_CONNECTION": "x"}, "linux", False),
-        ({}, "darwin", True),
-        ({"SSH_CONNECTION": "x"}, "darwin", False),
-        ({}, "win32", True),
-    ],
-)
-def test_where_a_browser_can_open(environ: dict[str, str], platform: str, yes: bool) -> None:
-    assert has_browser(environ, platform) is yes
+async def test_a_link_on_a_page_of_serve_is_opened_by_that_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    async with running(talk()) as run:
+        monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
+        monkeypatch.setattr(type(run.app), "open_url", lambda _app, url: opened.append(url))
+        await run.chat.message_actions.open_link("https://example.org/x")
+        assert opened == ["https://example.org/x"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui.messages import Message, ToolResult
+from tui.terminal.browser import open_in_browser
 from tui.views.context.messages import why_not
 
 if TYPE_CHECKING:
@@ -116,16 +117,10 @@ class MessageActions:
         self._screen.recounted()
 
     async def open_link(self, url: str) -> None:
-        """Open a clicked address, or show it if there is no browser."""
-        if has_browser(os.environ, sys.platform):
+        """Open a clicked address, or show it if there is no browser. The screen may be a page of one (`serve`)."""
+        if "TEXTUAL_DRIVER" in os.environ:
             self._screen.app.open_url(url)
+        elif await asyncio.to_thread(open_in_browser, url):
             self._screen.notify(f"Opening {url}", markup=False)
         else:
             self._screen.transcript.add_notice("info", f"The link: {url}")
-
-
-def has_browser(environ: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser can open here: not over ssh, on Linux only with a display."""
-    if environ.get("SSH_CONNECTION"):
-        return False
-    return platform in ("darwin", "win32") or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
