@@ -2,61 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.content import Content
 from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
-from textual.widgets import Static
 
-from tui.screens.base import CLOSE, Panel, clickable, set_title
+from tui.screens.base import Panel
+from tui.screens.pager import Lines, Pager, ReadingPanel, UsagePanel
 from tui.views.help_lines import HelpView, Key, help_lines
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())
 
 
-class HelpPanel(Panel[None]):
-    """A scrollable text."""
-
-    DEFAULT_CSS = """
-    HelpPanel VerticalScroll { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
-    HelpPanel Static { height: auto; }
-    """
+class HelpPanel(ReadingPanel):
+    """The commands, and the keys that `keys` lists by section, in a thread."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
 
-    def __init__(self, view: HelpView, keys: Mapping[str, Sequence[Key]]) -> None:
-        super().__init__()
-        self.view = view
-        self.keys = keys
+    def __init__(self, view: HelpView, keys: Callable[[], Mapping[str, Sequence[Key]]]) -> None:
+        super().__init__(view.title)
+        self._view = view
+        self._keys = keys
 
-    def compose(self) -> ComposeResult:
-        """One text."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self.view.title)
-            panel.border_subtitle = clickable(self, CLOSE)
-            with VerticalScroll():
-                yield Static("", markup=False)
-
-    def on_mount(self) -> None:
-        """Scroll with the keys at once."""
-        self.query_one(VerticalScroll).focus()
-        self.redraw()
-
-    def on_resize(self) -> None:
-        """Draw for this width."""
-        self.redraw()
-
-    def redraw(self) -> None:
+    async def read(self) -> Lines:
         """Both lists."""
-        width = self.list_width
-        self.query_one(Static).update(Content("\n").join(help_lines(self.view.commands, self.keys, width)))
+        return partial(help_lines, self._view.commands, await asyncio.to_thread(self._keys))
 
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
@@ -67,11 +43,9 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
     from tui.screens.context.messages import MessagesPanel
     from tui.screens.context.panel import ContextPanel
     from tui.screens.mcp import McpPanel
-    from tui.screens.pager import Pager
     from tui.screens.sessions import SessionPicker
     from tui.screens.summary import SummaryPanel
     from tui.screens.tools import ToolsPanel
-    from tui.screens.usage import UsagePanel
     from tui.widgets.composer.composer import PromptArea
     from tui.widgets.transcript.transcript import Transcript
 

@@ -1,27 +1,36 @@
-"""Long text to read: tool results, a memory file, a tool's schema; of any length."""
+"""Text to read: a view's lines; tool results, a memory file, a tool's schema of any length."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import ClassVar
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widgets import Static
 
 from tui.render.wrap import plain_rows
 from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable, set_title
 from tui.text.cells import clip
-from tui.text.clean import TAB_SIZE, clean_line, clean_output
+from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
+
+if TYPE_CHECKING:
+    from tui.views.usage_table import UsageView
+
+log = logging.getLogger(__name__)
 
 LONGEST = 20_000
 """Characters of a line that can be reached by scrolling."""
@@ -151,3 +160,66 @@ class Pager(Panel[None]):
         """Scroll one page."""
         lines = self.query_one(TextLines)
         lines.scroll_relative(y=pages * max(1, lines.size.height - 2), animate=False)
+
+
+Lines: TypeAlias = Callable[[int], Sequence[Content]]
+"""A text at a width in cells."""
+
+
+class ReadingPanel(Panel[None]):
+    """A text that is read once, and laid out for each width."""
+
+    DEFAULT_CSS = """
+    ReadingPanel VerticalScroll { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
+    ReadingPanel Static { height: auto; }
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._heading = title
+        self._lines: Lines | None = None
+
+    @abstractmethod
+    async def read(self) -> Lines:
+        """The text. May raise; the error is shown instead."""
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        with Vertical(classes="panel") as panel:
+            set_title(panel, self._heading)
+            panel.border_subtitle = clickable(self, CLOSE)
+            with VerticalScroll():
+                yield Static("looking …", markup=False)
+
+    def on_mount(self) -> None:
+        """Scroll with the keys at once."""
+        self.query_one(VerticalScroll).focus()
+        self._load()
+
+    @work(exit_on_error=False)
+    async def _load(self) -> None:
+        try:
+            self._lines = await self.read()
+        except Exception as error:
+            log.exception("a panel could not be filled")
+            self.query_one(Static).update(error_line(error))
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Draw for this width."""
+        if self._lines is not None:
+            self.query_one(Static).update(Content("\n").join(self._lines(self.list_width)))
+
+
+class UsagePanel(ReadingPanel):
+    """`/usage`: tokens, cost, and the accuracy of the estimates; this conversation, today, all time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "close", "close", id="usage.close", show=False)]
+
+    def __init__(self, view: UsageView) -> None:
+        super().__init__(view.title)
+        self._view = view
+
+    async def read(self) -> Lines:
+        """Sum up, off the event loop."""
+        return (await self._view.added_up()).lines

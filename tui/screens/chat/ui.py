@@ -102,10 +102,9 @@ class ScreenUI:
                 run, changed = self.chat.action_command, self.chat.recount_soon
                 await self._push("tui.screens.mcp", "McpPanel", view, changed, run)
             case "UsageView":
-                await self._push("tui.screens.usage", "UsagePanel", view)
+                await self._push("tui.screens.pager", "UsagePanel", view)
             case "HelpView":
-                keys = await asyncio.to_thread(self.chat.all_keys)
-                await self._push("tui.screens.help", "HelpPanel", view, keys)
+                await self._push("tui.screens.help", "HelpPanel", view, self.chat.all_keys)
             case _:
                 lines = await view.lines(self.chat.size.width - 8)
                 text = "\n".join(line.plain.rstrip() for line in lines)
