@@ -29,7 +29,7 @@ from tui.chat.conversation.events import ApprovalAsked, ReplyDelta, SessionEvent
 from tui.chat.store import ids
 from tui.chat.store.database import Database, StoreError
 from tui.chat.turn.session import ChatSession
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message
 from tui.providers.base import Capabilities
 from tui.tools.approval import Decision

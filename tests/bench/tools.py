@@ -19,8 +19,7 @@ from tests.corpus import REPOSITORY
 from tui.chat.store.ids import new_id
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config.settings import ProviderSettings, Settings
-from tui.config.tools import ToolSettings
+from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
 

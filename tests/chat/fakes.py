@@ -15,8 +15,7 @@ from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
-from tui.config.settings import ProviderSettings, Settings
-from tui.config.tools import ToolSettings
+from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.context.counting.bpe import BpeCounter
 from tui.context.counting.classes import total
 from tui.context.counting.encodings import ENCODINGS

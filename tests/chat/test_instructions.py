@@ -12,7 +12,7 @@ from tests.chat.test_servers import opened_workspace
 from tests.commands.scripted_ui import Commands, printed
 from tests.tools.mcp.in_memory import by_hand, initialized, offering
 from tui.chat.turn.session import ChatSession
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 
 TEXT = "Search before you answer.\n\nNever guess a path."
 SENT = f"Instructions from the MCP server s:\n\n{TEXT}"

@@ -19,8 +19,7 @@ from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import ApprovalAsked
 from tui.chat.mentions import named_attachments
 from tui.chat.servers import CACHED_TOOLS, Servers, fingerprint
-from tui.config.settings import ProviderSettings, Settings
-from tui.config.tools import ToolSettings
+from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.messages import ToolResult
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tools.base import ToolError

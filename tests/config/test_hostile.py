@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.config.test_tables import SCHEMA, places, toml
+from tests.config.test_values import SCHEMA, places, toml
 from tui.config.edit import with_provider
 from tui.config.settings import ConfigError, Settings, load_settings
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tui.config.settings import ConfigError, load_settings, remember_theme
-from tui.config.values import parse_compaction, parse_target, parse_tokens, parse_turns
+from tui.config.settings import ConfigError, Settings, load_settings, remember_theme
+from tui.config.values import TURNS, parse_compaction, parse_target, parse_tokens
 from tui.context.usage.limits import Percent, Tokens
 
 
-def load(folder: Path, text: str, **env: str) -> object:
+def load(folder: Path, text: str, **env: str) -> Settings:
     path = folder / "config.toml"
     path.write_text(text)
     return load_settings({"CHATCTX_CONFIG": str(path), "CHATCTX_DATA_DIR": str(folder), **env})
@@ -124,7 +124,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
             "compaction_target = '40%'\n[models.'a/b']\ncompaction = '30%'",
             "models.a/b.compaction_target: 40% is not below 30%",
         ),
-        ("preserve_recent_turns = 0", "preserve_recent_turns: 0 is not a number of turns; write 1 or more"),
+        ("preserve_recent_turns = 0", "preserve_recent_turns: 0 is not a number of turns; write a number from 1"),
         (
             "[models.'a/b']\npreserve_recent_turns = '4'",
             "models.a/b.preserve_recent_turns: '4' is not a number of turns",
@@ -179,7 +179,7 @@ def test_no_tokens(text: object) -> None:
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "3", 10_000, None])
 def test_no_turns(value: object) -> None:
     with pytest.raises(ValueError, match="not a number of turns"):
-        parse_turns(value)
+        TURNS.read(value)
 
 
 def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) -> None:
@@ -218,3 +218,37 @@ def test_memory_files_are_names(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         assert load_settings({"CHATCTX_CONFIG": str(path)}).memory_files == names
+
+
+def test_the_tools_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    text = (
+        '[tools]\noff = ["search_files", "search_files"]\nallow = ["~/notes"]\nsteps = 20\nresult_tokens = "4k"\n'
+        '[tools.rules]\n"gh__*" = "ask"\ngh__delete = "never"\n'
+    )
+    tools = load(tmp_path, text).tools
+    assert tools.off == ("search_files",)
+    assert tools.allow == (tmp_path / "notes",)
+    assert tools.rules == {"gh__*": "ask", "gh__delete": "never"}
+    assert (tools.steps, tools.result_tokens) == (20, 4_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tools = 3", "tools: 3 is not a table; a table begins with a line [tools]"),
+        ("[tools]\nstep = 3", "tools.step: there is no such setting; did you mean steps?"),
+        ("[tools]\nsteps = 0", "tools.steps: 0 is not a number of steps; write a number from 1 to 1,000"),
+        ("[tools]\nsteps = true", "tools.steps: True is not a number of steps"),
+        ('[tools]\noff = "a"', "tools.off: 'a' is not a list of tool names; write it like ["),
+        ("[tools]\nallow = [3]", "tools.allow: [3] is not a list of folders"),
+        ('[tools.rules]\n"*" = "yes"', "tools.rules.*: 'yes' is none of its values; use one of allow, ask, never"),
+        ("[tools]\nresult_tokens = -1", "tools.result_tokens: -1 is not a number of tokens"),
+    ],
+)
+def test_an_unusable_tools_table_is_named_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, text)
+    assert words in str(error.value)
+    assert "config.toml" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -27,8 +27,7 @@ from tests.corpus import required
 from tests.providers.collect import collect
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.config.settings import ProviderSettings, Settings
-from tui.config.tools import ToolSettings
+from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.messages import Message, Request, Text
 from tui.providers.base import ErrorKind
 from tui.providers.config import ProviderConfig

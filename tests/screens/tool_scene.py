@@ -9,7 +9,7 @@ from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
 from tui.chat.calling.session_tools import ToolLine
 from tui.chat.conversation.events import ApprovalAsked
-from tui.config.tools import Rule
+from tui.config.settings import Rule
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolCall, ToolSchema
 from tui.tools.approval import Remembered

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tui.config.tools import Rule
+from tui.config.settings import Rule
 from tui.messages import ToolSchema
 from tui.tools.approval import Remembered, fingerprint, rule_of, verdict
 from tui.tools.base import Tool, ToolOutput

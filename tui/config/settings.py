@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from tui.config.paths import from_home
 from tui.config.private import private_folder
-from tui.config.tables import SettingError, as_table, read_table, setting, table_kind, table_schema, tables_kind
-from tui.config.tools import ToolSettings
 from tui.config.values import (
     COMPACTION,
     EFFORT,
@@ -24,12 +22,22 @@ from tui.config.values import (
     TARGET,
     TEXT,
     TOKENS,
+    TOKENS_OR_OFF,
     TURNS,
     URL,
     Compaction,
     Kind,
+    SettingError,
+    as_table,
     choice,
     number,
+    parse_path,
+    read_table,
+    setting,
+    table_kind,
+    table_schema,
+    tables_kind,
+    texts,
 )
 from tui.context.usage.limits import Percent, Tokens
 
@@ -37,6 +45,11 @@ DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
 DEFAULT_COMPACTION = Percent(85)  # of the input budget
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
+MOST_STEPS = 1_000
+MOST_WAIT = 120  # seconds
+
+Rule: TypeAlias = Literal["allow", "ask", "never"]
+"""Whether a tool runs without asking, asks first, or is not run at all."""
 
 
 class ConfigError(Exception):
@@ -69,6 +82,41 @@ class ModelSettings:
     compaction_target: Percent | Tokens | None = setting(TARGET, None, "what a compaction leaves, for this model")
     preserve_recent_turns: int | None = setting(TURNS, None, "turns that a compaction keeps, for this model")
     reserve_output: int | None = setting(TOKENS, None, "tokens reserved for the answer, for this model")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """A person's settings for tools. Names may be patterns: "github__*" is every tool of that server."""
+
+    off: tuple[str, ...] = setting(
+        texts("tool names", '["search_files"]'), (), "tools that are not offered to the model; patterns like github__*"
+    )
+    allow: tuple[Path, ...] = setting(
+        texts("folders", '["~/notes"]', parse_path), (), "folders outside the working directory that tools may read"
+    )
+    rules: Mapping[str, Rule] = setting(
+        tables_kind(choice(*get_args(Rule)), "[tools.rules]"),
+        dict,
+        "tools, or patterns of tools, that run without asking (allow), ask first (ask), or do not run (never)",
+    )
+    steps: int = setting(
+        number(1, MOST_STEPS, "a number of steps", integer=True), 100, "tool steps in one turn, after which it stops"
+    )
+    result_tokens: int = setting(
+        TOKENS, 10_000, "tokens of a result that enter the conversation; the rest is kept and can be opened"
+    )
+    defer: Compaction | None = setting(
+        COMPACTION,
+        None,
+        "what schemas of MCP servers may take, in percent of the window or tokens, before they wait until the model"
+        " searches for them",
+    )
+    instructions: int | Literal["off"] = setting(
+        TOKENS_OR_OFF, 1_000, 'tokens that the instructions of an MCP server may take; more is cut, "off" sends none'
+    )
+    wait: float = setting(
+        number(0, MOST_WAIT, "a number of seconds"), 5.0, "seconds the first message waits for servers that start"
+    )
 
 
 def _read_provider(value: object) -> ProviderSettings:

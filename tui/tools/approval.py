@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
-from tui.config.tools import Rule
+from tui.config.settings import Rule
 from tui.context.counting.digests import tool_digest
 from tui.tools.base import Tool
 

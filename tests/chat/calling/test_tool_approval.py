@@ -14,7 +14,7 @@ from tui.chat.conversation.events import ApprovalAsked, Notice, ToolFinished
 from tui.chat.runtime.toolbox import APPROVALS
 from tui.chat.store.database import StoreError
 from tui.chat.turn.session import ChatSession
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 from tui.tools.approval import Decision
 from tui.tools.files.builtin import BuiltInTools
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace
 from tests.tools.mcp.many_tools import describe
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 from tui.messages import ToolResult, ToolSchema
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tools.base import Tool, ToolOutput

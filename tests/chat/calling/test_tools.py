@@ -16,7 +16,7 @@ from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
 from tui.chat.calling.tool_step import AT_ONCE
 from tui.chat.conversation.events import MessageAdded, Notice, ToolFinished, ToolStarted, TurnFailed
 from tui.chat.store.database import StoreError
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, ToolResult
 from tui.providers.base import Capabilities, ProviderError
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput

@@ -18,8 +18,7 @@ from tui.chat.store.learned import UNMEASURED
 from tui.chat.store.store import SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
-from tui.config.settings import Settings
-from tui.config.tools import ToolSettings
+from tui.config.settings import Settings, ToolSettings
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Usage
 

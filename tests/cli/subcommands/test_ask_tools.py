@@ -11,7 +11,7 @@ from tests.chat.calling.tool_calls import Source, calls
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
 from tests.tools.mcp.in_memory import by_hand
 from tui.cli.subcommands.ask import _stream, ask
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
-from tui.config.tools import Rule
+from tui.config.settings import Rule
 from tui.context.reduction.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
 from tui.context.usage.rows import UsageItem
 from tui.messages import ToolCall, ToolSchema

@@ -19,7 +19,7 @@ from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionStore
-from tui.config.tools import Rule
+from tui.config.settings import Rule
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, Message, Part, ToolCall, ToolResult

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tui.chat.store.store import SessionStore
-from tui.config.tools import ToolSettings
+from tui.config.settings import ToolSettings
 from tui.context.reduction.deferral import BUILT_IN
 from tui.messages import SystemSection
 from tui.providers.base import Provider, ProviderError
