@@ -106,7 +106,7 @@ class Compactor:
         return should_compact(
             usage,
             trigger=trigger,
-            enabled=self._meter.settings.for_model(self._meter.full_name).compaction != "off",
+            enabled=self._meter.settings.compaction != "off",
             measurement=self.measurement,
             compacted_at=self._tried_at,
             last_message_tokens=sum(map(self._meter.count, last)),
@@ -126,7 +126,7 @@ class Compactor:
         )
 
     def _config(self, budget: Budget) -> CompactionConfig:
-        settings = self._meter.settings.for_model(self._meter.full_name)
+        settings = self._meter.settings
         target, most = settings.compaction_target, budget.max_input
         if target is None or (most is None and isinstance(target, Percent)):
             config = DEFAULT_COMPACTION

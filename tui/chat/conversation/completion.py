@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.meter import Meter, answer_tokens
+from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
@@ -152,7 +152,7 @@ class Sampling:
         """The request, measured."""
         target = self._conversation.target
         await self._services.windows.find(target.provider, target.model)
-        most = answer_tokens(self._meter.limits(), self._meter.budget_settings()) or question.most_tokens
+        most = self._meter.answer_tokens() or question.most_tokens
         request = Request(
             provider=target.provider,
             model=target.model,

@@ -12,7 +12,7 @@ from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
 from tui.chat.runtime.services import Services
-from tui.config.settings import ModelSettings, Settings
+from tui.config.settings import ModelSettings
 from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.preamble import preamble_steps
 from tui.context.reduction.trimming import TrimLog, TrimRecord
@@ -55,9 +55,9 @@ class Meter:
         return trimmed_request(build_request(conversation.messages, state, self._target), state, self._target)
 
     @property
-    def settings(self) -> Settings:
-        """The person's settings."""
-        return self._services.settings
+    def settings(self) -> ModelSettings:
+        """The person's settings for that model."""
+        return self._services.settings.for_model(self.full_name)
 
     @property
     def full_name(self) -> str:
@@ -69,8 +69,18 @@ class Meter:
         return self._services.windows.limits(self.target.provider, self.target.model)
 
     def budget_settings(self) -> BudgetSettings:
-        """The person's settings for the model in use."""
-        return budget_settings(self.settings.for_model(self.full_name), rolling=self._conversation.info.rolling)
+        """The same, as the accounting takes them."""
+        model = self.settings
+        reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
+        compaction = None if model.compaction == "off" else model.compaction
+        return BudgetSettings(reserve, compaction, self._conversation.info.rolling)
+
+    def answer_tokens(self) -> int | None:
+        """The most tokens of an answer: those reserved for it. None if the window is unknown."""
+        limits = self.limits()
+        if not limits.context:
+            return None
+        return min(self.budget_settings().reserve_output, limits.context // 4, limits.output or limits.context)
 
     async def usage(self) -> ContextUsage:
         """The measured next request; measured again only if something has changed."""
@@ -227,16 +237,3 @@ def _same(first: tuple[Request, object], second: tuple[Request, object]) -> bool
 
 def _snapshot_key(session: str) -> str:
     return f"usage:{session}"
-
-
-def budget_settings(model: ModelSettings, *, rolling: bool) -> BudgetSettings:
-    """The accounting's form of a model's settings."""
-    reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
-    return BudgetSettings(reserve, None if model.compaction == "off" else model.compaction, rolling)
-
-
-def answer_tokens(limits: ModelLimits, settings: BudgetSettings) -> int | None:
-    """The most tokens of an answer: those reserved for it. None if the window is unknown."""
-    if not limits.context:
-        return None
-    return min(settings.reserve_output, limits.context // 4, limits.output or limits.context)

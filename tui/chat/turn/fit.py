@@ -15,13 +15,7 @@ from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
-from tui.context.reduction.rolling import (
-    DEFAULT_TRUNCATION,
-    ContextOverflowError,
-    PromptResult,
-    TruncationConfig,
-    build_final_prompt,
-)
+from tui.context.reduction.rolling import DEFAULT_TRUNCATION, ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import TrimRecord
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
@@ -70,8 +64,12 @@ class RequestFitter:
             self._emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
         elif result.untrimmed:
             self._emit(Notice("info", "Everything fits again: what was left out is sent once more"))
-        if result.max_tokens:
-            await self._note(result)
+        if result.max_tokens:  # for `/usage`
+            before, after = (100 * tokens / result.max_tokens for tokens in (result.before_tokens, result.tokens))
+            trim = None
+            if result.trimmed:
+                trim = TrimRecord(time.time(), len(result.message_ids), result.freed_tokens, before, after)
+            await asyncio.to_thread(self._meter.note_trim, after, trim)
 
     def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
         for budget in budgets[:-1]:
@@ -80,7 +78,7 @@ class RequestFitter:
         return self._prompt_within(budgets[-1])
 
     def _prompt_within(self, budget: Budget) -> PromptResult:
-        conversation = self._conversation
+        conversation, turns = self._conversation, self._meter.settings.preserve_recent_turns
         return build_final_prompt(
             conversation.untrimmed_request(),
             self._meter.estimate,
@@ -89,29 +87,17 @@ class RequestFitter:
             budget=budget,
             state=conversation.state.trim,
             pinned=conversation.state.pinned,
-            config=self._config(),
+            config=DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns),
             prefix_bound=conversation.target.capabilities.prefix_bound,
             trimmed=conversation.request(),
         )
-
-    def _config(self) -> TruncationConfig:
-        turns = self._meter.settings.for_model(self._meter.full_name).preserve_recent_turns
-        return DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns)
-
-    async def _note(self, result: PromptResult) -> None:
-        """Log trims for `/usage`."""
-        before, after = (100 * tokens / (result.max_tokens or 1) for tokens in (result.before_tokens, result.tokens))
-        trim = None
-        if result.trimmed:
-            trim = TrimRecord(time.time(), len(result.message_ids), result.freed_tokens, before, after)
-        await asyncio.to_thread(self._meter.note_trim, after, trim)
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
     @property
     def _compacts(self) -> bool:
         """Whether compaction is enabled for this model."""
-        return self._meter.settings.for_model(self._meter.full_name).compaction != "off"
+        return self._meter.settings.compaction != "off"
 
     async def _compact(self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger) -> None:
         """Compact if due; trim if that failed and the request does not fit."""

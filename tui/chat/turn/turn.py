@@ -23,7 +23,7 @@ from tui.chat.conversation.events import (
     TurnFailed,
     UsageChanged,
 )
-from tui.chat.conversation.meter import Meter, answer_tokens
+from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
@@ -99,8 +99,6 @@ class Turn:
         self._steps = 0  # tool steps so far
         self._cuts = 0  # consecutive answers cut in a tool call
         self._most_output: int | None = None  # tokens, once a server named a limit
-        self._max_output: int | None = None  # output limit of the last answer, in tokens
-        self._cut = False  # the last answer was cut
         self.answered = False  # whether a reply has entered the history
 
     async def run(self) -> None:
@@ -112,10 +110,19 @@ class Turn:
             await self._prepare()
             if self._tools.waits_for_servers:
                 await self._tools.box.wait_until_started()
-            while calls := await self._answer():
-                await self._run_tools(calls)
+            while True:
+                request, reply = await self._answer()
+                calls = [part for part in reply.parts if isinstance(part, ToolCall)]
+                if not calls or reply.status != "complete" or was_stopped(reply):
+                    return
+                self._cuts = self._cuts + 1 if was_cut(reply) else 0
+                await self._run_tools(calls, request.max_output)
                 await self._tools.box.wait_until_current()
-                self._begin_next_step()
+                if self._steps >= (most := self._tools.box.settings.steps):
+                    text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
+                    raise TurnError(text)
+                self._refused = self._share = None
+                self._recovery = Recovery()
         except asyncio.CancelledError:
             self._tell_cancelled()
             raise
@@ -146,32 +153,29 @@ class Turn:
             unsent = "Cancelled. Nothing was sent; /retry sends your message again."
             self._emit(TurnFailed(waiting if self._waiting else unsent))
 
-    def _begin_next_step(self) -> None:
-        if self._steps >= (most := self._tools.box.settings.steps):
-            raise TurnError(f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.')
-        self._refused = self._share = None
-        self._recovery = Recovery()
-
     # -- asking --------------------------------------------------------------------------------------------------
 
-    async def _answer(self) -> Sequence[ToolCall]:
-        """Ask until there is a reply, and store it. Returns the calls to run; none of a stopped answer."""
-        reply: Message | None = None
+    async def _answer(self) -> tuple[Request, Message]:
+        """Ask until there is a reply, and store it. Returns it with its request."""
         pauses = 0
-        while reply is None or (finish_kind(reply.finish_reason) == "paused" and (pauses := pauses + 1) <= MOST_PAUSES):
+        while True:
             request, usage = await self._next_request()
             reply = await self._ask(request, usage)
             self._tools.update_offer()  # the server may have refused a schema and taken a plainer one
-        if reply.status != "complete" or was_stopped(reply):
-            return ()
-        self._max_output = request.max_output
-        self._cut = was_cut(reply)
-        return [part for part in reply.parts if isinstance(part, ToolCall)]
+            if reply is None:
+                continue
+            if finish_kind(reply.finish_reason) != "paused" or pauses == MOST_PAUSES:
+                return request, reply
+            pauses += 1
 
     async def _next_request(self) -> tuple[Request, ContextUsage]:
         """The next request, trimmed or compacted to fit, and its measurement."""
         await self._tools.prepare()
-        self._set_max_output()
+        target, most = self._conversation.target, self._meter.answer_tokens()
+        if self._most_output is not None:
+            most = min(self._most_output, most or self._most_output)
+        if most != target.max_output:
+            self._conversation.set_target(replace(target, max_output=most))
         try:
             usage = await self._fitter.fit(refused=self._refused is not None, share=self._share)
         except ContextOverflowError:
@@ -182,30 +186,19 @@ class Turn:
         self._emit(UsageChanged(usage))
         return _within_window(self._conversation.request(), usage), usage
 
-    def _set_max_output(self) -> None:
-        """Limit the answer to the reserved tokens, or to fewer if the server said so."""
-        target = self._conversation.target
-        most = answer_tokens(self._meter.limits(), self._meter.budget_settings())
-        if self._most_output is not None:
-            most = min(self._most_output, most or self._most_output)
-        if most != target.max_output:
-            self._conversation.set_target(replace(target, max_output=most))
-
     async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
         """Send the request. Returns the stored reply; None if the request has to be rebuilt."""
-        learned = self._learned(request)
+        lessons = self._services.provider(request.provider).learned(request.model)
         attempt = Attempt(self._conversation, self._meter, self._services, self._emit, request, usage)
         reply = await attempt.run()
-        action = await uninterrupted(self._received(attempt, reply, learned))
-        if action is not None:
-            await self._remedy(action, attempt)
-            self._refused = attempt.error if isinstance(action, Reduce) else None
+        action = await uninterrupted(self._received(attempt, reply, lessons))
+        error = attempt.error
+        if action is not None and error is not None:
+            await self._remedy(action, error)
+            self._refused = error if isinstance(action, Reduce) else None
             self._share = action.share if isinstance(action, Reduce) else None
             return None
-        if reply.status == "failed":
-            error = attempt.error
-            if error is None:
-                raise TurnError("The server ended the answer before it began. Your message is kept; /retry asks again.")
+        if reply.status == "failed" and error is not None:
             await uninterrupted(self._take_back(error))
             raise TurnError(failure_text(error, request))
         self._removed.clear()
@@ -224,28 +217,28 @@ class Turn:
             if vain:
                 self._emit(Notice("info", "That did not help: the next request has it again"))
 
-    async def _received(self, attempt: Attempt, reply: Message, learned: Sequence[str]) -> Action | None:
+    async def _received(self, attempt: Attempt, reply: Message, lessons: Sequence[str]) -> Action | None:
         """Store the reply, unless there is a remedy: then it is discarded.
 
-        `learned` is what was known about the model before.
+        `lessons` is what was learned about the model before.
         """
+        request = attempt.request
         if reply.status == "complete":
             self._compactor.measurement = reply.id  # also where the server reports no usage
-        action = await self._next_action(attempt, arrived=bool(reply.parts))
+        action = None
+        if attempt.error is not None:
+            action = await self._next_action(attempt.error, request, arrived=bool(reply.parts))
         answered = action is None and reply.status != "failed"
         if action is None:
             await self._keep(reply)
             self.answered = self.answered or answered
-        for lesson in self._learned(attempt.request):
-            if lesson not in learned:
-                self._emit(Notice("info", f"{attempt.request.model}: {lesson}"))
+        for lesson in self._services.provider(request.provider).learned(request.model):
+            if lesson not in lessons:
+                self._emit(Notice("info", f"{request.model}: {lesson}"))
         self._emit(ReplyFinished(reply))
         if answered:
             self._emit(UsageChanged(await self._meter.usage()))
         return action
-
-    def _learned(self, request: Request) -> tuple[str, ...]:
-        return self._services.provider(request.provider).learned(request.model)
 
     async def _keep(self, message: Message) -> None:
         """Add the message to the history; on a full disk it is kept in memory and stored later."""
@@ -258,11 +251,8 @@ class Turn:
 
     # -- failures -----------------------------------------------------------------------------------------
 
-    async def _next_action(self, attempt: Attempt, *, arrived: bool) -> Action | None:
-        """The remedy for the error that the attempt ended with; None if there is none or none is needed."""
-        error, request = attempt.error, attempt.request
-        if error is None:
-            return None
+    async def _next_action(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
+        """The remedy after `request` failed with `error`; None if there is none. What the error says is learned."""
         windows = self._services.windows
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             await asyncio.to_thread(windows.learn, request.provider, request.model, error.limit)
@@ -272,10 +262,9 @@ class Turn:
             await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
         return await asyncio.to_thread(self._recovery.decide, error, request, arrived=arrived)
 
-    async def _remedy(self, action: Action, attempt: Attempt) -> None:
+    async def _remedy(self, action: Action, error: ProviderError) -> None:
         notice: Notice
-        conversation, error = self._conversation, attempt.error
-        assert error is not None  # an action follows an error
+        conversation = self._conversation
         match action:
             case Wait(seconds, number):
                 self._emit(RetryScheduled(seconds, number, str(error)))
@@ -316,12 +305,18 @@ class Turn:
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls of a reply and add one message with all results, even if cancelled midway."""
+    async def _run_tools(self, calls: Sequence[ToolCall], max_output: int | None) -> None:
+        """Run the calls of a reply and add one message with all results, even if cancelled midway.
+
+        `max_output` was the reply's limit in tokens.
+        """
         self._steps += 1
-        self._cuts = self._cuts + 1 if self._cut else 0
-        unrun = unrun_calls(calls, cuts=self._cuts, max_output=self._max_output)
-        step = ToolStep(self._tools, self._conversation, self._results(calls), calls, self._emit, unrun)
+        services, target, usage = self._services, self._conversation.target, self._meter.latest
+        max_input = usage.budget.max_input if usage else None
+        limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
+        results = Results(services.store, services.counter, target.model, limit, target.capabilities.images)
+        unrun = unrun_calls(calls, cuts=self._cuts, max_output=max_output)
+        step = ToolStep(self._tools, self._conversation, results, calls, self._emit, unrun)
         cancelled = False
         try:
             await step.run()
@@ -343,12 +338,6 @@ class Turn:
         await asyncio.to_thread(self._tools.note_use, step.used)
         self._emit(MessageAdded(message))
         self._emit(UsageChanged(await self._meter.usage()))
-
-    def _results(self, calls: Sequence[ToolCall]) -> Results:
-        target, usage = self._conversation.target, self._meter.latest
-        max_input = usage.budget.max_input if usage else None
-        limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
-        return Results(self._services.store, self._services.counter, target.model, limit, target.capabilities.images)
 
 
 def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
