@@ -37,7 +37,7 @@ from tui.context.reduction.compaction import (
 )
 from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Message, Request, Text
+from tui.messages import Message, Text
 
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
@@ -69,7 +69,7 @@ class Compactor:
         if isinstance(plan, Summarise):
             result = await self._summary(plan, usage, instructions, trigger)
             summary, cut = self.message(result.text), result.cut
-        record = await asyncio.to_thread(self.record, plan, summary, usage)
+        record, _ = await asyncio.to_thread(self.record, plan, summary, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, summary)
         self._emit(CompactionFinished(record.messages, record.before, record.after, summary))
@@ -159,37 +159,35 @@ class Compactor:
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
 
-    def record(self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage) -> CompactionRecord:
-        """The record of this plan and its effect; `accept_compaction` decides whether it is accepted. Counts tokens."""
-        return self.measured(plan, summary, usage)[0]
-
-    def measured(
+    def record(
         self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage
     ) -> tuple[CompactionRecord, ContextUsage]:
-        """`record`, and the measurement of the next request under it."""
-        conversation = self._conversation
+        """The record of this plan, and the measurement of the next request under it.
+
+        `accept_compaction` decides whether it is accepted. Counts tokens: not on the event loop.
+        """
         record = CompactionRecord(
             id=new_id(),
             at=time.time(),
             before=usage.total,
             after=0,
-            messages=len(plan.source) if isinstance(plan, Summarise) else len(plan.cleared),
+            messages=len(plan.source if isinstance(plan, Summarise) else plan.cleared),
             first=plan.first if isinstance(plan, Summarise) else "",
             last=plan.last if isinstance(plan, Summarise) else "",
             summary=summary.id if summary else "",
             kept=plan.kept if isinstance(plan, Summarise) else (),
             cleared=plan.cleared,
-            frontier=conversation.frontier,
+            frontier=self._conversation.frontier,
         )
-        after = self._meter.measure(self._under(record, summary))
+        after = self.measure_under(record, summary)
         return replace(record, after=after.total), after
 
-    def _under(self, record: CompactionRecord, summary: Message | None) -> Request:
-        """The next request under `record`."""
+    def measure_under(self, record: CompactionRecord | SummaryEdit, summary: Message | None) -> ContextUsage:
+        """The measurement of the next request with this record and its summary. Not on the event loop."""
         conversation, target = self._conversation, self._meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
-        return trimmed_request(build_request(messages, state, target), state, target)
+        return self._meter.measure(trimmed_request(build_request(messages, state, target), state, target))
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Undo the newest compaction, or edited summary; None if there is none. Raises `StoreError`."""

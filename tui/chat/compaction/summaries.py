@@ -13,7 +13,6 @@ from tui.chat.compaction.summarize import SummaryFailedError, summary_text
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished
 from tui.chat.conversation.meter import Meter
-from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, active_compactions
@@ -48,7 +47,7 @@ Start: TypeAlias = Callable[[Coroutine[Any, Any, SummaryDraft]], "asyncio.Task[S
 """Runs a session's single task; its `cancel` ends it."""
 
 FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
-"""Errors of a draft or a changed summary; `str()` is one line for a person, and nothing was changed."""
+"""Errors of a compaction or a changed summary; `str()` is one line for a person, and nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class Summaries:
         summary = self._compactor.message(text)
         match subject:
             case SummaryDraft():
-                record, usage = self._compactor.measured(subject.plan, summary, subject.usage)
+                record, usage = self._compactor.record(subject.plan, summary, subject.usage)
                 before, after = record.before, record.after
             case StandingSummary():
                 edit, usage = self._edit(subject, summary)
@@ -131,7 +130,7 @@ class Summaries:
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._compactor.message(text)
-        record = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
+        record, _ = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
         self._check(draft, text, record.before, record.after)
         await self._conversation.add_checkpoint(record, summary)
         return CompactionFinished(record.messages, record.before, record.after, summary)
@@ -147,11 +146,8 @@ class Summaries:
     def _edit(self, standing: StandingSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
         conversation = self._conversation
         edit = SummaryEdit(new_id(), time.time(), standing.record.id, summary.id, conversation.frontier)
-        state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, edit))
-        target = conversation.target
-        request = trimmed_request(build_request([*conversation.messages, summary], state, target), state, target)
         before = self._meter.measure(conversation.request()).total
-        after = self._meter.measure(request)
+        after = self._compactor.measure_under(edit, summary)
         return replace(edit, before=before, after=after.total), after
 
     def _check(self, subject: Subject, text: str, before: int, after: int) -> None:

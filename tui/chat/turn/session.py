@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.compaction.compactor import Compactor
-from tui.chat.compaction.summaries import Summaries
-from tui.chat.compaction.summarize import SummaryFailedError
+from tui.chat.compaction.summaries import FAILURES, Summaries
 from tui.chat.conversation import history
 from tui.chat.conversation.completion import Sampling
 from tui.chat.conversation.conversation import Conversation
@@ -32,7 +31,7 @@ from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.turn import Turn, TurnError
 from tui.chat.usage_report import cost_of
-from tui.context.reduction.compaction import CompactionRefusedError, compaction_report
+from tui.context.reduction.compaction import compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, SystemSection, Text
@@ -211,7 +210,7 @@ class ChatSession:
     async def _compact_with(self, compactor: Compactor, meter: Meter, instructions: str) -> bool:
         try:
             return await compactor.run("manual", usage=await meter.usage(), instructions=instructions)
-        except (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError) as error:
+        except FAILURES as error:
             self._emit(Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed."))
         except asyncio.CancelledError:
             end_cancellation()
