@@ -11,8 +11,7 @@ from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of,
 from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
-from tui.chat.turn.oversize import request_bytes
-from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, failure_text
+from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, failure_text, request_bytes
 from tui.messages import Attachment, Message, Request, ToolCall, ToolResult
 from tui.providers.base import Capabilities, ProviderError, ReasoningDelta, ReasoningMeta, StreamEnd, ToolCallDelta
 

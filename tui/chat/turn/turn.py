@@ -29,7 +29,6 @@ from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.turn.attempt import Attempt
 from tui.chat.turn.fit import RequestFitter
-from tui.chat.turn.oversize import listed
 from tui.chat.turn.recovery import (
     LEAST_ANSWER,
     Action,
@@ -42,6 +41,7 @@ from tui.chat.turn.recovery import (
     WithoutReasoning,
     WithoutTools,
     failure_text,
+    listed,
     same_cause,
 )
 from tui.context.reduction.rolling import ContextOverflowError
