@@ -64,23 +64,24 @@ class Windows:
         return answering != model
 
     def _limits(self, provider: str, model: str) -> ModelLimits:
-        limits = self._window(provider, model)
-        most = self._stored(provider, model).get("answer")
+        base, stored = self._base(provider, model), self._stored(provider, model)
+        set_window = stored.get("set") or self._settings.for_model(f"{provider}/{model}").window
+        cut, learned, most = stored.get("cut"), stored.get("learned"), stored.get("answer")
+        limits = base
+        if set_window:
+            limits = with_window(base, set_window, "setting", "set by you")
+        elif cut and stored.get("cut_of") == base.context:  # the server may have been reconfigured since
+            limits = with_window(base, cut, "learned", "the server cut a longer prompt")
+        elif learned and (stored.get("raised") or base.context is None or learned < base.context):
+            limits = with_window(base, learned, "learned", str(stored.get("how", "learned from the server")))
         return replace(limits, output=min(most, limits.output or most)) if most else limits
 
-    def _window(self, provider: str, model: str) -> ModelLimits:
-        base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
-        stored = self._stored(provider, model)
-        set_window = stored.get("set") or self._settings.for_model(f"{provider}/{model}").window
-        if set_window:
-            return with_window(base, set_window, "setting", "set by you")
-        cut = stored.get("cut")
-        if cut and stored.get("cut_of") == base.context:  # the server may have been reconfigured since
-            return with_window(base, cut, "learned", "the server cut a longer prompt")
-        learned = stored.get("learned")
-        if learned and (stored.get("raised") or base.context is None or learned < base.context):
-            return with_window(base, learned, "learned", str(stored.get("how", "learned from the server")))
-        return base
+    def _base(self, provider: str, model: str) -> ModelLimits:
+        """What the lookup answered, in this run or an earlier one."""
+        if limits := self._looked_up.get((provider, model)):
+            return limits
+        stored = self._stored(provider, model, "asked")
+        return ModelLimits(**stored) if stored else UNKNOWN_LIMITS
 
     async def find(self, provider: str, model: str) -> ModelLimits:
         """Like `limits`, after asking the server once per run. Raises nothing: without an answer it is unknown."""
@@ -88,9 +89,13 @@ class Windows:
             limits = await self._lookup(provider, model)
             if limits.context is None:
                 self._silent.add((provider, model))
-                limits = self._asked_before(provider, model)  # no answer now, but an earlier one is stored
+                limits = self._base(provider, model)  # no answer now, but an earlier one is stored
             else:
-                await asyncio.to_thread(self._remember, _key(provider, model, "asked"), limits)
+                try:
+                    text = json.dumps(asdict(limits))
+                    await asyncio.to_thread(self._store.put_state, _key(provider, model, "asked"), text)
+                except StoreError as error:
+                    log.warning("window not remembered: %s", error)
             self._looked_up[provider, model] = limits
         if (answering := self.answering(provider, model)) != model:
             await self.find(provider, answering)
@@ -110,16 +115,6 @@ class Windows:
                 await self.find(provider, model)
         except TimeoutError:
             log.info("%s does not say the window of %s", provider, model)
-
-    def _remember(self, key: str, limits: ModelLimits) -> None:
-        try:
-            self._store.put_state(key, json.dumps(asdict(limits)))
-        except StoreError as error:
-            log.warning("window not remembered: %s", error)
-
-    def _asked_before(self, provider: str, model: str) -> ModelLimits:
-        stored = self._read(_key(provider, model, "asked"))
-        return ModelLimits(**stored) if stored else UNKNOWN_LIMITS
 
     def forget_lookup(self, provider: str, model: str) -> None:
         """Ask again next time: the server may have been restarted with another window."""
@@ -178,7 +173,7 @@ class Windows:
         if limits.source == "setting":
             return False
         model = self.answering(provider, model)
-        base = self._looked_up.get((provider, model)) or self._asked_before(provider, model)
+        base = self._base(provider, model)
         if limits.context is None or window < limits.context:
             self._change(provider, model, lambda stored: {**stored, "cut": window, "cut_of": base.context})
         return True
@@ -216,10 +211,8 @@ class Windows:
             self._change(provider, model, with_input)
         return "raised" if above else ""
 
-    def _stored(self, provider: str, model: str) -> dict[str, Any]:
-        return self._read(_key(provider, model))
-
-    def _read(self, key: str) -> dict[str, Any]:
+    def _stored(self, provider: str, model: str, kind: str = "window") -> dict[str, Any]:
+        key = _key(provider, model, kind)
         if key not in self._memory:
             text = self._store.get_state(key)
             self._memory[key] = json.loads(text) if text else {}
