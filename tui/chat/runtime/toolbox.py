@@ -88,10 +88,7 @@ class Toolbox:
         """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
         text = self._store.get_state(APPROVALS)
         data = json.loads(text) if text else {}
-        stored = {  # older versions wrote "seal"
-            name: Remembered(name, entry["rule"], entry.get("fingerprint") or entry["seal"])
-            for name, entry in data.items()
-        }
+        stored = {name: Remembered(name, entry["rule"], entry.get("fingerprint", "")) for name, entry in data.items()}
         return stored | self._unsaved
 
     def remember(self, answer: Remembered) -> None:
