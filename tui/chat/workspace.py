@@ -28,7 +28,7 @@ from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import UNMEASURED, StoredCalibrations, StoredCounts, StoredMeasurements
-from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError, find_session, last_session
+from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook
@@ -251,8 +251,8 @@ class Workspace:
 
     def _find(self, session_id: str | None) -> SessionInfo:
         if session_id is not None:
-            return find_session(self.store, session_id)
-        if (newest := last_session(self.store)) is None:
+            return self.store.find(session_id)
+        if (newest := self.store.last_session()) is None:
             raise UsageError("there is no session yet; start one with: chatctx")
         return newest
 

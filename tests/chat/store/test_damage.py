@@ -14,7 +14,7 @@ from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, sp
 from tui.chat.store.database import DamagedError, StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.repair import repair
-from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore, find_session
+from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
 
 
@@ -64,7 +64,7 @@ def test_a_broken_page_leaves_the_rest_readable_and_nothing_is_written(path: Pat
         assert len(infos) >= 30
         texts = [message.text for info in infos for message in store.messages(info.id)]
         assert len(texts) > 300
-        assert find_session(store, infos[0].id).id == infos[0].id
+        assert store.find(infos[0].id).id == infos[0].id
         if "pages" not in store.damage:
             store.query("SELECT parts FROM messages") if table == "messages" else store.query("SELECT * FROM sessions")
         with pytest.raises(DamagedError, match=r"nothing is written to it: chatctx doctor --repair"):

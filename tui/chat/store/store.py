@@ -18,6 +18,7 @@ from tui.providers.base import StreamEvent
 
 EMPTY_SECONDS = 86_400.0
 DAMAGED = "[This message is damaged in the database and can't be read.]"
+_COLUMNS = "title, provider, model, created_at, updated_at, rolling, draft, parent"
 _HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
 
 
@@ -47,6 +48,12 @@ class Record:
     data: dict[str, Any]
 
 
+def _info(*row: Any) -> SessionInfo:
+    """A row of the table, with the number of messages."""
+    info = SessionInfo(*row)
+    return replace(info, rolling=bool(info.rolling))
+
+
 class UsageError(Exception):
     """Something requested does not exist or is invalid. `str()` is one line with the next step."""
 
@@ -60,11 +67,10 @@ class SessionStore(Database):
         """Add a session."""
         with self.transaction(durable=False) as db:
             db.execute(
-                "INSERT INTO sessions (id, title, created_at, updated_at, provider, model, rolling, draft, parent)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO sessions (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    *(info.id, info.title, info.created_at, info.updated_at, info.provider, info.model),
-                    *(int(info.rolling), info.draft, info.parent),
+                    *(info.id, info.title, info.provider, info.model, info.created_at, info.updated_at),
+                    *(info.rolling, info.draft, info.parent),
                 ),
             )
 
@@ -75,12 +81,25 @@ class SessionStore(Database):
         with self.transaction() as db:
             db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
 
-    def session(self, session: str) -> SessionInfo | None:
+    def session(self, ident: str) -> SessionInfo | None:
         """A session by its id or an unambiguous prefix of it; None if there is none."""
-        matches = self._sessions("s.id = :id", {"id": session}, 1)
-        if not matches and session:
-            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(session) + "*"}, 2)
+        matches = self._named(ident)
         return matches[0] if len(matches) == 1 else None
+
+    def find(self, ident: str) -> SessionInfo:
+        """The session with this id or prefix. Raises `UsageError`."""
+        matches = self._named(ident)
+        if not matches:
+            raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
+        if len(matches) > 1:
+            raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
+        return matches[0]
+
+    def _named(self, ident: str) -> list[SessionInfo]:
+        matches = self._sessions("s.id = :id", {"id": ident}, 1)
+        if matches or not ident:
+            return matches
+        return self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(ident) + "*"}, 2)
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, newest first; with `query`, those whose title or messages contain it."""
@@ -99,51 +118,28 @@ class SessionStore(Database):
             return sum(info.messages > 0 for info in self._readable_sessions(""))
 
     def last_session(self) -> SessionInfo | None:
-        """The session used last; None if none has messages."""
+        """The session used last; None if none has messages: every start leaves an empty one for a day."""
         return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HELD}", {}, 1)), None)
 
     def _readable_sessions(self, query: str) -> list[SessionInfo]:
         """The readable sessions of a damaged file, newest first, with the readable messages of each."""
-        columns = "title, provider, model, created_at, updated_at, rolling, draft, parent, deleted_at"
-        rows = self.readable(Rows("sessions", "id", columns), {})
+        rows = self.readable(Rows("sessions", "id", _COLUMNS, "deleted_at IS NULL"), {})
         parts = Rows("messages", "id", "parts", "session = :session")
         infos = []
-        for ident, title, provider, model, created_at, updated_at, rolling, draft, parent, deleted_at in rows:
-            if deleted_at is not None:
-                continue
+        for ident, title, *rest in rows:
             messages = self.readable(parts, {"session": ident})
             words = query.casefold()
-            if words and not search.mentions(title, words) and not any(search.says(row[1], words) for row in messages):
-                continue
-            infos.append(
-                SessionInfo(
-                    *(ident, title, provider, model, created_at, updated_at),
-                    *(bool(rolling), draft, parent, len(messages)),
-                )
-            )
+            if not words or search.mentions(title, words) or any(search.says(row[1], words) for row in messages):
+                infos.append(_info(ident, title, *rest, len(messages)))
         return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
     def _sessions(self, where: str, values: Mapping[str, object], limit: int) -> list[SessionInfo]:
         rows = self.query(
-            "SELECT id, title, provider, model, created_at, updated_at, rolling, draft, parent,"
-            " (SELECT count(*) FROM messages WHERE session = s.id)"
+            f"SELECT id, {_COLUMNS}, (SELECT count(*) FROM messages WHERE session = s.id)"
             f" FROM sessions s WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",
             {**values, "limit": limit},
         )
-        names = (
-            "id",
-            "title",
-            "provider",
-            "model",
-            "created_at",
-            "updated_at",
-            "rolling",
-            "draft",
-            "parent",
-            "messages",
-        )
-        infos = (SessionInfo(**dict(zip(names, row, strict=True))) for row in rows)
-        return [replace(info, rolling=bool(info.rolling)) for info in infos]
+        return [_info(*row) for row in rows]
 
     # -- messages ------------------------------------------------------------------------------------------------
 
@@ -374,17 +370,3 @@ def message_of(row: Sequence[Any]) -> Message:
         codec.load_usage(usage),
         error,
     )
-
-
-def find_session(store: SessionStore, ident: str) -> SessionInfo:
-    """The session with this id or prefix. Raises `UsageError`."""
-    if (info := store.session(ident)) is not None:
-        return info
-    if ident and store.query("SELECT count(*) FROM sessions WHERE id GLOB ?", (_glob(ident) + "*",))[0][0] > 1:
-        raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
-    raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
-
-
-def last_session(store: SessionStore) -> SessionInfo | None:
-    """The session that was used last; None where nothing was ever said. Every start leaves an empty one for a day."""
-    return store.last_session()

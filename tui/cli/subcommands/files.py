@@ -17,7 +17,7 @@ from tui.chat.interchange.importing import AlreadyHereError, Imported, import_se
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
-from tui.chat.store.store import SessionStore, UsageError, find_session
+from tui.chat.store.store import SessionStore, UsageError
 from tui.cli import FAILED, complain
 from tui.cli.output import table, write
 from tui.config.settings import Settings
@@ -136,7 +136,7 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
     """Write a session to a file."""
     store = SessionStore(settings.database)
     try:
-        info = find_session(store, session)
+        info = store.find(session)
         try:
             export_session(file, store, info.id)
         except ValueError as error:

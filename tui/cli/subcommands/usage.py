@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallGroup, CallLog
-from tui.chat.store.store import SessionInfo, SessionStore, find_session, last_session
+from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import (
     Totals,
     by_day,
@@ -92,7 +92,7 @@ def _list_calls(settings: Settings, session: str | None, *, as_json: bool) -> in
 
 def _session(store: SessionStore, ident: str | None) -> SessionInfo | None:
     """The requested session, or the last one; None if there is none."""
-    return last_session(store) if ident is None else find_session(store, ident)
+    return store.last_session() if ident is None else store.find(ident)
 
 
 def _trims(store: SessionStore) -> list[Trim]:
