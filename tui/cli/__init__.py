@@ -1,13 +1,15 @@
-"""The `chatctx` command line. Imports only what the chosen command needs.
-
-Exit codes: 0 done, 1 the request failed, 2 bad usage, 130 interrupted.
-"""
+"""The `chatctx` command line: exit codes, and how commands print. Imports only what the chosen command needs."""
 
 from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False  # see main.py
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 FAILED, BAD_USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0: the request failed, bad usage, interrupted."""
 
 
 def complain(text: str, code: int = FAILED) -> int:
@@ -23,3 +25,26 @@ def known_error(error: Exception) -> int | None:
     bad = dict.fromkeys(("UsageError", "AttachmentError", "RecordingError"), BAD_USAGE)
     codes = bad | dict.fromkeys(("StoreError", "ProviderError", "ForkError", "ToolError"), FAILED)
     return next((codes[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in codes), None)
+
+
+def write(text: str) -> None:
+    """Print to standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
+    """Columns separated by two blanks; those in `right` are right-aligned. Removes control characters."""
+    from rich.cells import cell_len
+
+    from tui.text.cells import pad, plain
+
+    clean = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*clean, strict=True)]
+    lines = (
+        "  ".join(
+            " " * (width - cell_len(cell)) + cell if index in right else pad(cell, width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in clean
+    )
+    return "\n".join(lines)

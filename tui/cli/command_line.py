@@ -429,7 +429,7 @@ def _open_chat(ctx: click.Context, /, *, plain: bool, **_: object) -> Invocation
     if ctx.invoked_subcommand is not None:
         return None
     options = root_options(ctx)
-    runs = "plain.plain:run" if plain else "start:chat"
+    runs = "plain:run" if plain else "start:chat"
     return Invocation(runs, {"resume": options["resume"]}, {name: options[name] for name in SETTINGS})
 
 

@@ -97,7 +97,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
                 "the chat needs a terminal; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
             )
         if os.environ.get("TERM") == "dumb":
-            from tui.cli.plain import plain
+            from tui.cli import plain
 
             return plain.run(settings, resume=resume)
     from tui.terminal.early import EarlyTerminal

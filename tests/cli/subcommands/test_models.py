@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import replay_server
-from tui.cli.output import table
+from tui.cli import table
 from tui.cli.subcommands.listing import _models
 from tui.config.settings import ProviderSettings, Settings
 

@@ -20,7 +20,7 @@ def run(settings: Settings, *, shell: str) -> int:
     import click
     from click.shell_completion import get_completion_class
 
-    from tui.cli.output import write
+    from tui.cli import write
 
     kind = get_completion_class(shell)
     assert kind is not None, shell  # the command line accepts no other

@@ -10,8 +10,7 @@ import sys
 
 from tui.chat.store.database import damage_lines
 from tui.chat.workspace import Workspace
-from tui.cli import complain
-from tui.cli.output import write
+from tui.cli import complain, write
 from tui.config.settings import Settings
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.usage import ContextUsage, usage_to_json

@@ -11,8 +11,7 @@ from math import inf
 from pathlib import Path
 
 from tui.chat.store.store import UsageError
-from tui.cli import FAILED, complain
-from tui.cli.output import table, write
+from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import TextCount, count_texts
 from tui.text.numbers import tokens_exact

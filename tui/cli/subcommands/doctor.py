@@ -21,7 +21,7 @@ from tui.chat.server_files import find_servers
 from tui.chat.store import repair as repairing
 from tui.chat.store.database import DamagedError, StoreError, database_files
 from tui.chat.store.store import SessionStore
-from tui.cli.output import table, write
+from tui.cli import table, write
 from tui.config.paths import at_home, is_there
 from tui.config.private import readable_by_others
 from tui.config.settings import Settings

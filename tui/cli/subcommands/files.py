@@ -18,8 +18,7 @@ from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore, UsageError
-from tui.cli import FAILED, complain
-from tui.cli.output import table, write
+from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.providers.models.catalog import dollars
 from tui.providers.registry import all_configs

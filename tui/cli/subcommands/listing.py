@@ -10,8 +10,7 @@ from tui.chat.models.model_list import ListedModel
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
-from tui.cli import complain
-from tui.cli.output import table, write
+from tui.cli import complain, table, write
 from tui.config.settings import Settings, settings_schema
 from tui.text.numbers import list_price, timestamp, tokens_exact
 

@@ -22,8 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tui.chat.store.store import UsageError
-from tui.cli import FAILED, complain
-from tui.cli.output import write
+from tui.cli import FAILED, complain, write
 from tui.commands.registry import RESTRICTED
 from tui.config.settings import Settings
 from tui.config.values import parse_url

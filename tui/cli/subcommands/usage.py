@@ -23,7 +23,7 @@ from tui.chat.usage_report import (
     totals,
     totals_to_json,
 )
-from tui.cli.output import table, write
+from tui.cli import table, write
 from tui.config.settings import Settings
 from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
 

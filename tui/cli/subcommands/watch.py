@@ -14,7 +14,7 @@ from textual.content import Content
 from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
-from tui.cli.output import write
+from tui.cli import write
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import ContextUsage, usage_to_json

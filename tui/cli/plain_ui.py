@@ -11,9 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
-from tui.cli import complain
-from tui.cli.output import table, write
-from tui.cli.plain.lines import FENCE
+from tui.cli import complain, table, write
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.views.summary_text import figures_line
 from tui.views.view import RejectedError
@@ -21,9 +19,12 @@ from tui.views.view import RejectedError
 if TYPE_CHECKING:
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
-    from tui.cli.plain.plain import PlainChat
+    from tui.cli.plain import PlainChat
     from tui.views.summary_text import SummaryText
     from tui.views.view import Form, Menu, Option, Question, View
+
+FENCE = '"""'
+"""A line that begins and ends a message of several lines."""
 
 LISTED = 20
 """Options shown of a list; words after the command filter it."""

@@ -37,9 +37,9 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionStore
-from tui.cli.plain.lines import Lines
-from tui.cli.plain.plain import PlainChat
-from tui.cli.plain.turn import Speaker
+from tui.chat.turn.session import ChatSession
+from tui.chat.workspace import Workspace
+from tui.cli.plain import Lines, PlainChat
 from tui.config.private import unsent_files
 from tui.messages import Message, Text, ToolCall
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
@@ -211,11 +211,7 @@ def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path
 async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFixture[str]) -> None:
     call = ToolCall("c1", "write_file", '{"path": "a\x1b[2J"}')
     reply = Message("assistant", (Text("hi"), call), "m1", status="cancelled", model="vendor/model-x")
-    answers, decided = ["s"], []
-
-    async def ask(question: str) -> str:
-        assert "y yes" in question
-        return answers.pop()
+    decided = []
 
     async def events() -> AsyncIterator[SessionEvent]:
         yield ReplyStarted("m1", "p", "vendor/model-x")
@@ -227,22 +223,24 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
         yield TurnFailed("It did not work. /retry asks again.")
 
     tools = SimpleNamespace(approve=lambda ask_id, decision: decided.append((ask_id, decision)))
-    chat = SimpleNamespace(talks=True, ask_alone=ask, session=SimpleNamespace(usage=make_usage(52_100), tools=tools))
-    await Speaker(cast("PlainChat", chat)).turn(events())
+    session = cast("ChatSession", SimpleNamespace(usage=make_usage(52_100), tools=tools))
+    lines = cast("Lines", SimpleNamespace(next=None, fresh=AsyncMock(return_value="s")))
+    workspace = cast("Workspace", SimpleNamespace())
+    await PlainChat(workspace, session, lines, talks=True).turn(events())
     said = capsys.readouterr()
-    assert said.out == "model-x:\nhi ␛[31mred\n(52,100 of 200,000 tokens, 26 %)\n"
+    answers = "y yes, s in this conversation always, a always, n no, never"
+    assert said.out == f"model-x:\nhi ␛[31mred\nRun it? {answers}: (52,100 of 200,000 tokens, 26 %)\n"
     assert decided == [("a1", "session")]
-    lines = said.err.splitlines()
+    notices = said.err.splitlines()
     assert "\x1b" not in said.err
-    assert lines[0].startswith("chatctx: calls write_file")
-    assert "stopped by you" in lines[1]
-    assert lines[2].startswith("chatctx: wants to run write_file (files)")
-    assert lines[3:] == [
+    assert notices[0].startswith("chatctx: calls write_file")
+    assert "stopped by you" in notices[1]
+    assert notices[2].startswith("chatctx: wants to run write_file (files)")
+    assert notices[3:] == [
         "  path: a␛[2J",
         "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
     ]  # fmt: skip
-    chat.talks = False
-    await Speaker(cast("PlainChat", chat)).turn(events())
+    await PlainChat(workspace, session, lines, talks=False).turn(events())
     assert decided[1:] == [("a1", "no")]
     assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ import pytest
 from textual.content import Content
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
-from tui.cli.plain.ui import LISTED, PlainUI
+from tui.cli.plain_ui import LISTED, PlainUI
 from tui.messages import Message, Text
 from tui.views.summary_text import SummaryPreview
 from tui.views.view import Field, Form, Menu, Option, Question, RejectedError
@@ -152,7 +152,7 @@ async def test_without_a_yes_nothing_changes(preview: SummaryPreview, answers: l
 
 
 def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytest.CaptureFixture[str]) -> None:
-    from tui.cli.plain.plain import PlainChat
+    from tui.cli.plain import PlainChat
 
     summary = Message("user", (Text("Of boats."),), "m2", kind="summary")
     messages = [Message("assistant", (Text("Nine boats."),), "m1"), summary]
