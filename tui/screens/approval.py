@@ -14,7 +14,8 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, clickable, key_now, set_title
+from tui.screens.base import SHORT, Hint, LongText, clickable, key_now, set_title
+from tui.screens.question import AnswerPanel
 from tui.text.cells import plain
 from tui.views.call_text import readable_arguments, said_of_itself
 
@@ -25,19 +26,17 @@ if TYPE_CHECKING:
 STOP: Hint = ("esc", "stop the answer", "close")
 
 
-class ApprovalPanel(Panel["Decision"]):
-    """Dismissed with a decision, or None for Esc. `typed` gets text meant for the prompt."""
+class ApprovalPanel(AnswerPanel["Decision"]):
+    """Dismissed with a decision, or None for Esc."""
 
     max_width = 90
 
     DEFAULT_CSS = """
-    ApprovalPanel Static { height: auto; }
     ApprovalPanel .about { color: $text-muted; }
     ApprovalPanel .why { color: $text-warning; margin-top: 1; }
-    ApprovalPanel LongText { height: auto; margin-top: 1; scrollbar-size-vertical: 1; }
+    ApprovalPanel LongText { margin-top: 1; }
     ApprovalPanel.-short .why, ApprovalPanel.-short LongText, ApprovalPanel.-short OptionList { margin-top: 0; }
     ApprovalPanel.-short .about { max-height: 2; }
-    ApprovalPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,15 +45,11 @@ class ApprovalPanel(Panel["Decision"]):
         Binding("a", "decide('always')", "always", id="approval.always"),
         Binding("n", "decide('no')", "not this time", id="approval.no"),
         Binding("d", "decide('never')", "never", id="approval.never"),
-        Binding("pageup", "scroll(-1)", show=False, priority=True),
-        Binding("pagedown", "scroll(1)", show=False, priority=True),
     ]
 
     def __init__(self, asked: ApprovalAsked, typed: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
-        super().__init__()
+        super().__init__(typed, clock)
         self.asked = asked
-        self._typed = typed
-        self._clock = clock
         self._last_key = clock()
         self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
         if not asked.why:  # a call with a special reason asks each time
@@ -99,25 +94,13 @@ class ApprovalPanel(Panel["Decision"]):
         key = key_now(self, key, f"decide('{decision}')")
         return Content.assemble((f"{key}  ", "$primary"), (words, "$foreground"))
 
-    @property
-    def ready(self) -> bool:
-        """Whether a key counts by now."""
-        return self._clock() - self._last_key >= QUIET
-
     def on_key(self, event: events.Key) -> None:
         """Keys typed without a pause belong to the prompt; Esc and ctrl+c always work."""
         if self.ready or event.key in ("escape", "ctrl+c"):
             return
-        self._last_key = self._clock()
-        if event.is_printable and event.character:
-            self._typed(event.character)
+        self.to_prompt(event)
         event.stop()
         event.prevent_default()
-
-    def on_paste(self, event: events.Paste) -> None:
-        """A paste is never an answer."""
-        event.stop()
-        self._typed(event.text)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """An answer was clicked or entered."""
@@ -132,7 +115,3 @@ class ApprovalPanel(Panel["Decision"]):
             self.dismiss(decision)
         else:
             self.app.bell()
-
-    def action_scroll(self, pages: int) -> None:
-        """Scroll long arguments."""
-        self.query_one(LongText).page(pages)

@@ -1,10 +1,10 @@
-"""A question with a few answers."""
+"""Questions with a few answers below a text."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Generic
 
 from rich.cells import cell_len
 from textual import events
@@ -15,26 +15,23 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.screens.base import QUIET, LongText, Panel, clickable, set_title
+from tui.screens.base import QUIET, LongText, Panel, Result, clickable, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends
 from tui.views.view import Option as Answer
 from tui.views.view import Question
 
 
-class QuestionPanel(Panel[str]):
-    """Shows a question and its answers; dismissed with an answer's key, or None for Esc.
+class AnswerPanel(Panel[Result], Generic[Result]):
+    """A text above answers, which stay visible while it scrolls (page up, page down).
 
-    A long text scrolls (page up, page down): the answers stay visible. `typed` takes what was meant for the prompt.
+    The panel may come while a person writes: `typed` gets what was meant for the prompt.
     """
 
-    max_width = 84
-
     DEFAULT_CSS = """
-    QuestionPanel LongText { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
-    QuestionPanel.-short LongText { max-height: 40vh; }
-    QuestionPanel Static { height: auto; color: $foreground; }
-    QuestionPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
+    AnswerPanel Static { height: auto; }
+    AnswerPanel LongText { height: auto; scrollbar-size-vertical: 1; }
+    AnswerPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,17 +39,53 @@ class QuestionPanel(Panel[str]):
         Binding("pagedown", "scroll(1)", show=False, priority=True),
     ]
 
+    def __init__(self, typed: Callable[[str], object] | None, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._typed = typed
+        self._clock = clock
+        self._last_key = float("-inf")  # that was meant for the prompt
+
+    @property
+    def ready(self) -> bool:
+        """Whether a key is an answer by now, rather than typed ahead."""
+        return self._clock() - self._last_key >= QUIET
+
+    def to_prompt(self, event: events.Key) -> None:
+        """A key that was meant for the prompt."""
+        self._last_key = self._clock()
+        if self._typed is not None and event.is_printable and event.character:
+            self._typed(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A paste is never an answer."""
+        if self._typed is not None:
+            event.stop()
+            self._typed(event.text)
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll the text."""
+        self.query_one(LongText).page(pages)
+
+
+class QuestionPanel(AnswerPanel[str]):
+    """Dismissed with an answer's key, or None for Esc."""
+
+    max_width = 84
+
+    DEFAULT_CSS = """
+    QuestionPanel LongText { max-height: 60vh; }
+    QuestionPanel.-short LongText { max-height: 40vh; }
+    QuestionPanel Static { color: $foreground; }
+    """
+
     def __init__(
         self,
         question: Question,
         typed: Callable[[str], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
+        super().__init__(typed, clock)
         self.question = question
-        self._typed = typed
-        self._clock = clock
-        self._last_key = float("-inf")  # that was meant for the prompt
 
     def compose(self) -> ComposeResult:
         """The text, then the answers."""
@@ -78,23 +111,12 @@ class QuestionPanel(Panel[str]):
         """What the person is writing goes on in the prompt, and its Enter answers nothing."""
         if self._typed is None:
             return
-        if event.is_printable and event.character:
-            self._last_key = self._clock()
-            self._typed(event.character)
-        elif event.key != "enter" or self._clock() - self._last_key >= QUIET:
+        if event.is_printable:
+            self.to_prompt(event)
+        elif event.key != "enter" or self.ready:
             return
         event.stop()
         event.prevent_default()
-
-    def on_paste(self, event: events.Paste) -> None:
-        """A paste is never an answer."""
-        if self._typed is not None:
-            event.stop()
-            self._typed(event.text)
-
-    def action_scroll(self, pages: int) -> None:
-        """Scroll the text."""
-        self.query_one(LongText).page(pages)
 
     def _line(self, item: Answer) -> Content:
         label = plain(item.label)

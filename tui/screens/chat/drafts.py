@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tui.chat.attachments import AttachmentError, not_taken, read_attachment
 from tui.chat.mentions import mentioned, resources_named
 from tui.commands.registry import is_command
+from tui.config.private import unsent_files, write_unsent
 from tui.screens.chat.mentions import open_mention
 from tui.text.cells import plain
 from tui.text.numbers import plural, share, tokens_exact, tokens_short
@@ -84,6 +85,35 @@ class Drafts:
         self.screen.composer.history.add(text)
         self.unstored.append(text)
         await self.store_prompt(text)
+
+    async def save_at_end(self) -> str:
+        """Store the draft at the end of the program. Returns what could not be stored, with the reason; "" for nothing.
+
+        The terminal may be gone: the text goes into a file, too, where one can be written.
+        """
+        screen, session = self.screen, self.screen.session
+        unsaved = self.text
+        try:
+            if session is not None:
+                await self.save()
+                unsaved = ""
+        except Exception as error:
+            log.exception("the draft could not be stored")
+            screen.broken = screen.one_line(error)
+        if session is not None and session.unsaved:
+            unsaved = "\n\n".join(filter(None, [unsaved, *(message.text for message in session.unsaved)]))
+        if not unsaved:
+            return ""
+        path = await asyncio.to_thread(write_unsent, unsaved, screen.rescue_folders) if unsaved.strip() else None
+        log.error("what could not be stored is in %s", path)
+        where = f", also written to {path}" if path is not None else ""
+        why = screen.broken or "The last answers could not be stored"
+        return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}"
+
+    def left_behind(self) -> list[str]:
+        """A line for each file that `save_at_end` has left. Reads a folder: not on the event loop."""
+        files = unsent_files(self.screen.rescue_folders)
+        return [f"Text that could not be stored is in {path}: delete the file once you have it." for path in files]
 
     async def store_prompt(self, text: str) -> None:
         """Store a prompt for the up key; until then it is part of the draft. Raises `StoreError`."""

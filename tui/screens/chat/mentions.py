@@ -57,12 +57,6 @@ def with_mention(text: str, cursor: int, path: str, *, more: bool = False) -> tu
     return text[: typed.start()] + mention + text[cursor:].lstrip(" "), typed.start() + len(mention)
 
 
-def choice(text: str, cursor: int, offer: Choice) -> Choice:
-    """An offered path as a completion of the draft."""
-    completed, place = with_mention(text, cursor, offer.text, more=offer.cursor is not None)
-    return Choice(completed, offer.label, offer.help, place)
-
-
 class FileIndex:
     """The files below a folder, for completion. To be used off the event loop."""
 
@@ -161,3 +155,15 @@ async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
             name = f"{pattern.server}:{variable.filled(value)}"
             offers.append(Choice(name, plain(name), "", None if variable.last else len(name)))
     return offers[:RESOURCES_OFFERED]
+
+
+async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Servers | None) -> list[Choice]:
+    """Completions of the draft for the mention before `cursor`: resources, then files. None if there is no mention."""
+    typed = open_mention(text[:cursor])
+    if typed is None:
+        return []
+    offers = await asyncio.to_thread(files.offers, typed)
+    if servers is not None:
+        offers = [*resource_offers(typed, servers.resources), *await pattern_offers(typed, servers), *offers]
+    completed = [(with_mention(text, cursor, o.text, more=o.cursor is not None), o) for o in offers]
+    return [Choice(draft, offer.label, offer.help, place) for (draft, place), offer in completed]

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from textual import events, getters, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.worker import Worker
 
 from tui.commands import registry as slash
 from tui.commands.ui import Chat, Command
-from tui.config.private import unsent_files, write_unsent
 from tui.screens.base import CopyingApp, Panel
-from tui.screens.chat import mentions
 from tui.screens.chat.background import BackgroundScreen
 from tui.screens.chat.drafts import DraftCost, Drafts
+from tui.screens.chat.mentions import FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import QueueList, Status, StatusBar, TitleBar, welcome
 from tui.widgets.composer.composer import Composer
@@ -93,7 +91,7 @@ class ChatScreen(BackgroundScreen):
 
     def __init__(self, open_workspace: OpenWorkspace, settings: Settings) -> None:
         super().__init__(settings.log_file)
-        self._rescue = (settings.data_dir, settings.log_dir)  # folders for what can't be stored
+        self.rescue_folders = (settings.data_dir, settings.log_dir)  # for what can't be stored
         self.open_workspace = open_workspace
         self.keymap = settings.keys
         self.themes_dir = settings.themes_dir
@@ -106,7 +104,7 @@ class ChatScreen(BackgroundScreen):
         self.queue_list = QueueList()
         self.composer = Composer()
         self.status_bar = StatusBar()
-        self.files = mentions.FileIndex(Path.cwd())
+        self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
         self.broken = ""  # why there is no workspace, if it failed to open
 
@@ -189,31 +187,16 @@ class ChatScreen(BackgroundScreen):
         await self.attach(session)
         self.workspace.servers.on_change(self._server_changed)
         self._tell_server_news()
-        for path in await asyncio.to_thread(unsent_files, self._rescue):
-            text = f"Text that could not be stored is in {path}: delete the file once you have it."
-            self.notify(text, severity="warning", timeout=8, markup=False)
-        for text in await asyncio.to_thread(self._key_problems) if self.keymap else ():
+        problems = await asyncio.to_thread(self.drafts.left_behind)
+        problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
+        for text in problems:
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
         """Ask the person what an MCP server wants to know; cancelled when it does not wait any more."""
         from tui.commands.questions import ask
 
-        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-        async def asking() -> None:  # panels can be waited for in workers only
-            try:
-                reply = await ask(self.ui, self.state, question)
-            except Exception as error:  # raised where the answer is awaited
-                answer.set_exception(error)
-            else:
-                answer.set_result(reply)
-
-        worker: Worker[None] = self.run_worker(asking(), group="server questions", exit_on_error=False)
-        try:
-            return await answer
-        finally:
-            worker.cancel()
+        return await ask(self.ui, self.state, question)
 
     async def attach(self, session: ChatSession) -> None:
         """Show this session, with its draft."""
@@ -361,15 +344,9 @@ class ChatScreen(BackgroundScreen):
         """Offer completions for a command, or for a file after `@`."""
         if words.startswith("/"):
             offers = await slash.complete(self.ui, self.state, words)
-        elif (typed := mentions.open_mention(words[:cursor])) is not None:
-            choices = await asyncio.to_thread(self.files.offers, typed)
-            if self.workspace is not None:
-                servers = self.workspace.servers
-                resources = mentions.resource_offers(typed, servers.resources)
-                choices = [*resources, *await mentions.pattern_offers(typed, servers), *choices]
-            offers = [mentions.choice(words, cursor, offer) for offer in choices]
         else:
-            offers = []
+            servers = self.workspace.servers if self.workspace is not None else None
+            offers = await mention_offers(words, cursor, self.files, servers)
         if self.composer.area.text == words:
             self.composer.completions.offer(offers, words)
 
@@ -429,7 +406,6 @@ class ChatScreen(BackgroundScreen):
         return all_keys((type(self), type(self.app)), self.keymap)
 
     def _key_problems(self) -> list[str]:
-        """Errors in the person's key settings, one line each."""
         from tui.screens.help import keymap_problems
 
         return keymap_problems(self.keymap, {key.id for section in self.all_keys().values() for key in section})
@@ -490,23 +466,10 @@ class ChatScreen(BackgroundScreen):
         self.composer.focus_prompt()
 
     async def leave(self) -> str:
-        """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing.
-
-        The terminal may be gone: the text goes into a file, too, where one can be written.
-        """
+        """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing."""
         await self.turns.finish()
         await self.ui.put_summary_away()
-        unsaved = self.drafts.text
-        try:
-            if self.session is not None:
-                await self.drafts.save()
-                unsaved = ""
-        except Exception as error:
-            log.exception("the draft could not be stored")
-            self.broken = self.one_line(error)
-        if self.session is not None and self.session.unsaved:
-            unsaved = "\n\n".join(filter(None, [unsaved, *(message.text for message in self.session.unsaved)]))
-        where = await asyncio.to_thread(self._write_unsent, unsaved) if unsaved.strip() else ""
+        unsaved = await self.drafts.save_at_end()
         if self.workspace is not None:
             self._say_that_servers_end()
             self.closing = True
@@ -514,13 +477,4 @@ class ChatScreen(BackgroundScreen):
                 await asyncio.shield(self.workspace.close())
             except Exception:
                 log.exception("leaving")
-        why = self.broken or "The last answers could not be stored"
-        return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}" if unsaved else ""
-
-    def _write_unsent(self, text: str) -> str:
-        """Write it to a file. Returns a line with the file's path."""
-        path = write_unsent(text, self._rescue)
-        if path is None:
-            return ""
-        log.error("what could not be stored is in %s", path)
-        return f", also written to {path}"
+        return unsaved

@@ -374,12 +374,8 @@ class RunningTools:
         self._enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
         if not self._screen.app.app_focus:
             self._screen.app.bell()
-        self._panel = ApprovalPanel(asked, self._to_prompt)
+        self._panel = ApprovalPanel(asked, self._screen.composer.type_text)
         self._screen.app.push_screen(self._panel, partial(self._answered, asked, self._panel))
-
-    def _to_prompt(self, text: str) -> None:
-        """Text typed or pasted for the prompt goes there."""
-        self._screen.composer.area.insert(text, maintain_selection_offset=False)
 
     def _answered(self, asked: ApprovalAsked, panel: ApprovalPanel, decision: Decision | None) -> None:
         if self._panel is not panel:

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,7 +26,7 @@ from tui.widgets.themes import load_themes
 if TYPE_CHECKING:
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
-    from tui.screens.base import Panel
+    from tui.screens.base import Panel, Result
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.summary import SummaryPanel
     from tui.views.summary_text import SummaryText
@@ -62,9 +61,19 @@ class ScreenUI:
     async def _push(self, module: str, name: str, *args: Any, **options: Any) -> Any:
         """Open the panel class `name` of `module`, and await its result."""
         kind: Callable[..., Panel[Any]] = getattr(import_module(module), name)
-        panel = kind(*args, **options)
+        return await self._dismissed(kind(*args, **options))
+
+    async def _dismissed(self, panel: Panel[Result]) -> Result | None:
+        """Open a panel and await its result. Unlike Textual's `push_screen_wait` this also works outside of workers."""
+        result: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
+
+        def dismissed(value: Result | None) -> None:
+            if not result.done():
+                result.set_result(value)
+
+        self.chat.app.push_screen(panel, dismissed)
         try:
-            return await self.chat.app.push_screen_wait(panel)
+            return await result
         except asyncio.CancelledError:  # the answer is no longer needed
             if panel.is_current:
                 panel.dismiss(None)
@@ -132,7 +141,7 @@ class ScreenUI:
 
     async def confirm(self, question: Question) -> str | None:
         """Open a panel with the answers below the text."""
-        typed = partial(self.chat.composer.area.insert, maintain_selection_offset=False) if question.unasked else None
+        typed = self.chat.composer.type_text if question.unasked else None
         return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question, typed))
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
@@ -178,7 +187,7 @@ class ScreenUI:
             self.chat.app.bell()
         self._summary = panel = SummaryPanel(text)
         try:
-            accepted = await self.chat.app.push_screen_wait(panel)
+            accepted = await self._dismissed(panel)
         finally:
             self._summary = None
         if not accepted and panel.left:

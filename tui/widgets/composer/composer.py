@@ -261,6 +261,10 @@ class Composer(Widget):
             2, min(10, height - 8)
         )  # title, a line of conversation, four waiting messages, rule, status
 
+    def type_text(self, text: str) -> None:
+        """Insert text that was typed or pasted elsewhere, at the cursor."""
+        self.area.insert(text, maintain_selection_offset=False)
+
     def focus_prompt(self) -> None:
         """Focus the prompt."""
         self.area.focus()
