@@ -6,9 +6,9 @@ records too, so that every earlier state can be restored, also after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from tui.context.reduction.groups import unbind
@@ -70,46 +70,29 @@ class SummaryEdit:
 Checkpoint: TypeAlias = CompactionRecord | CompactionUndo | SummaryEdit
 
 
+_KINDS: Mapping[str, type[Checkpoint]] = {"compaction": CompactionRecord, "undo": CompactionUndo, "edit": SummaryEdit}
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "at": float,
+    "before": int,
+    "after": int,
+    "messages": int,
+    "kept": lambda ids: tuple(map(str, ids)),
+    "cleared": lambda pairs: tuple((str(message), str(call)) for message, call in pairs),
+}
+"""How fields are read from JSON; the others are texts."""
+
+
 def checkpoint_to_json(record: Checkpoint) -> dict[str, object]:
     """A JSON object for the store."""
-    kinds = {CompactionRecord: "compaction", CompactionUndo: "undo", SummaryEdit: "edit"}
-    return {"type": kinds[type(record)], **asdict(record)}
+    (kind,) = (name for name, type_ in _KINDS.items() if isinstance(record, type_))
+    return {"type": kind, **asdict(record)}
 
 
 def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
     """The inverse of `checkpoint_to_json`. Raises `ValueError` when `data` is something else."""
     try:
-        match data["type"]:
-            case "compaction":
-                return CompactionRecord(
-                    id=str(data["id"]),
-                    at=float(data["at"]),
-                    before=int(data["before"]),
-                    after=int(data["after"]),
-                    messages=int(data["messages"]),
-                    first=str(data["first"]),
-                    last=str(data["last"]),
-                    summary=str(data["summary"]),
-                    kept=tuple(map(str, data["kept"])),
-                    cleared=tuple((str(m), str(c)) for m, c in data["cleared"]),
-                    frontier=str(data["frontier"]),
-                )
-            case "undo":
-                return CompactionUndo(
-                    str(data["id"]), float(data["at"]), str(data["compaction"]), str(data["frontier"])
-                )
-            case "edit":
-                return SummaryEdit(
-                    str(data["id"]),
-                    float(data["at"]),
-                    str(data["compaction"]),
-                    str(data["summary"]),
-                    str(data["frontier"]),
-                    int(data["before"]),
-                    int(data["after"]),
-                )
-            case other:
-                raise ValueError(f"unknown type {other!r}")
+        kind = _KINDS[data["type"]]
+        return kind(**{f.name: _READERS.get(f.name, str)(data[f.name]) for f in fields(kind)})
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not a compaction record: {error}") from error
 

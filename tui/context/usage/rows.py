@@ -316,7 +316,9 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     for key, weight in split.weights.items():
         tokens[key] = weight * _ratio(preamble_tokens, split.flexible.tokens)
     measured = situation.base.measured
-    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived", **_message_sources(rows)}
+    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived"}
+    for key, (_, estimated, derived) in rows.items():  # a row is as sure as the least sure of its messages
+        sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
     if measured:
         sources |= _differences(rows, split, guess)
     return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=measured)
@@ -331,16 +333,8 @@ def _share(missing: float, texts: Flexible, preamble: Flexible) -> tuple[float, 
     return new_texts, new_preamble, missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
 
 
-def _message_sources(rows: RowTokens) -> dict[str, CountSource]:
-    """A row is as sure as the least sure of its messages."""
-    return {
-        key: "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
-        for key, (_, estimated, derived) in rows.items()
-    }
-
-
 def _differences(rows: RowTokens, split: PreambleSplit, guess: float) -> dict[str, CountSource]:
-    """The only estimated row, which is then the difference of a measured total and the certain rows; or None."""
+    """The only estimated row, if there is one: the difference of a measured total and the certain rows."""
     preamble = [key for key, weight in split.weights.items() if weight > 0]
     guessed = [key for key, (_, estimated, _) in rows.items() if estimated > 0]
     if len(guessed) == 1 and not split.flexible.doubt:
@@ -354,7 +348,7 @@ def _differences(rows: RowTokens, split: PreambleSplit, guess: float) -> dict[st
 def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: bool) -> Attribution:
     """`attribution` with `rest`, which is in none of its rows (negative: they come to more than there is)."""
     tokens, sources, warning = dict(attribution.tokens), dict(attribution.sources), ""
-    largest = max(tokens, key=lambda key: tokens[key])
+    largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
     elif rest > 0:
