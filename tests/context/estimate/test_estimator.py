@@ -344,6 +344,21 @@ def test_first_calls_are_scored_apart_and_their_bound_grows_with_their_errors() 
     assert before.upper_bound < 1_180 <= after.upper_bound
 
 
+def test_exact_calls_narrow_the_bound_for_as_much_text_as_they_measured() -> None:
+    known, messages = estimator(), [user("word " * 50)]
+    for number in range(20):
+        predicted = known.estimate(request(*messages)).tokens
+        known.record(request(*messages), answer("so"), Usage(predicted, 5), at=float(number))
+        messages += [answer("so"), user(f"{number} " + "word " * 50)]
+
+    def width(text: str) -> float:
+        found = known.estimate(request(*messages, user(text)))
+        return (found.upper_bound - found.tokens) / found.estimated_tokens
+
+    assert width("word " * 100) == 0
+    assert width("word " * 5_000) > 0.005  # more than all that was measured
+
+
 def test_truncated_tool_results_correct_the_measurement() -> None:
     known = estimator()
     long = result("1", "word " * 1_000)

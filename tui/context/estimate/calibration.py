@@ -80,9 +80,13 @@ class Calibration:
             return max(1.0, self.floor)
         return sum(self.class_factor(kind) * tokens for kind, tokens in self._seen.items()) / whole
 
+    def measured_tokens(self, kind: int) -> float:
+        """How much of a class of text was measured for this model, in estimated tokens."""
+        return self._seen.get(kind, 0.0)
+
     def knows(self, kind: int) -> bool:
         """Whether a class of text was measured for this model."""
-        return self._seen.get(kind, 0.0) >= ENOUGH_TOKENS
+        return self.measured_tokens(kind) >= ENOUGH_TOKENS
 
     def text(self, content: float, classes: int) -> float:
         """Tokens of `content` (`classes` packed) with the learned factors. Unclassified content counts as Latin."""

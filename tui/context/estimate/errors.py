@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +10,12 @@ from math import ceil
 from typing import Any
 
 KEPT_ERRORS = 256
-ENOUGH_CALLS = 20  # from here on the upper bound is based on the model's own errors
+ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
+BOUND_CALLS = 8  # from here on the upper bound is based on the model's own errors
 COVERAGE = 0.95  # share of calls that the upper bound covers
-EARLY_SPREAD = 4.0  # of the fixed margin, until then: nearly all of 700 recorded early calls were within it
+EARLY_SPREAD = 6.0  # of the fixed margin, until then: 95 % of 700 recorded early calls were within it
+LEVEL_STEP = 0.05  # by which the quantile follows what was covered (Gibbs & Candès 2021, gamma)
+LEVEL_LOW, LEVEL_HIGH = 0.85, 0.99
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,20 @@ class Errors:
 
     @cached_property
     def spread(self) -> float | None:
-        """What the fixed margin is multiplied by for the upper bound; None before `ENOUGH_CALLS` calls."""
-        if len(self.scaled) < ENOUGH_CALLS:
+        """What the fixed margin is multiplied by for the upper bound; None before `BOUND_CALLS` calls.
+
+        The order statistic of conformal prediction. Errors shrink while a session goes on and come in bursts, so its
+        level follows the share of calls that were covered (adaptive conformal inference).
+        """
+        if len(self.scaled) < BOUND_CALLS:
             return None
-        # The order statistic of conformal prediction: it covers the next call with this chance for any distribution.
-        ordered = sorted(self.scaled)
-        place = min(len(ordered), ceil(COVERAGE * (len(ordered) + 1)))
-        return max(0.0, ordered[place - 1])
+        ordered = sorted(self.scaled[:BOUND_CALLS])
+        level = COVERAGE
+        for error in self.scaled[BOUND_CALLS:]:
+            level += LEVEL_STEP * (COVERAGE - (error <= _order_statistic(ordered, level)))
+            level = min(max(level, LEVEL_LOW), LEVEL_HIGH)
+            insort(ordered, error)
+        return max(0.0, _order_statistic(ordered, level))
 
     @cached_property
     def p95_percent(self) -> float | None:
@@ -63,6 +74,11 @@ class Errors:
         """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
         scaled, relative = (tuple(map(float, data.get(key, ())))[-KEPT_ERRORS:] for key in ("call_errors", "relative"))
         return cls(scaled, relative, int(data["calls"]))
+
+
+def _order_statistic(ordered: Sequence[float], level: float) -> float:
+    """The value that the next one does not exceed with a chance of `level`, whatever the distribution."""
+    return ordered[min(len(ordered), ceil(level * (len(ordered) + 1))) - 1]
 
 
 def _quantile(values: Sequence[float], share: float) -> float:

@@ -127,7 +127,6 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     confirmed = measurement is not None and measurement.confirmed
     all_counted = counted is not None and not account.messages and not adjust
     exact = all_counted or (confirmed and count == 0 and base.uncertain == 0)
-    # New text keeps its own margin: a large one is less certain than the calls before it.
     least = 0.0
     if not exact:
         guessed = tokens - sure
@@ -137,7 +136,10 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
     margin = 0.0 if exact else (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
     spread = calibration.spread if confirmed else 1.0 if base.measured else calibration.first_spread
-    bound = ceil(tokens + max(margin * spread, least))
+    if confirmed and not exact and calibration.errors.spread is not None:
+        # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
+        least = _unmeasured_margin(fresh, rough, account.ledger.model, calibration) + MARGIN_TOKENIZER * base.uncertain
+    bound = tokens + round(max(margin * spread, least))
     if exact and measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
     return ConversationEstimate(
@@ -172,6 +174,13 @@ def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Ca
     rough = min(guessed - content, max(0.0, rough - content))
     margin = sum(margins[kind] * tokens for kind, tokens in texts)
     return margin + MARGIN_TOKENIZER * (guessed - content - rough) + MARGIN_HEURISTIC * rough
+
+
+def _unmeasured_margin(fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
+    """The part of `_margin` for text of a class beyond what was measured of it, and for what no tokenizer counted."""
+    margins = margins_of(model)
+    texts = ((margins[kind], tokens - calibration.measured_tokens(kind)) for kind, tokens in unpack(fresh.classes))
+    return sum(margin * beyond for margin, beyond in texts if beyond > 0) + MARGIN_HEURISTIC * rough
 
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:
