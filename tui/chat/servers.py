@@ -334,13 +334,13 @@ class Servers:
 
     def _read(self, folder: Path) -> tuple[Configured, dict[str, bool], dict[str, CachedOffer], dict[str, bool]]:
         settings = self._settings
-        answers = {path: (answer[0], bool(answer[1])) for path, answer in self._state(AGREED).items()}
+        answers = {path: (answer[0], bool(answer[1])) for path, answer in self._store.state(AGREED).items()}
         configured = find_servers(settings.mcp_servers, settings.config_file, folder, answers)
         cached = {config.name: self._cached_offer(config) for config in configured.servers}
-        return configured, self._state(SWITCHED), cached, self._state(INSTRUCTING)
+        return configured, self._store.state(SWITCHED), cached, self._store.state(INSTRUCTING)
 
     def _cached_offer(self, config: ServerConfig) -> CachedOffer:
-        stored = self._state(CACHED_TOOLS + config.name)
+        stored = self._store.state(CACHED_TOOLS + config.name)
         if stored.get("of") != fingerprint(config):
             return NOTHING_CACHED
         off = set(config.disabled_tools)
@@ -357,11 +357,6 @@ class Servers:
             self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MOST_CACHED else None)
         except StoreError as error:
             log.info("the tools of %s are not remembered: %s", config.name, error)
-
-    def _state(self, key: str) -> dict[str, Any]:
-        text = self._store.get_state(key)
-        state: dict[str, Any] = json.loads(text) if text else {}
-        return state
 
     def _put(self, key: str, name: str, value: object) -> None:
         self._store.change_state(key, lambda values: {**values, name: value})

@@ -83,10 +83,7 @@ class Workspace:
         )
         self.servers = Servers(settings, store, self.services.tools)
         self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
-        services, support = self.services, self.services.tools.support
-        self.model_list = ModelList(
-            store, services.calls, services.windows, lambda: self._configs, self.provider, support.takes_tools
-        )
+        self.model_list = ModelList(self.services, self._configs)
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
@@ -136,8 +133,7 @@ class Workspace:
         If only its server can name a model, it is asked. Raises `UsageError` and `ProviderError`.
         """
         settings = self.settings
-        last = await asyncio.to_thread(self.store.get_state, LAST_MODELS)
-        used: dict[str, str] = json.loads(last) if last else {}
+        used = await asyncio.to_thread(self.store.state, LAST_MODELS)
         latest = used.pop("", None)
         requested = explicit or settings.model or ("local" if settings.gguf else None)
         try:
@@ -346,8 +342,8 @@ class Workspace:
 
     async def trims(self) -> TrimLog:
         """The requests under rolling context, and the last trims."""
-        text = await asyncio.to_thread(self.store.get_state, TRIM_LOG)
-        return TrimLog.from_json(json.loads(text)) if text else TrimLog()
+        stored = await asyncio.to_thread(self.store.state, TRIM_LOG)
+        return TrimLog.from_json(stored) if stored else TrimLog()
 
 
 def where_it_runs(provider: str, configs: Mapping[str, ProviderConfig]) -> str:

@@ -6,14 +6,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tui.chat.runtime.windows import Windows
-from tui.chat.store.calls import CallLog
+from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
-from tui.chat.store.store import SessionStore
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError
 from tui.providers.capabilities import known_to_see_and_call
@@ -66,31 +64,16 @@ class Listing:
 
 
 class ModelList:
-    """The lists of all available providers. They are stored.
+    """The lists of all available providers, of `configs`. They are stored."""
 
-    `takes_tools` is what a model's server reported when it was used.
-    """
-
-    def __init__(
-        self,
-        store: SessionStore,
-        calls: CallLog,
-        windows: Windows,
-        configs: Callable[[], Mapping[str, ProviderConfig]],
-        provider: Callable[[str], Provider],
-        takes_tools: Callable[[str, str], bool | None],
-    ) -> None:
-        self._store = store
-        self._calls = calls
-        self._windows = windows
+    def __init__(self, services: Services, configs: Mapping[str, ProviderConfig]) -> None:
+        self._services = services
         self._configs = configs
-        self._provider = provider
-        self._takes_tools = takes_tools
         self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
 
     async def cached(self) -> Listing:
         """The last known list, without asking anybody."""
-        names = self._with_key() + [name for name in LOCAL_SERVERS if name in self._configs()]
+        names = self._with_key() + [name for name in LOCAL_SERVERS if name in self._configs]
         return await asyncio.to_thread(self._listing, dict.fromkeys(names), ())
 
     async def ask(self) -> Listing:
@@ -99,7 +82,7 @@ class ModelList:
         If one can't be asked its last known list is used, and a problem reported.
         """
         names = self._with_key()
-        names += [name for name in await answering(self._configs()) if name not in names]
+        names += [name for name in await answering(self._configs) if name not in names]
         answers = await asyncio.gather(*(self._ask_one(name) for name in names))
         problems = tuple(line for _, line in answers if line)
         lists = dict(zip(names, (infos for infos, _ in answers), strict=True))
@@ -111,37 +94,37 @@ class ModelList:
         Providers are asked only if the last known list has no match and the name no known provider.
         """
         match = best_match(name, (await self.cached()).models)
-        if match or name.partition("/")[0] in self._configs():
+        if match or name.partition("/")[0] in self._configs:
             return match
         return best_match(name, (await self.ask()).models)
 
     def _with_key(self) -> list[str]:
         """Providers that can be asked without probing, in the order of the configuration."""
         names = []
-        for name, config in self._configs().items():
+        for name, config in self._configs.items():
             own_server = name not in LOCAL_SERVERS and not config.needs_key
             if config.has_key() or own_server or config.dialect in ("local", "demo"):
                 names.append(name)
         return names
 
     async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
-        if self._configs()[name].dialect == "local":
+        if self._configs[name].dialect == "local":
             return None, ""  # listing does not start the embedded server
         try:
-            infos = await self._provider(name).models()
+            infos = await self._services.provider(name).models()
         except ProviderError as error:
             log.warning("models of %s: %s", name, error)
             return None, str(error)
         priced = await asyncio.to_thread(lambda: [_priced(name, info) for info in infos])
         text = json.dumps({"at": time.time(), "models": [asdict(info) for info in priced]})
         try:
-            await asyncio.to_thread(self._store.put_state, _KEY + name, text)
+            await asyncio.to_thread(self._services.store.put_state, _KEY + name, text)
         except StoreError as error:
             log.warning("model list not kept: %s", error)
         return priced, ""
 
     def _listing(self, lists: Mapping[str, list[ModelInfo] | None], problems: tuple[str, ...]) -> Listing:
-        used = self._calls.recent_models()
+        used = self._services.calls.recent_models()
         models: list[ListedModel] = []
         at: float | None = None
         for name, fresh in lists.items():
@@ -151,20 +134,20 @@ class ModelList:
                 infos, asked_at = self._stored(name)
             if infos and asked_at is not None:
                 at = asked_at if at is None else min(at, asked_at)
-            provider = self._provider(name) if infos else None
+            provider = self._services.provider(name) if infos else None
             models += [self._listed(provider, info, used) for info in infos if provider is not None]
         models.sort(key=lambda model: -(model.used_at or 0.0))  # stable: the others stay in the servers' order
         return Listing(tuple(models), at, problems)
 
     def _stored(self, name: str) -> tuple[list[ModelInfo], float | None]:
-        config = self._configs()[name]
+        config = self._configs[name]
         if config.dialect == "local":
             window = ModelLimits(config.window or DEFAULT_WINDOW, source="table", detail="as it is started")
             infos = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
             return [_priced(name, info) for info in infos], time.time()
         if config.dialect == "demo":
             return [_priced(name, ModelInfo(config.default_model))], time.time()
-        text = self._store.get_state(_KEY + name)
+        text = self._services.store.get_state(_KEY + name)
         if text is None:
             return [], None
         if self._decoded.get(name, ("",))[0] != text:
@@ -174,7 +157,7 @@ class ModelList:
         return infos, at
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
-        limits = self._windows.limits(provider.name, info.id)
+        limits = self._services.windows.limits(provider.name, info.id)
         if info.limits is not None and (
             limits.context is None or (info.limits.source == "probe" and limits.source not in ("setting", "learned"))
         ):
@@ -186,7 +169,9 @@ class ModelList:
             limits=limits if limits.context else None,
             images=_sure(info.images, sure, able.images),
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
-            tools=_sure(_first(self._takes_tools(provider.name, info.id), info.tools), sure, able.tools),
+            tools=_sure(
+                _first(self._services.tools.support.takes_tools(provider.name, info.id), info.tools), sure, able.tools
+            ),
         )
         return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))
 

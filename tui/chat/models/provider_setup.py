@@ -75,14 +75,11 @@ class ProviderSetup:
         drop: Callable[[str], Awaitable[None]],
         config_file: Path,
         tables: Mapping[str, ProviderSettings],
-        *,
-        env: Mapping[str, str] | None = None,
     ) -> None:
         self._configs = configs
         self._drop = drop
         self._config_file = config_file
         self._tables = tables
-        self._env = os.environ if env is None else env
 
     def choices(self) -> list[ProviderChoice]:
         """Those with a key first, then those that need one, then local servers."""
@@ -92,7 +89,7 @@ class ProviderSetup:
                 config.label,
                 urlsplit(config.base_url).netloc.rpartition("@")[2],
                 config.key_env[0] if config.key_env else "",
-                config.has_key(self._env),
+                config.has_key(),
             )
             for name, config in self._configs.items()
             if config.dialect not in ("local", "demo")
@@ -164,7 +161,7 @@ class ProviderSetup:
                 "That is no name of a variable. If it is the key itself: it is not kept here. Put it into a variable "
                 "of your shell and write that one's name, or give a command that prints it."
             )
-        if not self._env.get(name, "").strip():
+        if not os.environ.get(name, "").strip():
             raise SetupError(
                 f"{name} is not set where chatctx runs. Leave, do: export {name}=… and start again; or give a command "
                 "that prints the key."

@@ -86,10 +86,9 @@ class Toolbox:
 
     def remembered(self) -> Mapping[str, Remembered]:
         """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
-        text = self._store.get_state(APPROVALS)
-        data = json.loads(text) if text else {}
-        stored = {name: Remembered(name, entry["rule"], entry.get("fingerprint", "")) for name, entry in data.items()}
-        return stored | self._unsaved
+        stored = self._store.state(APPROVALS).items()
+        answers = {name: Remembered(name, entry["rule"], entry.get("fingerprint", "")) for name, entry in stored}
+        return answers | self._unsaved
 
     def remember(self, answer: Remembered) -> None:
         """Store an answer, replacing an earlier one for that tool. On `StoreError` it is kept in memory."""
@@ -112,8 +111,7 @@ class Toolbox:
 
     def last_used(self) -> Mapping[str, float]:
         """Seconds since the epoch, by tool."""
-        text = self._store.get_state(USED)
-        return json.loads(text) if text else {}
+        return self._store.state(USED)
 
     def note_use(self, names: Iterable[str], at: float) -> None:
         """Record their use at `at` (seconds since the epoch). Raises `StoreError`."""

@@ -214,8 +214,7 @@ class Windows:
     def _stored(self, provider: str, model: str, kind: str = "window") -> dict[str, Any]:
         key = _key(provider, model, kind)
         if key not in self._memory:
-            text = self._store.get_state(key)
-            self._memory[key] = json.loads(text) if text else {}
+            self._memory[key] = self._store.state(key)
         return dict(self._memory[key])
 
     def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -294,6 +294,12 @@ class SessionStore(Database):
         rows = self.query("SELECT value FROM state WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
+    def state(self, key: str) -> dict[str, Any]:
+        """A stored JSON object; {} if there is none."""
+        text = self.get_state(key)
+        values: dict[str, Any] = json.loads(text) if text else {}
+        return values
+
     def put_state(self, key: str, value: str | None) -> None:
         """Store a value; None deletes it."""
         with self.transaction(durable=False) as db:
@@ -308,8 +314,7 @@ class SessionStore(Database):
         In one transaction: concurrent changes by two programs are both applied.
         """
         with self.transaction(durable=False):
-            text = self.get_state(key)
-            values = change(json.loads(text) if text else {})
+            values = change(self.state(key))
             self.put_state(key, json.dumps(values))
         return values
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -174,8 +173,7 @@ class ChatSession:
         """Store the number for the next time this is opened, and the model for the next session."""
         self._meter.keep()
         store = self._services.store
-        text = store.get_state(LAST_MODELS)
-        last = json.loads(text) if text else {}
+        last = store.state(LAST_MODELS)
         answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
         if {**last, **answered} != last:
             store.change_state(LAST_MODELS, lambda models: {**models, **answered})
