@@ -29,6 +29,7 @@ from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer, Content, ServerPrompt, ServerResource
+from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.sign_in import SignIn
 from tui.tools.mcp.status import ServerStatus
 
@@ -110,8 +111,7 @@ class Servers:
 
     def status(self, name: str) -> ServerStatus:
         """The state of one server. Raises `ToolError`."""
-        self._find(name)
-        return self._hub.servers[name].status
+        return self._server(name).status
 
     async def until(self, name: str, condition: Callable[[ServerStatus], bool]) -> None:
         """Wait for a condition on a server's status. Raises `ToolError`."""
@@ -179,45 +179,46 @@ class Servers:
 
     async def switch(self, name: str, on: bool) -> None:
         """Start or stop a server, and store that. Raises `ToolError` if there is none of that name."""
-        self._find(name)
+        self._server(name)
         await asyncio.to_thread(self._put, SWITCHED, name, on)
         await self._hub.switch(name, on)
 
     async def restart(self, name: str) -> None:
         """Restart a server. Raises `ToolError`."""
-        self._find(name)
+        self._server(name)
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await self._hub.restart(name)
 
     async def sign_in(self, name: str) -> SignIn:
         """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
-        self._check_sign_in(name)
+        self._with_sign_in(name)
         attempt = SignIn()
         await self._hub.sign_in(name, attempt)
         return attempt
 
-    def _check_sign_in(self, name: str) -> None:
-        self._find(name)
-        config = self._hub.servers[name].config
-        if config.transport == "stdio" or config.oauth is None or config.error:
-            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
-
     def sign_in_by_code(self, name: str) -> DeviceSignIn:
         """Let the person sign in on another device; `restart` uses what comes of it. Raises `ToolError`."""
-        self._check_sign_in(name)
+        server = self._with_sign_in(name)
         attempt = DeviceSignIn()
-        self._later(self._hub.servers[name].sign_in_by_code(attempt))
+        self._later(server.sign_in_by_code(attempt))
         return attempt
 
     async def sign_out(self, name: str) -> None:
         """Forget a sign-in. Raises `ToolError`."""
-        self._find(name)
-        await self._hub.servers[name].sign_out()
+        await self._server(name).sign_out()
 
-    def _find(self, name: str) -> None:
+    def _with_sign_in(self, name: str) -> McpServer:
+        server = self._server(name)
+        if server.config.transport == "stdio" or server.config.oauth is None or server.config.error:
+            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
+        return server
+
+    def _server(self, name: str) -> McpServer:
+        """Raises `ToolError`."""
         if name not in self._hub.servers:
             names = ", ".join(sorted(self._hub.servers)) or "none"
             raise ToolError(f"There is no MCP server {name!r}; there is: {names}.")
+        return self._hub.servers[name]
 
     # -- instructions ------------------------------------------------------------------------------------------------
 
@@ -241,7 +242,7 @@ class Servers:
 
     async def switch_instructions(self, name: str, on: bool) -> None:
         """Send a server's instructions from now on, or no longer; remembered. Raises `ToolError`."""
-        self._find(name)
+        self._server(name)
         await asyncio.to_thread(self._put, INSTRUCTING, name, on)
         self._instructing[name] = on
         self._toolbox.changed()
@@ -249,40 +250,41 @@ class Servers:
     # -- resources and prompts ---------------------------------------------------------------------------------------
 
     @property
+    def _ready(self) -> Sequence[ServerStatus]:
+        return [line.status for line in self.lines if line.status.state == "ready"]
+
+    @property
     def resources(self) -> Sequence[ServerResource]:
         """The resources listed by all ready servers."""
-        return [r for line in self.lines if line.status.state == "ready" for r in line.status.resources]
+        return [resource for status in self._ready for resource in status.resources]
 
     @property
     def readers(self) -> AbstractSet[str]:
         """The ready servers that have resources, including those with URI templates only."""
-        ready = [line.status for line in self.lines if line.status.state == "ready"]
-        return {status.name for status in ready if status.resources or status.patterns}
+        return {status.name for status in self._ready if status.resources or status.patterns}
 
     @property
     def patterns(self) -> Sequence[ServerPattern]:
         """The URI templates of all ready servers."""
-        return [p for line in self.lines if line.status.state == "ready" for p in line.status.patterns]
-
-    async def complete(self, pattern: ServerPattern, gap: Gap) -> Sequence[str]:
-        """The server's completions for the variable of a URI template; nothing on errors."""
-        try:
-            self._find(pattern.server)
-            return await self._hub.servers[pattern.server].complete(pattern.template, gap)
-        except ToolError as error:
-            log.info("no endings from %s: %s", pattern.server, error)
-            return ()
+        return [pattern for status in self._ready for pattern in status.patterns]
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:
         """The prompts of all ready servers."""
-        return [p for line in self.lines if line.status.state == "ready" for p in line.status.prompts]
+        return [prompt for status in self._ready for prompt in status.prompts]
+
+    async def complete(self, pattern: ServerPattern, gap: Gap) -> Sequence[str]:
+        """The server's completions for the variable of a URI template; nothing on errors."""
+        try:
+            return await self._server(pattern.server).complete(pattern.template, gap)
+        except ToolError as error:
+            log.info("no endings from %s: %s", pattern.server, error)
+            return ()
 
     async def attach(self, resource: ServerResource) -> list[Attachment]:
         """A resource's content as attachments. Raises `AttachmentError`."""
         try:
-            self._find(resource.server)
-            content = await self._hub.servers[resource.server].read(resource.uri)
+            content = await self._server(resource.server).read(resource.uri)
         except ToolError as error:
             raise AttachmentError(str(error).rstrip(".")) from None
         name = f"{resource.server}:{resource.name}"
@@ -302,8 +304,7 @@ class Servers:
 
     async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
-        self._find(prompt.server)
-        return await self._hub.servers[prompt.server].prompt(prompt.name, arguments)
+        return await self._server(prompt.server).prompt(prompt.name, arguments)
 
     def _follow_servers(self) -> None:
         self._toolbox.wait_until_started = partial(self._hub.settle, self._settings.tools.wait)
