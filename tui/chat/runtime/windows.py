@@ -184,16 +184,12 @@ class Windows:
         self._announced.add((provider, model, what))
         return new
 
-    def seen(
-        self, provider: str, model: str, read: int, output: int, *, sure: bool = True
-    ) -> Literal["", "raised", "against setting"]:
+    def seen(self, provider: str, model: str, read: int, output: int) -> Literal["", "raised", "against setting"]:
         """Learn from an answered input of `read` tokens with `output` tokens.
 
-        If both together exceed the known window it is raised, unless a person set it or the numbers are not `sure`; the
-        return value says so. Only the input limits later refusals, since some servers write beyond their window.
+        If both together exceed the known window it is raised, unless a person set it; the return value says so. Only the
+        input limits later refusals, since some servers write beyond their window.
         """
-        if not sure:
-            return ""
         total, limits = read + output, self.limits(provider, model)
         above = limits.context is not None and total > limits.context
         if above and limits.source == "setting":

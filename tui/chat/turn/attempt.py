@@ -281,10 +281,10 @@ def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
 
 def _window_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice | None:
     usage = reply.usage
-    if usage is None or usage.input_total is None or reply.status != "complete":
+    if usage is None or usage.input_total is None or reply.status != "complete" or not verdict.confirmed:
         return None
     total = usage.input_total + (usage.output_total or 0)
-    match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0, sure=verdict.confirmed):
+    match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0):
         case "raised":
             return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
         case "against setting":

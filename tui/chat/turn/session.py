@@ -172,11 +172,8 @@ class ChatSession:
     def _remember(self) -> None:
         """Store the number for the next time this is opened, and the model for the next session."""
         self._meter.keep()
-        store = self._services.store
-        last = store.state(LAST_MODELS)
         answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
-        if {**last, **answered} != last:
-            store.change_state(LAST_MODELS, lambda models: {**models, **answered})
+        self._services.store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
     # -- compaction ----------------------------------------------------------------------------------------------
 

@@ -315,7 +315,7 @@ class Turn:
         max_input = usage.budget.max_input if usage else None
         limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
         results = Results(services.store, services.counter, target.model, limit, target.capabilities.images)
-        unrun = unrun_calls(calls, cuts=self._cuts, max_output=max_output)
+        unrun = unrun_calls(calls, self._cuts, max_output) if self._cuts else {}
         step = ToolStep(self._tools, self._conversation, results, calls, self._emit, unrun)
         cancelled = False
         try:
@@ -340,14 +340,12 @@ class Turn:
         self._emit(UsageChanged(await self._meter.usage()))
 
 
-def unrun_calls(calls: Sequence[ToolCall], *, cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
+def unrun_calls(calls: Sequence[ToolCall], cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
     """The calls of a reply that are not run, by their number, with the text for the model.
 
     `cuts` counts consecutive cut answers, including this one. The last call of a cut answer may lack the end of its
     arguments; after `MOST_CUTS` nothing is run. `max_output` is the answer's limit in tokens.
     """
-    if not cuts:
-        return {}
     limit = f" of {max_output:,} tokens" if max_output else ""
     text = (
         f"Not run: the answer was cut off at its limit{limit} before this call was whole. Write less before the call, "
