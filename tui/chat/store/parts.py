@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 from tui.chat.store.codec import usage_from_dict
 from tui.messages import Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, Usage
@@ -153,22 +153,7 @@ class PartsBuilder:
         return shares
 
 
-_EVENTS: dict[str, type[StreamEvent]] = {
-    kind.__name__: kind
-    for kind in (
-        TextDelta,
-        TextMeta,
-        RefusalDelta,
-        SourceCited,
-        ItemReceived,
-        ReasoningDelta,
-        ReasoningMeta,
-        ToolCallDelta,
-        UsageUpdate,
-        ModelNamed,
-        StreamEnd,
-    )
-}
+_EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_args(StreamEvent)}
 
 
 def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
