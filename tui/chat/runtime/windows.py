@@ -187,8 +187,8 @@ class Windows:
     def seen(self, provider: str, model: str, read: int, output: int) -> Literal["", "raised", "against setting"]:
         """Learn from an answered input of `read` tokens with `output` tokens.
 
-        If both together exceed the known window it is raised, unless a person set it; the return value says so. Only the
-        input limits later refusals, since some servers write beyond their window.
+        If both together exceed the known window it is raised, unless a person set it; the return value says so. Only
+        the input limits later refusals, since some servers write beyond their window.
         """
         total, limits = read + output, self.limits(provider, model)
         above = limits.context is not None and total > limits.context
