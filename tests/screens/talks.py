@@ -189,10 +189,7 @@ class Talk:
         services = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
         box = Toolbox(settings.tools, workspace.store, self.tools)
         workspace.services = Services(**{**services, "tools": box})
-        old = workspace.model_list
-        models = SetModels(
-            workspace.store, old._calls, old._windows, old._configs, workspace.provider, old._takes_tools
-        )
+        models = SetModels(workspace.services, workspace.model_list._configs)
         models.known = self.models
         workspace.model_list = models
         self._store(workspace)
