@@ -108,7 +108,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "73": (
         "chat/test_known_failures::test_switching_to_a_much_smaller_window_goes_on",
-        "chat/models/test_switching::test_the_old_model_summarises_once_for_the_new_ones_window",
+        "chat/test_switching::test_the_old_model_summarises_once_for_the_new_ones_window",
     ),
     "74": (
         "chat/runtime/test_windows::test_nothing_is_learned_below_what_has_been_seen_to_fit",

@@ -17,7 +17,7 @@ from tests.usages import user as any_message
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.memory_files import MemoryFiles
-from tui.chat.models.model_list import ListedModel, Listing, ModelList
+from tui.chat.model_list import ListedModel, Listing, ModelList
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.store.calls import CallRow

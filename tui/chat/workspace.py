@@ -18,8 +18,8 @@ from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.models.model_list import ModelList
-from tui.chat.models.provider_setup import ProviderSetup
+from tui.chat.model_list import ModelList
+from tui.chat.provider_setup import ProviderSetup
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.runtime.windows import Windows

@@ -13,7 +13,7 @@ from tui.text.numbers import plural
 from tui.views.view import Choice, Field, Form, Menu, Option, RejectedError, filtered
 
 if TYPE_CHECKING:
-    from tui.chat.models.provider_setup import Draft, ProviderChoice, ProviderSetup
+    from tui.chat.provider_setup import Draft, ProviderChoice, ProviderSetup
     from tui.views.view import Submit
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
 
 
 def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) -> Draft:
-    from tui.chat.models.provider_setup import Draft
+    from tui.chat.provider_setup import Draft
 
     return Draft(
         name=values["name"].lower() if choice is None else choice.name,
@@ -91,7 +91,7 @@ def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) 
 
 async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
     """Test the draft and use it; returns how many models it has, and what was done. Raises `RejectedError`."""
-    from tui.chat.models.provider_setup import is_variable
+    from tui.chat.provider_setup import is_variable
 
     try:
         models = await setup.test(draft)

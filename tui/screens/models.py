@@ -20,7 +20,7 @@ from tui.views.models import ModelMenu, about_model, model_options
 from tui.views.view import Option
 
 if TYPE_CHECKING:
-    from tui.chat.models.model_list import Listing
+    from tui.chat.model_list import Listing
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from tui.text.numbers import list_price, percent, tokens_exact, tokens_short
 from tui.views.view import Menu, Option
 
 if TYPE_CHECKING:
-    from tui.chat.models.model_list import ListedModel, ModelList
+    from tui.chat.model_list import ListedModel, ModelList
     from tui.chat.turn.session import ChatSession
     from tui.context.usage.limits import ModelLimits
     from tui.context.usage.usage import ContextUsage

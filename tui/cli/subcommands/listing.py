@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import asdict
 
-from tui.chat.models.model_list import ListedModel
+from tui.chat.model_list import ListedModel
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace

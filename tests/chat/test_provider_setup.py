@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
-from tui.chat.models.provider_setup import Draft, ProviderSetup, SetupError
+from tui.chat.provider_setup import Draft, ProviderSetup, SetupError
 from tui.config.settings import ProviderSettings, load_settings
 from tui.providers import keys
 from tui.providers.base import ProviderError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
-from tui.chat.models.model_list import Listing
+from tui.chat.model_list import Listing
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import LAST_MODELS
 from tui.chat.workspace import Workspace
