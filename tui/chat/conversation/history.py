@@ -99,7 +99,10 @@ class _Fold:
     loaded_names: dict[str, None] = field(default_factory=dict)
 
     def checkpoint(self, record: Record) -> None:
-        self.checkpoints.append(checkpoint_from_json(record.data))
+        if record.data.get("answer"):  # made by OpenAI's server; not sent any more
+            self.aside[record.id] = frozenset({str(record.data["summary"])})
+        else:
+            self.checkpoints.append(checkpoint_from_json(record.data))
 
     def trim(self, record: Record) -> None:
         self.newest_trim = TrimState.from_json(record.data["state"])

@@ -87,7 +87,9 @@ class Toolbox:
     def remembered(self) -> Mapping[str, Remembered]:
         """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
         stored = self._store.state(APPROVALS).items()
-        answers = {name: Remembered(name, entry["rule"], entry.get("fingerprint", "")) for name, entry in stored}
+        answers = {  # older versions wrote "seal"
+            name: Remembered(name, entry["rule"], entry.get("fingerprint") or entry["seal"]) for name, entry in stored
+        }
         return answers | self._unsaved
 
     def remember(self, answer: Remembered) -> None:

@@ -195,6 +195,6 @@ def load_events(text: str) -> list[StreamEvent]:
     for name, values in json.loads(text):
         if name == "UsageUpdate":
             events.append(UsageUpdate(usage_from_dict(values["usage"])))
-        else:
+        elif name != "Compacted":  # OpenAI's server-side compaction, stored by older versions
             events.append(_EVENTS[name](**values))
     return events
