@@ -1,4 +1,4 @@
-"""Every recorded stream, served from loopback to the real SDKs through our adapters."""
+"""Every recorded stream, served from loopback to our adapters."""
 
 from __future__ import annotations
 

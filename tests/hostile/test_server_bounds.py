@@ -71,7 +71,9 @@ async def test_signs_of_life_without_an_answer_are_not_waited_for_without_end(mo
 @pytest.mark.parametrize("attack", [endless_header, endless_headers], ids=lambda attack: attack.__name__)
 async def test_a_header_without_end_is_an_error(attack: Attack) -> None:
     async with hostile_server(attack, "openai-chat") as url:
-        await collect(make_provider("p", ProviderConfig("p", base_url=f"{url}/calm/v1")), REQUEST)  # loads the SDK
+        await collect(
+            make_provider("p", ProviderConfig("p", base_url=f"{url}/calm/v1")), REQUEST
+        )  # loads the HTTP library
         provider = make_provider("p", ProviderConfig("p", base_url=f"{url}/v1"))
         before = peak()
         async with asyncio.timeout(20):

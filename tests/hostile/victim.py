@@ -25,7 +25,7 @@ def peak() -> int:
 async def main(url: str, dialect: Dialect, limit: int, attacks: Sequence[str]) -> None:
     """Ask for an answer and for the model list under each attack."""
     calm = make_provider("p", ProviderConfig("p", dialect, f"{url}/calm/v1"))
-    await collect(calm, REQUEST)  # loads the SDK
+    await collect(calm, REQUEST)  # loads the HTTP library
     before = peak()
     errors = {}
     for attack in attacks:

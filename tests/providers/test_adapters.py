@@ -1,4 +1,4 @@
-"""The adapters against a server that misbehaves in every known way, through the real SDKs."""
+"""The adapters against a server that misbehaves in every known way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing the providers loads none of the heavy libraries, nor does making one; asking for models loads no SDK."""
+"""Importing the providers loads none of the heavy libraries, nor does making one; a request loads the HTTP library."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ for name in configs:
     make_provider(name).capabilities("x")
 print(" ".join(name for name in sys.argv[1:] if name in sys.modules))
 from tui.providers.base import ProviderError
+from tui.messages import Message, Request, Text
 from tui.providers.config import ProviderConfig
+request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
 async def ask():
     for dialect in ("openai-chat", "openai-responses", "anthropic"):
         try:
-            await make_provider("p", ProviderConfig("p", dialect, "http://127.0.0.1:1/v1")).models()
+            async for _ in make_provider("p", ProviderConfig("p", dialect, "http://127.0.0.1:1/v1")).stream(request):
+                pass
         except ProviderError:
-            print(" ".join(name for name in ("openai", "anthropic", "pydantic") if name in sys.modules))
+            print(" ".join(name for name in sys.argv[1:] if name in sys.modules))
 asyncio.run(ask())
 """
 
@@ -48,4 +51,4 @@ def test_nothing_heavy_is_imported() -> None:
     run = subprocess.run([sys.executable, "-c", CODE, *HEAVY], capture_output=True, text=True, check=True)
     imported, *asked = run.stdout.split("\n")
     assert imported == ""
-    assert asked == ["", "", "", ""]
+    assert asked == ["httpx2 urllib.request", "httpx2 urllib.request", "httpx2 urllib.request", ""]

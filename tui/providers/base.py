@@ -224,7 +224,7 @@ class ModelInfo:
 
 
 class Provider(ABC):
-    """One endpoint that answers requests. SDKs are imported inside the methods that need them, never at import.
+    """One endpoint that answers requests. The HTTP library is imported by the methods that need it, never at import.
 
     `name` is the part before "/" in a model's full name; `dialect` is "openai-chat", "openai-responses", "anthropic"
     or "demo".
@@ -262,7 +262,7 @@ class Provider(ABC):
         return
 
     async def prepare(self) -> None:
-        """Load what the first message needs. Takes up to a second, off the event loop. Raises `ProviderError`."""
+        """Load what the first request needs, off the event loop. Raises `ProviderError`."""
         return
 
     @abstractmethod

@@ -30,7 +30,7 @@ StyleT = TypeVar("StyleT", bound=Style)
 
 
 class DialectProvider(Provider, Generic[StyleT]):
-    """A server reached through an official SDK. Subclasses write requests and read answers."""
+    """One server. Subclasses write requests and read answers."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
@@ -68,8 +68,8 @@ class DialectProvider(Provider, Generic[StyleT]):
         return await self._connection.client()
 
     async def prepare(self) -> None:
-        """Import the SDK. Raises `ProviderError` if there is no key."""
-        await (await self.client()).sdk()
+        """Load the HTTP library and the certificates. Raises `ProviderError` if there is no key."""
+        await self.client()
 
     def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer's events. Raises `ProviderError`."""

@@ -98,7 +98,7 @@ def all_configs(
 
 
 def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
-    """The provider `name`. Imports only the adapter's module; the SDK is loaded at the first request.
+    """The provider `name`. Imports only the adapter's module; the HTTP library is loaded at the first request.
 
     Raises ValueError with one line for a person.
     """
@@ -202,7 +202,7 @@ async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] 
 async def _lists_models(base_url: str) -> bool:
     """Whether GET /models lists one, or is refused without a key: other programs may listen at these ports.
 
-    Does not use an SDK: this runs before the first frame.
+    Without the HTTP library: this runs before the first frame.
     """
     parts = urlsplit(base_url)
     try:

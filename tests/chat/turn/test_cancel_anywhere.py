@@ -1,4 +1,4 @@
-"""Every provider kind, through the real SDKs: stopped at each of the first 20 events and at the last.
+"""Every provider kind, over a real connection: stopped at each of the first 20 events and at the last.
 
 What arrived is kept, in memory and in the store, and the next turn works.
 """

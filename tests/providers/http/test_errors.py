@@ -56,10 +56,10 @@ def test_pairing_errors_are_no_overflow(text: str) -> None:
     assert classify_error(400, anthropic(text)).kind == "bad_request"
 
 
-def test_the_sdk_text_is_used_where_there_is_no_body() -> None:
-    error = classify_error(400, None, message="prompt is too long: 213462 tokens > 200000 maximum")
+def test_a_body_may_be_plain_text_or_empty() -> None:
+    error = classify_error(400, "prompt is too long: 213462 tokens > 200000 maximum")
     assert (error.kind, error.limit) == ("overflow_input", 200_000)
-    assert str(classify_error(400, None, message="Error code: 400")) == "HTTP 400: the server gave no reason."
+    assert str(classify_error(400, "")) == "HTTP 400: the server gave no reason."
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ json_values = st.recursive(
 
 @given(st.none() | st.integers(100, 599), json_values, st.text(max_size=50))
 def test_any_body_gives_one_line(status: int | None, body: object, message: str) -> None:
-    error = classify_error(status, body, message=message, provider="p")
+    error = classify_error(status, [body, message], provider="p")
     assert len(str(error).splitlines()) == 1
     assert len(str(error)) < 600
 
@@ -170,7 +170,7 @@ def test_what_little_credit_pays_for() -> None:
 def test_a_body_of_megabytes_is_read_as_far_as_it_can_say_anything(piece: str) -> None:
     """Some of the patterns take time that grows with the square of what they are given; this ran for minutes."""
     body = {"error": {"message": piece * (1_000_000 // len(piece)), "code": "context_length_exceeded"}}
-    error = classify_error(400, [body, json.dumps(body)], message=piece * 1_000_000)
+    error = classify_error(400, [body, json.dumps(body), piece * 1_000_000])
     assert error.kind == "overflow_input" and len(str(error)) < 600
     late = classify_error(400, {"detail": [{"msg": "prompt is too long", "input": "x" * 1_000_000}] * 3})
     assert late.kind == "overflow_input"

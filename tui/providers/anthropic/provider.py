@@ -1,4 +1,4 @@
-"""Anthropic Messages at any base URL, through the official `anthropic` SDK."""
+"""Anthropic Messages at any base URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads Anthropic Messages events into stream events. Pure: fed with JSON objects, independent of the SDK."""
+"""Reads Anthropic Messages events into stream events. Pure: fed with JSON objects."""
 
 from __future__ import annotations
 

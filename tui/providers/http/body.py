@@ -18,12 +18,12 @@ class BodyEncoder:
         self._encoded: list[bytes] = []
 
     def encode(self, body: Json) -> bytes:
-        """`body` as JSON in UTF-8. A lone surrogate (from a paste, a file, a server) must not stop it."""
+        """`body` as `encode_json` would write it."""
         fields = []
         for name, value in body.items():
             is_list = name in _LISTS and isinstance(value, list)
-            encoded = b"[" + b",".join(self._items_of(value)) + b"]" if is_list else _encoded(value)
-            fields.append(_encoded(name) + b":" + encoded)
+            encoded = b"[" + b",".join(self._items_of(value)) + b"]" if is_list else encode_json(value)
+            fields.append(encode_json(name) + b":" + encoded)
         return b"{" + b",".join(fields) + b"}"
 
     def _items_of(self, items: list[Any]) -> list[bytes]:
@@ -32,12 +32,13 @@ class BodyEncoder:
             if before != now:
                 break
             shared += 1
-        encoded = [*self._encoded[:shared], *map(_encoded, items[shared:])]
+        encoded = [*self._encoded[:shared], *map(encode_json, items[shared:])]
         self._items, self._encoded = items, encoded
         return encoded
 
 
-def _encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
+    """`value` as JSON in UTF-8. A lone surrogate (from a paste, a file, a server) must not stop it."""
     try:
         return _dumps(value).encode()
     except UnicodeEncodeError:

@@ -142,7 +142,7 @@ class Pace:
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
-    """Socket options that detect a dead connection within minutes, as both SDKs set them."""
+    """Socket options that detect a dead connection within minutes, as the SDKs of OpenAI and Anthropic set them."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5), ("TCP_KEEPIDLE", 60)):
         if (option := getattr(socket, name, None)) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.error_text import MOST_VALUE, body_message, body_values, one_line, retry_after, retry_delay
+from tui.providers.http.error_text import body_message, body_values, one_line, retry_after, retry_delay
 from tui.providers.http.overflow import (
     OVERFLOW_CODES,
     OverflowNumbers,
@@ -210,7 +210,6 @@ def classify_error(
     status: int | None,
     body: object,
     *,
-    message: str = "",
     headers: Mapping[str, str] | None = None,
     provider: str = "",
     now: float = 0.0,
@@ -218,14 +217,13 @@ def classify_error(
 ) -> ProviderError:
     """The error of a failed request: its kind, its numbers in tokens, and one line for a person.
 
-    `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the decoded body in any shape,
-    `message` what the SDK made of it. `now` (seconds since the epoch) is needed only to read a Retry-After date.
+    `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the body in any shape, decoded
+    or not. `now` (seconds since the epoch) is needed only to read a Retry-After date.
     `asked` is the address that was asked, without secrets.
     """
-    pairs, message = body_values(body), message[:MOST_VALUE]
-    words = [value for _, value in pairs if isinstance(value, str)]
-    reason = body_message(pairs) or (message if words or not message.startswith("Error code:") else "")
-    text = "\n".join([*words, message if not message.startswith("Error code:") else ""]).strip()[:MOST_TEXT]
+    pairs = body_values(body)
+    reason = body_message(pairs)
+    text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
     codes = {
         str(value)
         for key, value in pairs

@@ -52,7 +52,7 @@ def nothing_there(status: int | None, reason: str, url: str) -> str:
     """
     if not url or status not in (404, 405) or (status == 404 and reason and _NO_PATH.fullmatch(reason) is None):
         return ""
-    if not reason:  # may still be about the model
+    if status == 404 and not reason:  # may still be about the model
         return f"Check the model's name with /model, and base_url: {url} was asked."
     return f"Nothing answers at {url}: check base_url, which for most servers ends in /v1."
 
@@ -83,8 +83,6 @@ def client_options(url: str, limit: int) -> dict[str, Any]:
 
     async def check(request: httpx2.Request) -> None:
         check_redirect(home, request.url)
-        if "api-key" in request.headers:  # Azure expects a key in another header than a token
-            request.headers.pop("authorization", None)
 
     transport = BoundedTransport(
         limit,

@@ -1,7 +1,6 @@
 """Server-sent events, parsed as the HTML standard says (section 9.2.6, "Interpreting an event stream"). Pure.
 
-The SDKs' own decoders are private, fail on bytes that are not UTF-8, treat a byte order mark as part of the first
-field's name, and pass on events without data.
+Not the HTTP library's `EventSource`: it refuses other content types and does not tell of comments, a sign of life.
 """
 
 from __future__ import annotations

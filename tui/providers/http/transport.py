@@ -1,23 +1,18 @@
-"""The official SDKs as transport: connections and keys; retries off, raw JSON events out, errors translated.
-
-Events are read below the SDKs (`sse`) and parsed as plain JSON: the SDKs' event classes coerce unknown events into a
-wrong class, and each SDK treats odd events in its own way. The SDKs are imported in a worker thread at the first
-request: importing one takes up to a second.
-"""
+"""Requests and their answers: JSON, whole or as a stream of events; errors become `ProviderError`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
+from tui.providers.http.body import encode_json
 from tui.providers.http.client import Client
 from tui.providers.http.error_text import one_line
 from tui.providers.http.errors import classify_error
@@ -26,15 +21,11 @@ from tui.providers.http.sizes import TooLargeError, check_json_cost, too_large
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 from tui.providers.http.unstreamed import is_page, page_error, whole_answer
 from tui.providers.keys import redact
-from tui.providers.wire import Json, whole_texts
+from tui.providers.wire import Json
 from tui.text.json_text import parse_json
 
 if TYPE_CHECKING:
     import httpx2
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list
@@ -53,69 +44,44 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
     `config.idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the connection, which
     makes a server stop generating.
     """
-    try:
-        async with aclosing(_raw_events(client, path, body, config)) as stream:
-            async for event in stream:
-                yield event
-    except ProviderError:
-        raise
-    except Exception as error:
-        translated = translate(error, config.name, client.base_url, config.idle_timeout)
-        if translated is None:
-            raise
-        raise translated from error
-
-
-async def _raw_events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
     import httpx2
 
     from tui.providers.http.bounds import Pace
 
     provider, idle, limit = config.name, config.idle_timeout, config.max_response
-    # The read timeout restarts with every byte.
-    patience: Any = {"timeout": httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)}
-    kind: Any
-    sdk = await client.sdk()
-    if type(sdk).__module__.startswith("anthropic"):
-        from anthropic import AsyncStream as AnthropicStream
-
-        kind = AnthropicStream[object]
-    else:
-        from openai import AsyncStream as OpenAIStream
-
-        kind = OpenAIStream[object]
-    data = await asyncio.to_thread(client.encoder.encode, body)
-    stream: Any = await _again_if_hung_up(
-        lambda: sdk.post(path, cast_to=object, content=data, options=patience, stream=True, stream_cls=kind)
-    )
-    response = stream.response
-    try:
-        if (text := await _unstreamed(response)) is not None:
-            check_json_cost(text, limit)
-            for event in await asyncio.to_thread(whole_answer, text, provider, redact(client.base_url)):
-                yield event
-            return
-        decoder = SSEDecoder(limit)
-        pieces = response.aiter_bytes()
-        pace = Pace(idle, LONGEST_THOUGHT)
-        while (piece := await pace.wait_for(pieces)) is not None:
-            lines = decoder.lines
-            for sent in decoder.feed(piece):
-                if sent.data.strip() == "[DONE]":
-                    await _drain(pieces)
-                    return
-                check_json_cost(sent.data, limit)
-                if (read := _json_event(sent, provider)) is None:
-                    continue
-                pace.event()
-                yield read
-                if read.get("type") in _LAST_EVENTS:
-                    await _drain(pieces)
-                    return
-            if decoder.lines > lines:
-                pace.progress()
-    finally:
-        await stream.close()
+    with _translated_errors(client, provider, idle):
+        content = await asyncio.to_thread(client.encoder.encode, body)
+        # The read timeout restarts with every byte.
+        patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
+        response = await client.ask(path, content, patience=patience, stream=True)
+        async with aclosing(response):
+            if not response.is_success:
+                await response.aread()
+                raise _refusal(response, provider)
+            if (text := await _unstreamed(response)) is not None:
+                check_json_cost(text, limit)
+                for event in await asyncio.to_thread(whole_answer, text, provider, redact(client.base_url)):
+                    yield event
+                return
+            decoder = SSEDecoder(limit)
+            pieces = response.aiter_bytes()
+            pace = Pace(idle, LONGEST_THOUGHT)
+            while (piece := await pace.wait_for(pieces)) is not None:
+                lines = decoder.lines
+                for sent in decoder.feed(piece):
+                    if sent.data.strip() == "[DONE]":
+                        await _drain(pieces)
+                        return
+                    check_json_cost(sent.data, limit)
+                    if (read := _json_event(sent, provider)) is None:
+                        continue
+                    pace.event()
+                    yield read
+                    if read.get("type") in _LAST_EVENTS:
+                        await _drain(pieces)
+                        return
+                if decoder.lines > lines:
+                    pace.progress()
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
@@ -188,37 +154,11 @@ async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGener
             yield piece
 
 
-async def _post(send: Callable[[Json], Awaitable[T]], body: Json) -> T:
-    """Send `body`. Half a character in it (a lone surrogate, from a paste, a file, a server) must not stop it."""
-    try:
-        return await _again_if_hung_up(lambda: send(body))
-    except UnicodeEncodeError:
-        return await send(await asyncio.to_thread(whole_texts, body))
-
-
-async def _again_if_hung_up(call: Callable[[], Awaitable[T]]) -> T:
-    """`call()`, repeated once if the connection was closed before any answer.
-
-    Servers close idle connections after some seconds, or after a stream (llama.cpp), possibly at this moment.
-    """
-    import httpx2
-
-    try:
-        return await call()
-    except Exception as error:
-        cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__  # the SDKs wrap it
-        if not isinstance(cause, httpx2.RemoteProtocolError) or "without sending a response" not in str(cause):
-            raise
-    return await call()
-
-
 async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
     """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
 
-    async def ask() -> httpx2.Response:
-        return await _again_if_hung_up(lambda: client.ask(path, headers=headers, seconds=LISTING_TIMEOUT))
-
-    return await _answer(ask, client, provider)
+    with _translated_errors(client, provider):
+        return _whole(await client.ask(path, headers=headers, patience=LISTING_TIMEOUT), client, provider)
 
 
 async def post_json(
@@ -226,42 +166,32 @@ async def post_json(
 ) -> object:
     """POST `body` and return the answer as JSON. Raises `ProviderError`, also for a web page."""
 
-    async def ask() -> httpx2.Response:
-        return await _post(lambda sent: client.ask(path, sent, headers=headers, seconds=COUNTING_TIMEOUT), body)
+    with _translated_errors(client, provider):
+        content = await asyncio.to_thread(encode_json, body)
+        answer = await client.ask(path, content, headers=headers, patience=COUNTING_TIMEOUT)
+        return _whole(answer, client, provider)
 
-    return await _answer(ask, client, provider)
 
-
-async def _answer(ask: Callable[[], Awaitable[httpx2.Response]], client: Client, provider: str) -> object:
-    """The answer to a question as JSON; as text where it is neither JSON nor says to be."""
+def _whole(response: httpx2.Response, client: Client, provider: str) -> object:
+    """A whole answer as JSON; as text where it is neither JSON nor says to be."""
+    if not response.is_success:
+        raise _refusal(response, provider)
+    text = response.text
+    if is_page(text):
+        raise page_error(text, provider, redact(client.base_url))
     try:
-        response = await ask()
-        text = response.text
-        if not response.is_success:
-            raise _refusal(response, [None, text], provider)
-        if is_page(text):
-            raise page_error(text, provider, redact(client.base_url))
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            if "json" in response.headers.get("content-type", ""):
-                raise
-            return text
-    except ProviderError:
-        raise
-    except Exception as error:
-        translated = translate(error, provider, client.base_url)
-        if translated is None:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if "json" in response.headers.get("content-type", ""):
             raise
-        raise translated from error
+        return text
 
 
-def _refusal(response: httpx2.Response, body: object, provider: str, message: str = "") -> ProviderError:
-    """The error of an answer with an HTTP status that says so."""
+def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
+    """The error of an answer, read whole, whose HTTP status is none of success."""
     return classify_error(
         response.status_code,
-        body,
-        message=message,
+        response.text,
         headers=dict(response.headers),
         provider=provider,
         now=time.time(),
@@ -269,27 +199,31 @@ def _refusal(response: httpx2.Response, body: object, provider: str, message: st
     )
 
 
-def translate(error: Exception, provider: str, base_url: str, idle: float | None = None) -> ProviderError | None:
-    """`error` of an SDK or its HTTP library as a `ProviderError`; None if it is not a failed request.
+@contextmanager
+def _translated_errors(client: Client, provider: str, idle: float | None = None) -> Iterator[None]:
+    """Raises errors of requests as `ProviderError`. `idle`: seconds of silence allowed for a stream."""
+    try:
+        yield
+    except Exception as error:
+        translated = _translated(error, provider, client.base_url, idle)
+        if translated is None:
+            raise
+        raise translated from error
 
-    `idle`: seconds of silence allowed for a stream.
-    """
+
+def _translated(error: Exception, provider: str, base_url: str, idle: float | None) -> ProviderError | None:
+    """`error` of the HTTP library or of reading an answer as a `ProviderError`; None for any other."""
     import httpx2
 
     from tui.providers.http.bounds import RedirectError, TrickleError
 
-    for origin in (error, error.__cause__):
-        if isinstance(origin, TooLargeError):
-            return too_large(provider, origin.limit)
-    response = getattr(error, "response", None)
-    if isinstance(response, httpx2.Response):
-        return _refusal(response, _body(error, response), provider, str(error))
+    if isinstance(error, TooLargeError):
+        return too_large(provider, error.limit)
     where, lead = redact(base_url), f"{provider}: "
-    cause: BaseException = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
-    reason = one_line(str(cause), 120) or type(cause).__name__
-    match cause:
+    reason = one_line(str(error), 120) or type(error).__name__
+    match error:
         case RedirectError():
-            text = f"{where} redirects to {redact(str(cause))}, which is another server: nothing was sent there."
+            text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
             return ProviderError("bad_request", f"{lead}{text} If it is the right one, set base_url to it.")
         case TrickleError() if idle is not None:
             return ProviderError(
@@ -315,20 +249,6 @@ def translate(error: Exception, provider: str, base_url: str, idle: float | None
             return ProviderError(
                 "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
             )
-        case _ if type(error).__name__ in ("APITimeoutError", "APIConnectionError"):
-            text = f"cannot reach {where}. Check that the server runs, and its base_url."
         case _:
-            text = ""
-    return ProviderError("network", lead + text) if text else None
-
-
-def _body(error: Exception, response: Any) -> object:
-    """The decoded body; the raw text if the SDK kept only a part of it."""
-    body = getattr(error, "body", None)
-    if response.is_closed and response.is_stream_consumed:
-        try:
-            text = response.text
-        except RuntimeError:
-            text = ""
-        return [body, text] if text else body
-    return body
+            return None
+    return ProviderError("network", lead + text)

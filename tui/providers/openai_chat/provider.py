@@ -1,4 +1,4 @@
-"""Chat Completions at any base URL, through the official `openai` SDK."""
+"""Chat Completions at any base URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads Chat Completions chunks into stream events. Pure: fed with JSON objects, independent of the SDK."""
+"""Reads Chat Completions chunks into stream events. Pure: fed with JSON objects."""
 
 from __future__ import annotations
 

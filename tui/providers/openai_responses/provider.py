@@ -1,4 +1,4 @@
-"""OpenAI Responses at any base URL, through the official `openai` SDK. Stateless: the server stores nothing."""
+"""OpenAI Responses at any base URL. Stateless: the server stores nothing."""
 
 from __future__ import annotations
 

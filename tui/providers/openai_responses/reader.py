@@ -1,4 +1,4 @@
-"""Reads OpenAI Responses events into stream events. Pure: fed with JSON objects, independent of the SDK."""
+"""Reads OpenAI Responses events into stream events. Pure: fed with JSON objects."""
 
 from __future__ import annotations
 
