@@ -19,7 +19,7 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, groups_of, inherited, totals_to_json
 from tui.messages import Message, Text
 from tui.text.numbers import Cost, spent
-from tui.views.usage_table import usage_lines
+from tui.views.usage_table import Line, usage_lines
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -45,12 +45,16 @@ def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.by_provider(groups_of(calls))
 
 
+def lines_of(lines: Iterable[Line]) -> str:
+    return "\n".join("".join(text for text, _ in line) for line in lines)
+
+
 def each_day(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.each_day(groups_of(calls))
 
 
 def models_and_sum(calls: Iterable[CallRow]) -> list[Totals]:
-    return usage_report.models_and_sum(groups_of(calls))
+    return usage_report.models_and_sum(groups_of(calls), totals("", calls))
 
 
 def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
@@ -172,15 +176,15 @@ def test_reasoning_that_nobody_reported_marks_the_sum() -> None:
     silent = replace(CALL, reasoning=None)
     assert totals("x", [CALL, silent]).reasoning_unknown == 1
     assert totals("x", [CALL, replace(silent, output_total=None)]).reasoning_unknown == 0
-    text = "\n".join(line.plain for line in usage_lines([totals("x", [CALL, silent])], (), (), 100))
+    text = lines_of(usage_lines([totals("x", [CALL, silent])], (), (), 100))
     assert re.search(r"of it reasoning +50\+\?", text)
-    text = "\n".join(line.plain for line in usage_lines([totals("x", [CALL])], (), (), 100))
+    text = lines_of(usage_lines([totals("x", [CALL])], (), (), 100))
     assert re.search(r"of it reasoning +50$", text, re.MULTILINE)
 
 
 def test_what_is_written_to_the_cache_and_a_grand_total_are_shown() -> None:
     calls = [replace(CALL, input_cache_write=120), replace(CALL, model="y")]
-    text = "\n".join(line.plain for line in usage_lines([totals("x", calls)], models_and_sum(calls), (), 100))
+    text = lines_of(usage_lines([totals("x", calls)], models_and_sum(calls), (), 100))
     assert re.search(r"written to the cache +120$", text, re.MULTILINE)
     assert re.search(r"all tokens +2,400$", text, re.MULTILINE)
     assert re.search(r"all models +2 +400 +1\.6k +400 +\$0\.50", text)
@@ -281,11 +285,11 @@ def test_the_database_adds_up_as_the_calls_do(seed: int, tmp_path: Path) -> None
     for ident in ("m1", "m2"):
         store.add_message("s1", Message("assistant", (Text("x"),), ident))
     log, today = CallLog(store), date(2026, 11, 20)
-    everywhere, here = log.groups("s1", everywhere=True), log.groups("s1", since=NOON)
+    everywhere, here = log.groups(), log.groups("s1", since=NOON)
     assert len(everywhere) <= len(calls)
     for found, each in (
-        (everywhere, groups_of(calls, "s1")),
-        ([group for group in everywhere if group.here], groups_of(c for c in calls if c.session == "s1")),
+        (everywhere, groups_of(calls)),
+        (log.groups("s1"), groups_of(c for c in calls if c.session == "s1")),
         (here, groups_of(c for c in calls if c.session == "s1" and c.at >= NOON)),
     ):
         assert usage_report.totals("all", found) == usage_report.totals("all", each)

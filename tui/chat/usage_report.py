@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import date
-from statistics import median
+from itertools import chain
 from typing import NamedTuple
 
 from tui.chat.store.calls import CallGroup, CallRow, prediction_error
@@ -70,8 +70,8 @@ class Totals:
         return _sum((self.input, self.output))
 
 
-def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
-    """The totals of the calls in some groups."""
+def totals(name: str, groups: Iterable[CallGroup], *, accuracy: bool = True) -> Totals:
+    """The totals of the calls in some groups; without `accuracy`, how far the estimates were off is not computed."""
     groups = list(groups)
     cost = cost_of(groups)
     read, cached = _sum(group.input for group in groups), _sum(group.cached for group in groups)
@@ -91,17 +91,17 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
         priced=cost.priced,
         estimated=cost.estimated,
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        estimates=_accuracy(error for group in groups for error in group.errors),
-        first_estimates=_accuracy(error for group in groups for error in group.first_errors),
+        estimates=_accuracy(group.errors for group in groups) if accuracy else _UNKNOWN,
+        first_estimates=_accuracy(group.first_errors for group in groups) if accuracy else _UNKNOWN,
     )
 
 
-def groups_of(calls: Iterable[CallRow], session: str = "") -> list[CallGroup]:
+def groups_of(calls: Iterable[CallRow]) -> list[CallGroup]:
     """Each finished call as its own group. `CallLog.groups` adds up many at once."""
-    return [_group(call, session) for call in calls if call.status != "pending"]
+    return [_group(call) for call in calls if call.status != "pending"]
 
 
-def _group(call: CallRow, session: str) -> CallGroup:
+def _group(call: CallRow) -> CallGroup:
     read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
     errors: list[float] = []
     measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
@@ -112,7 +112,6 @@ def _group(call: CallRow, session: str) -> CallGroup:
         call.billed_model,
         call.unpriced or "",
         date.fromtimestamp(call.at).isoformat(),
-        call.session == session,
         1,
         int(call.status != "success"),
         int(call.kind == "compaction"),
@@ -184,11 +183,13 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(present) if present or not every else None
 
 
-def _accuracy(errors: Iterable[float]) -> Accuracy:
-    ordered = sorted(errors)
+def _accuracy(errors: Iterable[Iterable[float]]) -> Accuracy:
+    ordered = sorted(chain.from_iterable(errors))  # `statistics` would sort again, and takes 10 ms to load
     if not ordered:
         return _UNKNOWN
-    return Accuracy(len(ordered), median(ordered), ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return Accuracy(len(ordered), median, ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
 
 
 def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
@@ -196,19 +197,19 @@ def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
     return _by_name(groups, lambda group: f"{group.provider}/{group.model}")
 
 
-def models_and_sum(groups: Sequence[CallGroup]) -> list[Totals]:
-    """As `by_model`, and their sum if there are several."""
+def models_and_sum(groups: Iterable[CallGroup], whole: Totals) -> list[Totals]:
+    """As `by_model`, and if there are several `whole`, which is their sum."""
     rows = by_model(groups)
-    return [*rows, totals("all models", groups)] if len(rows) > 1 else rows
+    return [*rows, replace(whole, name="all models")] if len(rows) > 1 else rows
 
 
-def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:
-    """One row for each provider, the most used first."""
-    return _by_name(groups, lambda group: group.provider)
+def by_provider(groups: Iterable[CallGroup], *, accuracy: bool = True) -> list[Totals]:
+    """One row for each provider, the most used first; `accuracy` as in `totals`."""
+    return _by_name(groups, lambda group: group.provider, accuracy=accuracy)
 
 
-def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str]) -> list[Totals]:
-    rows = [totals(key, some) for key, some in _grouped(groups, name).items()]
+def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str], *, accuracy: bool = True) -> list[Totals]:
+    rows = [totals(key, some, accuracy=accuracy) for key, some in _grouped(groups, name).items()]
     return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
-
-from textual.content import Content
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui.chat.usage_report import Totals, by_day, groups_of, inherited, models_and_sum, totals
 from tui.context.reduction.trimming import TrimLog
@@ -17,6 +14,8 @@ from tui.text.cells import clip, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
+    from textual.content import Content
+
     from tui.chat.store.calls import CallLog
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
@@ -25,6 +24,9 @@ DAYS = 30
 """Days in the chart."""
 
 NO_TRIMS = TrimLog()
+
+Line: TypeAlias = Sequence[tuple[str, str]]
+"""Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _WIDE = 76
@@ -45,6 +47,8 @@ class UsageView:
 
     async def added_up(self) -> UsageFigures:
         """The figures, to be drawn at any width."""
+        import asyncio
+
         trims, log = await self.workspace.trims(), self.workspace.services.calls
         return await asyncio.to_thread(_added_up, log, trims, self.session.id)
 
@@ -61,18 +65,21 @@ class UsageFigures:
 
     def lines(self, width: int) -> Sequence[Content]:
         """Drawn at `width` cells."""
-        return usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
+        from textual.content import Content
+
+        lines = usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
+        return [Content.assemble(*line) for line in lines]
 
 
 def _added_up(log: CallLog, trims: TrimLog, session_id: str) -> UsageFigures:
-    groups, today = log.groups(session_id, everywhere=True), date.today()
+    groups, today = log.groups(), date.today()
     columns = [
-        totals("here", [group for group in groups if group.here]),
+        totals("here", log.groups(session_id)),
         totals("today", [group for group in groups if group.day >= today.isoformat()]),
         totals("total", groups),
     ]
     before = totals("before", groups_of(inherited(log.of_messages(session_id), session_id)))
-    return UsageFigures(columns, models_and_sum(groups), by_day(groups, DAYS, today), trims, before)
+    return UsageFigures(columns, models_and_sum(groups, columns[-1]), by_day(groups, DAYS, today), trims, before)
 
 
 def usage_lines(
@@ -83,7 +90,7 @@ def usage_lines(
     *,
     trims: TrimLog = NO_TRIMS,
     before: Totals | None = None,
-) -> list[Content]:
+) -> list[Line]:
     """Totals side by side, then the effect of rolling context, then models, then days.
 
     `before` are the calls a fork inherited; they count in the original conversation.
@@ -96,32 +103,32 @@ def usage_lines(
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
-        lines += [Content(""), *_sentence(text, width)]
+        lines += [(), *_sentence(text, width)]
     if terms := sorted({term for column in columns for term in column.list_priced}):
         text = f"The cost of calls under other terms ({plain(', '.join(terms))}) is the list price."
-        lines += [Content(""), *_sentence(text, width)]
+        lines += [(), *_sentence(text, width)]
     if trims.requests:
         average = trims.average_utilisation
         use = f", {percent(average)} of the budget used on average" if average is not None else ""
         text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
-        lines += [Content(""), *_sentence(text, width)]
+        lines += [(), *_sentence(text, width)]
     if trims.recent:
         tokens, count = sum(trim.tokens for trim in trims.recent), len(trims.recent)
         last = f"the last {count}" if count > 1 else "the last one"
         text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
         lines += _sentence(text, width)
     if models:
-        lines += [Content(""), *_models(models, width)]
+        lines += [(), *_models(models, width)]
     if any(tokens for _, tokens in days):
-        lines += [Content(""), *_days(days, width)]
+        lines += [(), *_days(days, width)]
     return lines
 
 
-def _sentence(text: str, width: int) -> list[Content]:
-    return [Content.styled(line, "$text-muted") for line in textwrap.wrap(text, width)]
+def _sentence(text: str, width: int) -> list[Line]:
+    return [[(line, "$text-muted")] for line in textwrap.wrap(text, width)]
 
 
-def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
+def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
     wide = width >= _WIDE
     label = 24 if wide else 11
     cell = min(18, (width - label) // max(1, len(columns)))
@@ -142,7 +149,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Content]:
         ("compactions" if wide else "compacted", lambda t: f"{t.compactions:,}"),
         ("failed", lambda t: f"{t.failed:,}"),
     ]
-    head = Content.assemble(" " * label, *((f"{clip(t.name, cell - 1):>{cell}}", "bold $foreground") for t in columns))
+    head = [(" " * label, ""), *((f"{clip(t.name, cell - 1):>{cell}}", "bold $foreground") for t in columns)]
     return [head, *(_row(name, [value(t) for t in columns], label, cell) for name, value in rows)]
 
 
@@ -151,22 +158,17 @@ def _incomplete(figure: str, row: Totals) -> str:
     return f"{figure}+?" if row.reasoning_unknown and row.reasoning is not None else figure
 
 
-def _row(name: str, values: Sequence[str], label: int, cell: int) -> Content:
-    return Content.assemble(
-        (pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)
-    )
+def _row(name: str, values: Sequence[str], label: int, cell: int) -> Line:
+    return [(pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)]
 
 
-def _models(models: Sequence[Totals], width: int) -> list[Content]:
+def _models(models: Sequence[Totals], width: int) -> list[Line]:
     wide = width >= _WIDE
     names = ("calls", "fresh", "cached", "output", "cost", "off by") if wide else ("input", "output", "cost")
     cell = 9
     label = max(8, width - cell * len(names))
-    head = Content.assemble(
-        (pad("by model", label), "bold $foreground"),
-        ("".join(f"{name:>{cell}}" for name in names), "$text-muted"),
-    )
-    lines = [head]
+    heads = "".join(f"{name:>{cell}}" for name in names)
+    lines: list[Line] = [[(pad("by model", label), "bold $foreground"), (heads, "$text-muted")]]
     for row in models:
         cost = spent(row.cost, row.priced, estimated=row.estimated)
         if wide:
@@ -175,29 +177,26 @@ def _models(models: Sequence[Totals], width: int) -> list[Content]:
         else:
             values = [tokens_short(row.input), tokens_short(row.output), cost]
         figures = "".join(f"{value:>{cell}}" for value in values)
-        lines.append(Content.assemble((pad(plain(row.name), label), "$primary"), (figures, "$foreground")))
+        lines.append([(pad(plain(row.name), label), "$primary"), (figures, "$foreground")])
     return lines
 
 
-def _days(days: Sequence[tuple[date, int]], width: int) -> list[Content]:
+def _days(days: Sequence[tuple[date, int]], width: int) -> list[Line]:
     """Three lines of bars, one column per day (two cells if possible), and the maximum."""
     step = 3 if width >= 3 * len(days) else 2 if width >= 2 * len(days) else 1
     shown = days[-(width // step) :]
     most = max(tokens for _, tokens in shown) or 1
     height = 3
-    lines = [
-        Content.assemble(
-            (f"last {len(shown)} days", "bold $foreground"), (f"   most in a day {tokens_short(most)}", "$text-muted")
-        )
-    ]
+    heading = f"   most in a day {tokens_short(most)}"
+    lines: list[Line] = [[(f"last {len(shown)} days", "bold $foreground"), (heading, "$text-muted")]]
     for level in reversed(range(height)):
         bars = "".join(
             _bar(tokens * height / most - level) * max(1, step - 1) + " " * (step > 1) for _, tokens in shown
         )
-        lines.append(Content.styled(bars.rstrip(), "$primary"))
+        lines.append([(bars.rstrip(), "$primary")])
     first, last = shown[0][0], shown[-1][0]
     ends = f"{last:%d %b}".rjust(max(8, step * len(shown) - 7))
-    lines.append(Content.styled(f"{first:%d %b} {ends}", "$text-muted"))
+    lines.append([(f"{first:%d %b} {ends}", "$text-muted")])
     return lines
 
 

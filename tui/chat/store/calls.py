@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from tui.chat.store.database import Database
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import storable
-from tui.context.counting.model_names import another_family
 from tui.messages import Usage
 
 if TYPE_CHECKING:
@@ -81,7 +80,11 @@ class CallRow:
 
 def billed_model(model: str, answered_by: str | None) -> str:
     """See `CallRow.billed_model`."""
-    return answered_by if answered_by and another_family(model, answered_by) else model
+    if not answered_by:
+        return model
+    from tui.context.counting.model_names import another_family  # with the vocabularies' names: 10 ms
+
+    return answered_by if another_family(model, answered_by) else model
 
 
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
@@ -91,18 +94,17 @@ _COLUMNS = tuple(CallRow.__dataclass_fields__)
 class CallGroup:
     """Calls of one model and day that are over, added up. Tokens; a sum is None where no call has the figure.
 
-    `model` is the one they are billed as, `day` local ("2026-11-27"), `here` whether they are of the session that was
-    asked for. For `reasoning_unknown` of the calls with an output nobody reported the reasoning. `unpriced`: one has
-    tokens and no price. `estimated`: the price of one is of estimated tokens. `term` is what the cost leaves out of
-    account (see `CallRow.unpriced`). `errors` are those of the predictions of chat calls that the provider measured:
-    absolute, in percent; `first_errors` of those that had no measured call to go by.
+    `model` is the one they are billed as, `day` local ("2026-11-27"). For `reasoning_unknown` of the calls with an
+    output nobody reported the reasoning. `unpriced`: one has tokens and no price. `estimated`: the price of one is of
+    estimated tokens. `term` is what the cost leaves out of account (see `CallRow.unpriced`). `errors` are those of the
+    predictions of chat calls that the provider measured: absolute, in percent; `first_errors` of those that had no
+    measured call to go by.
     """
 
     provider: str
     model: str
     term: str
     day: str
-    here: bool
     calls: int
     failed: int
     compactions: int
@@ -125,19 +127,16 @@ _MEASURED = (
 )
 _FIRST = "coalesce(source, '') = 'estimated'"
 _GROUPS = f"""
-SELECT provider, model, answered_by, unpriced, date(at, 'unixepoch', 'localtime'), session = :session,
-    count(*), sum(status <> 'success'), sum(kind = 'compaction'),
+SELECT provider, model, answered_by, unpriced, day, count(*), sum(status <> 'success'), sum(kind = 'compaction'),
     sum(coalesce(passes_input, input_total)), sum(coalesce(passes_cached, input_cached)),
     sum(input_cache_write), sum(coalesce(passes_output, output_total)), sum(reasoning),
     sum(reasoning IS NULL AND coalesce(passes_output, output_total, 0) <> 0), sum(cost),
     max(cost IS NULL AND coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0) <> 0),
     max(cost <> 0 AND usage_source = 'estimated'),
-    group_concat(CASE WHEN {_MEASURED} AND NOT {_FIRST} THEN predicted END),
-    group_concat(CASE WHEN {_MEASURED} AND NOT {_FIRST} THEN input_total END),
-    group_concat(CASE WHEN {_MEASURED} AND {_FIRST} THEN predicted END),
-    group_concat(CASE WHEN {_MEASURED} AND {_FIRST} THEN input_total END)
-FROM calls WHERE status <> 'pending' AND {{where}}
-GROUP BY 1, 2, 3, 4, 5, 6
+    group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND NOT {_FIRST}),
+    group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND {_FIRST})
+FROM calls WHERE status <> 'pending' {{and_where}}
+GROUP BY 1, 2, 3, 4, 5
 """
 
 
@@ -248,10 +247,10 @@ class CallLog:
         sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
         return [CallRow(*row) for row in self._database.query(sql, values)]
 
-    def groups(self, session: str, *, everywhere: bool = False, since: float = 0.0) -> list[CallGroup]:
+    def groups(self, session: str | None = None, since: float = 0.0) -> list[CallGroup]:
         """The calls of a session, or of all, from `since` (seconds since the epoch) on, added up in the database."""
-        where = "+at >= :since" if everywhere else "session = :session AND at >= :since"  # "+": no index, all are read
-        sql = _GROUPS.format(where=where)
+        conditions = ("AND session = :session " if session is not None else "") + ("AND at >= :since" if since else "")
+        sql = _GROUPS.format(and_where=conditions)
         return [_group(*row) for row in self._database.query(sql, {"session": session, "since": since})]
 
     def of_messages(self, session: str) -> list[CallRow]:
@@ -262,16 +261,16 @@ class CallLog:
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
-    here, *sums, unpriced, estimated, predicted, measured, first_predicted, first_measured = row
-    errors = _errors(predicted, measured), _errors(first_predicted, first_measured)
+    *sums, unpriced, estimated, pairs, first_pairs = row
     names = (provider, billed_model(model, answered_by), term or "", day)
-    values: tuple[Any, ...] = (*names, bool(here), *sums, bool(unpriced), bool(estimated), *errors)
+    values: tuple[Any, ...] = (*names, *sums, bool(unpriced), bool(estimated), _errors(pairs), _errors(first_pairs))
     return CallGroup(*values)
 
 
-def _errors(predicted: str | None, measured: str | None) -> list[float]:
-    pairs = zip(json.loads(f"[{predicted or ''}]"), json.loads(f"[{measured or ''}]"), strict=True)
-    return [prediction_error(tokens, actual) for tokens, actual in pairs]
+def _errors(pairs: str | None) -> list[float]:
+    """The errors of "predicted,measured,predicted,measured,..."."""
+    numbers = iter(json.loads(f"[{pairs or ''}]"))
+    return [100 * abs(predicted - measured) / measured for predicted, measured in zip(numbers, numbers, strict=True)]
 
 
 def prediction_error(predicted: int, measured: int) -> float:

@@ -155,4 +155,16 @@ ALTER TABLE calls ADD COLUMN answered_by TEXT;
 ALTER TABLE calls ADD COLUMN left_out INTEGER;
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)
+_V6 = """
+ALTER TABLE calls ADD COLUMN day TEXT;  -- local, when the call was stored
+UPDATE calls SET day = date(at, 'unixepoch', 'localtime');
+CREATE TRIGGER calls_have_a_day AFTER INSERT ON calls
+BEGIN UPDATE calls SET day = date(at, 'unixepoch', 'localtime') WHERE id = NEW.id; END;
+-- All that adding up reads (CallLog.groups), in the order of its groups: neither the table is read, nor rows sorted.
+CREATE INDEX calls_by_day ON calls (
+    provider, model, answered_by, unpriced, day, status, kind, source, verdict, predicted, input_total, input_cached,
+    input_cache_write, output_total, reasoning, usage_source, cost, passes_input, passes_cached, passes_output
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)

@@ -25,7 +25,6 @@ from tui.chat.usage_report import (
 )
 from tui.cli import table, write
 from tui.config.settings import Settings
-from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
 
 CHART_DAYS = 30
 
@@ -56,13 +55,13 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
     try:
         info = _session(store, session)
         log, trims = CallLog(store), _trims(store)
-        everything = log.groups(info.id if info is not None else "", everywhere=True)
+        everything, here = log.groups(), log.groups(info.id) if info is not None else []
         fork_calls = log.of_messages(info.id) if info is not None and info.parent else []
     finally:
         store.close()
-    before = totals("inherited", groups_of(inherited(fork_calls, info.id if info is not None else "")))
+    before = totals("inherited", groups_of(inherited(fork_calls, info.id)) if info is not None else ())
     today = date.today()
-    periods = _periods(info, everything, trims, today, days)
+    periods = _periods(info, here, everything, trims, today, days)
     shown = everything if days is None else _since(everything, today - timedelta(days=days - 1))
     if as_json:
         write(json.dumps(_as_json(info, before, periods, shown, days)))
@@ -77,6 +76,8 @@ def _since(groups: Sequence[CallGroup], first: date) -> list[CallGroup]:
 
 
 def _list_calls(settings: Settings, session: str | None, *, as_json: bool) -> int:
+    from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
+
     store = SessionStore(settings.database)
     try:
         info = _session(store, session)
@@ -107,7 +108,12 @@ def _trims(store: SessionStore) -> list[Trim]:
 
 
 def _periods(
-    info: SessionInfo | None, groups: Sequence[CallGroup], trims: Sequence[Trim], today: date, days: int | None
+    info: SessionInfo | None,
+    here: Sequence[CallGroup],
+    groups: Sequence[CallGroup],
+    trims: Sequence[Trim],
+    today: date,
+    days: int | None,
 ) -> dict[str, Period]:
     """Session, today, the requested days, all time."""
 
@@ -117,8 +123,7 @@ def _periods(
 
     periods: dict[str, Period] = {}
     if info is not None:
-        here = totals("session", [group for group in groups if group.here])
-        periods["session"] = Period(here, [trim for trim in trims if trim.session == info.id])
+        periods["session"] = Period(totals("session", here), [trim for trim in trims if trim.session == info.id])
     periods["today"] = since("today", today)
     if days is not None:
         periods["days"] = since(f"{days} days", today - timedelta(days=days - 1))
@@ -177,9 +182,10 @@ def _print(
     if info is not None:
         write(table([(f"session {info.id}  {info.title}"[:width],)]) + "\n")
     columns = [period.totals for period in periods.values()]
-    for line in usage_lines(columns, models_and_sum(shown), by_day(shown, days, today), width, before=before):
-        write(line.plain.rstrip())
-    providers = by_provider(shown)
+    models = models_and_sum(shown, periods["all" if "days" not in periods else "days"].totals)
+    for line in usage_lines(columns, models, by_day(shown, days, today), width, before=before):
+        write("".join(text for text, _ in line).rstrip())
+    providers = by_provider(shown, accuracy=False)
     if len(providers) > 1:
         rows = [
             (row.name, f"{row.calls:,}", tokens_short(row.input), tokens_short(row.output),
