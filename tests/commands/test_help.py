@@ -8,7 +8,7 @@ from tui.commands.registry import all_commands
 
 async def test_every_command_is_listed_whole(commands: Commands) -> None:
     [view] = (await commands.run("/help")).shown
-    text = " ".join((await printed(view)).split())
+    text = " ".join((await printed(view, 100)).split())
     assert all(f"{command.usage} {command.help}" in text for command in all_commands())
 
 

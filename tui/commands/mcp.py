@@ -218,7 +218,7 @@ COMMAND = Command(
     "MCP servers: their state, what their tools cost",
     run,
     "tools",
-    args="[on|off|restart|login NAME]",
+    args="[on|off|restart|login|logout NAME]",
     complete=complete,
     local_only=True,
 )

@@ -170,7 +170,7 @@ class ReadingPanel(Panel[None]):
     """A text that is read once, and laid out for each width."""
 
     DEFAULT_CSS = """
-    ReadingPanel VerticalScroll { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
+    ReadingPanel VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
     ReadingPanel Static { height: auto; }
     """
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from textual.content import Content
 
-from tui.text.cells import clip, pad
+from tui.text.cells import pad
 
-COLUMN = 36
-"""Cells for a command's syntax, beside its description."""
+COLUMN, WIDE_COLUMN = 36, 40
+"""Cells for a command's syntax, beside its description; from 80 cells on the wide one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,19 @@ def help_lines(commands: Sequence[tuple[str, str]], keys: Mapping[str, Sequence[
 
 def _row(left: str, right: str, name: str, width: int) -> list[Content]:
     if width < 60:
+        syntax = textwrap.wrap(left, width, subsequent_indent="    ")
         about = textwrap.wrap(right, width, initial_indent="  ", subsequent_indent="  ")
-        return [Content.styled(clip(left, width), "$primary"), *(Content.styled(text, "$text-muted") for text in about)]
-    first, *more = textwrap.wrap(right, width - COLUMN - 1) or [""]
-    text = Content.assemble((pad(left, COLUMN), "$primary"), " ", (first, "$foreground"))
-    if name and text.cell_length + len(name) + 2 <= width:
-        text = Content.assemble(text, " " * (width - text.cell_length - len(name)), (name, "$text-muted"))
-    return [text, *(Content.styled(" " * (COLUMN + 1) + line, "$foreground") for line in more)]
+        return [
+            *(Content.styled(text, "$primary") for text in syntax),
+            *(Content.styled(text, "$text-muted") for text in about),
+        ]
+    column = WIDE_COLUMN if width >= 80 else COLUMN
+    syntax, about = textwrap.wrap(left, column, subsequent_indent="  "), textwrap.wrap(right, width - column - 1)
+    lines = [
+        Content.assemble((pad(start, column), "$primary"), " ", (text, "$foreground"))
+        for start, text in zip_longest(syntax, about, fillvalue="")
+    ]
+    if name and lines[0].cell_length + len(name) + 2 <= width:
+        gap = width - lines[0].cell_length - len(name)
+        lines[0] = Content.assemble(lines[0], " " * gap, (name, "$text-muted"))
+    return lines

@@ -379,10 +379,10 @@ class CompletionList(OptionList):
         self.clear_options()
         if not self.open:
             return
-        labels = [plain(choice.label) for choice in choices]
-        if self.app.size.width < 60:
-            labels = [label.partition(" [")[0] for label in labels]
-        widest = min(28, max(cell_len(label) for label in labels))
+        most = 33 if self.app.size.width >= 100 else 28 if self.app.size.width >= 60 else 0
+        labels = [plain(choice.label) for choice in choices]  # the syntax of a command is shown whole or not at all
+        labels = [label if cell_len(label) <= most else label.partition(" [")[0] for label in labels]
+        widest = min(max(most, 28), max(cell_len(label) for label in labels))
         room = max(10, self.app.size.width - widest - 8)
         self.add_options(
             Option(
