@@ -88,7 +88,7 @@ def test_it_notices_a_reply_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
     async def forgets(self: object, message: Message) -> None:
         return None
 
-    monkeypatch.setattr("tui.chat.turn.turn.Turn._keep", forgets)
+    monkeypatch.setattr("tui.chat.conversation.conversation.Conversation.add_reply", forgets)
     assert simulate(scenario(talk="chat", turns=3)).lost_messages > 0
 
 

@@ -13,7 +13,7 @@ from tui.chat.conversation import history
 from tui.chat.conversation.history import HistoryState, RecordKind, fold_records
 from tui.chat.conversation.projection import Projection, Target, active_messages
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
-from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.runtime.tasks import uninterruptible
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
@@ -56,39 +56,40 @@ class Conversation:
 
     # -- changes -------------------------------------------------------------------------------------------------
 
+    @uninterruptible
     async def add_message(self, message: Message) -> None:
         """Append a finished message. Raises `StoreError`."""
-        await uninterrupted(self._add_message(message))
-
-    async def _add_message(self, message: Message) -> None:
         await asyncio.to_thread(self.store.add_message, self.info.id, message)
-        self.show_message(message)
-
-    def show_message(self, message: Message) -> None:
-        """Apply a message that is stored already: a new one, or the final form of the last."""
         self.messages.append(message)
         self._changed()
 
+    async def add_reply(self, message: Message) -> None:
+        """Append the final form of a reply. On a full disk it is kept in memory (`unsaved`) and stored later."""
+        try:
+            await asyncio.to_thread(self._write_reply, message)
+        except StoreError as error:
+            log.warning("answer not saved yet: %s", error)
+            self.unsaved.append(message)
+        self.messages.append(message)
+        self._changed()
+
+    @uninterruptible
     async def add_record(self, kind: str, data: dict[str, Any]) -> Record:
         """Append a record. Raises `StoreError`."""
-        return await uninterrupted(self._add_record(kind, data))
-
-    async def _add_record(self, kind: str, data: dict[str, Any]) -> Record:
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
-        self._records.append(record)
-        self._state, self._in_force = fold_records(self._records), None
-        self._changed()
+        self._add_stored(record)
         return record
 
+    @uninterruptible
     async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
         """Append a compaction (or an edited summary) together with its summary message. Raises `StoreError`."""
-        await uninterrupted(self._add_checkpoint(record, summary))
-
-    async def _add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
         stored = await asyncio.to_thread(self._write_checkpoint, record, summary)
         if summary is not None:
             self.messages.append(summary)
-        self._records.append(stored)
+        self._add_stored(stored)
+
+    def _add_stored(self, record: Record) -> None:
+        self._records.append(record)
         self._state, self._in_force = fold_records(self._records), None
         self._changed()
 
@@ -145,8 +146,8 @@ class Conversation:
             self.store.add_message(self.info.id, message)
             self._begun.add(message.id)
 
-    def write_reply(self, reply: Message) -> None:
-        """Store a reply's final form, and earlier ones that could not be stored. Not on the event loop."""
+    def _write_reply(self, reply: Message) -> None:
+        """Store a reply's final form, and earlier ones that could not be stored."""
         with self._writing:
             self._write_unsaved()
             self._write_final(reply)
@@ -163,27 +164,19 @@ class Conversation:
             self.store.add_message(self.info.id, reply)
         self._begun.discard(reply.id)
 
+    @uninterruptible
     async def update(self, **values: str | float | bool | None) -> None:
         """Set columns of the session; also stores what a full disk held back. Raises `StoreError`."""
-        await uninterrupted(self._update(values))
+        await asyncio.to_thread(self.store.update_session, self.info.id, **values)
+        self.info = replace(self.info, **values)  # type: ignore[arg-type]
+        await asyncio.to_thread(self._write_kept_back)
 
+    @uninterruptible
     async def save_draft(self, text: str) -> None:
         """Set the draft (see `SessionStore.save_draft`); also stores what a full disk held back."""
-
-        async def save() -> None:
-            await asyncio.to_thread(self.store.save_draft, self.info.id, text, self.info.draft)
-            self.info = replace(self.info, draft=text)
-            await asyncio.to_thread(self._write_kept_back)
-
-        await uninterrupted(save())
-
-    async def _update(self, values: Mapping[str, str | float | bool | None]) -> None:
-        await asyncio.to_thread(self._write_columns, values)
-        self.info = replace(self.info, **values)  # type: ignore[arg-type]
-
-    def _write_columns(self, values: Mapping[str, str | float | bool | None]) -> None:
-        self.store.update_session(self.info.id, **values)
-        self._write_kept_back()
+        await asyncio.to_thread(self.store.save_draft, self.info.id, text, self.info.draft)
+        self.info = replace(self.info, draft=text)
+        await asyncio.to_thread(self._write_kept_back)
 
     def _write_kept_back(self) -> None:
         with self._writing:

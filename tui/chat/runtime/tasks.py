@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -25,6 +27,16 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     if cancelled and (current := asyncio.current_task()) is not None:
         current.cancel()
     return task.result()
+
+
+def uninterruptible(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """`work`, always run by `uninterrupted`."""
+
+    @wraps(work)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await uninterrupted(work(*args, **kwargs))
+
+    return run
 
 
 def end_cancellation() -> None:

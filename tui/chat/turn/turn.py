@@ -230,7 +230,7 @@ class Turn:
             action = await self._next_action(attempt.error, request, arrived=bool(reply.parts))
         answered = action is None and reply.status != "failed"
         if action is None:
-            await self._keep(reply)
+            await self._conversation.add_reply(reply)
             self.answered = self.answered or answered
         for lesson in self._services.provider(request.provider).learned(request.model):
             if lesson not in lessons:
@@ -239,15 +239,6 @@ class Turn:
         if answered:
             self._emit(UsageChanged(await self._meter.usage()))
         return action
-
-    async def _keep(self, message: Message) -> None:
-        """Add the message to the history; on a full disk it is kept in memory and stored later."""
-        try:
-            await asyncio.to_thread(self._conversation.write_reply, message)
-        except StoreError as error:
-            log.warning("answer not saved yet: %s", error)
-            self._conversation.unsaved.append(message)
-        self._conversation.show_message(message)
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -334,7 +325,7 @@ class Turn:
 
     async def _add_results(self, step: ToolStep) -> None:
         message = await asyncio.to_thread(step.message)
-        await self._keep(message)
+        await self._conversation.add_reply(message)
         await asyncio.to_thread(self._tools.note_use, step.used)
         self._emit(MessageAdded(message))
         self._emit(UsageChanged(await self._meter.usage()))
