@@ -194,11 +194,11 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     two = (user("one two three four five six"), user("one two"))
     asked = request(user("q"), REPLY, *two)
     known.record(asked, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
-    entries = known.situation(asked).account.lines().entries
-    assert [entry.source for entry in entries] == ["estimated", "measured", "derived", "derived"]
-    assert entries[1].cost == 200
-    assert entries[2].cost + entries[3].cost == 80
-    assert entries[2].cost > entries[3].cost
+    lines = list(known.situation(asked).account.lines())
+    assert [line.source for line in lines] == ["estimated", "measured", "derived", "derived"]
+    assert lines[1].tokens == 200
+    assert lines[2].tokens + lines[3].tokens == 80
+    assert lines[2].tokens > lines[3].tokens
 
 
 def test_no_message_costs_more_than_its_bytes_can() -> None:
@@ -208,7 +208,7 @@ def test_no_message_costs_more_than_its_bytes_can() -> None:
     talk = (user("q"), REPLY, user("fifteen bytes!!"))
     known.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
     account = known.situation(request(*talk)).account
-    assert account.entries[2].cost < 100
+    assert account.line(2).tokens < 100
 
 
 def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:

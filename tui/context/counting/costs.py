@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.counting import CountCache
+from tui.context.counting.counting import MEMORY_ENTRIES, CountCache
 
 CountSource: TypeAlias = Literal["measured", "derived", "counted", "estimated"]
 
 COST_VERSION = 1  # raise when the meaning of the stored tuples changes
 _SOURCES: tuple[CountSource, ...] = ("measured", "derived", "counted")
-_REMEMBERED = 65_536
 
 
 class Cost(NamedTuple):
@@ -29,31 +27,37 @@ class CostBook:
 
     def __init__(self, cache: CountCache | None = None) -> None:
         self._cache = cache
-        self._recent: OrderedDict[tuple[str, bytes], Cost | None] = OrderedDict()
+        self._spaces: dict[str, dict[bytes, Cost]] = {}  # what was read or put, by (provider, model)
         self._lock = Lock()
 
     def copy(self) -> CostBook:
         """A book of the costs in memory that stores nothing."""
         book = CostBook()
         with self._lock:
-            book._recent = self._recent.copy()
+            book._spaces = {space: dict(costs) for space, costs in self._spaces.items()}
         return book
 
     def get(self, provider: str, model: str, digests: Sequence[bytes]) -> list[Cost | None]:
         """The cost of each message, or None where it is unknown."""
         space = _space(provider, model)
         with self._lock:
-            missing = [digest for digest in digests if (space, digest) not in self._recent]
-        if missing:
-            stored = {} if self._cache is None else self._cache.get_many(space, COST_VERSION, missing)
-            self._remember(space, {digest: _read(stored.get(digest)) for digest in missing})
+            costs = self._spaces.setdefault(space, {})
+            if self._cache is not None and len(costs) > MEMORY_ENTRIES:
+                costs.clear()
+            missing = [digest for digest in digests if digest not in costs]
+        if missing and self._cache is not None:
+            stored = self._cache.get_many(space, COST_VERSION, missing)
+            read = {digest: _read(stored[digest]) for digest in missing if digest in stored}
+            with self._lock:
+                costs.update((digest, cost) for digest, cost in read.items() if cost is not None)
         with self._lock:
-            return [self._recent.get((space, digest)) for digest in digests]
+            return [costs.get(digest) for digest in digests]
 
     def put(self, provider: str, model: str, costs: Mapping[bytes, Cost]) -> None:
         """Add or replace costs."""
         space = _space(provider, model)
-        self._remember(space, costs)
+        with self._lock:
+            self._spaces.setdefault(space, {}).update(costs)
         if self._cache is not None:
             values = {
                 digest: (cost.tokens, cost.reasoning, _SOURCES.index(cost.source))
@@ -66,17 +70,9 @@ class CostBook:
         """Remove all costs of a model."""
         space = _space(provider, model)
         with self._lock:
-            for key in [key for key in self._recent if key[0] == space]:
-                del self._recent[key]
+            self._spaces.pop(space, None)
         if self._cache is not None:
             self._cache.clear(space)
-
-    def _remember(self, space: str, costs: Mapping[bytes, Cost | None]) -> None:
-        with self._lock:
-            for digest, cost in costs.items():
-                self._recent[space, digest] = cost
-            while len(self._recent) > _REMEMBERED:
-                self._recent.popitem(last=False)
 
 
 def _space(provider: str, model: str) -> str:

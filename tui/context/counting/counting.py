@@ -8,16 +8,14 @@ arithmetic and may change between releases without a recount.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple, Protocol
 
 from tui.context.counting.classes import LATIN, pack, total, unpack
-from tui.context.counting.digests import MessageDigest, message_digest, system_digest, tool_digest
+from tui.context.counting.digests import message_digest, system_digest, tool_digest
 from tui.context.counting.images import attachment_tokens
-from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.priors import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import Tokenizer, get_tokenizer, heuristic_count
 from tui.context.counting.words import TokenizerError
@@ -37,7 +35,7 @@ from tui.messages import (
 from tui.text.json_text import parse_json
 
 PROJECTION_VERSION = 5  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
-MEMORY_ENTRIES = 65_536  # counts cached in memory; the least recently used are evicted first
+MEMORY_ENTRIES = 65_536  # counts of messages in memory, over all tokenizers; when there are more, it begins anew
 
 
 class CountCache(Protocol):
@@ -77,8 +75,7 @@ class RawCount(NamedTuple):
     reasoning_classes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCount:
+class MessageCount(NamedTuple):
     """The estimated tokens of one message, before learning.
 
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
@@ -89,7 +86,7 @@ class MessageCount:
     """
 
     size: float
-    split: Mapping[str, float] = field(default_factory=dict)
+    split: Mapping[str, float]
     markup: float = 0.0
     media: float = 0.0
     fixed: float = 0.0
@@ -123,7 +120,8 @@ class TokenCounter:
 
     def __init__(self, cache: CountCache | None = None) -> None:
         self._cache = cache
-        self._memory: OrderedDict[tuple[str, bytes], tuple[int, ...]] = OrderedDict()
+        self._messages: dict[str, dict[bytes, RawCount]] = {}  # by tokenizer and digest
+        self._texts: dict[tuple[str, bytes], int] = {}  # of sections and tools
         self._lock = Lock()
 
     def count_text(self, text: str, model: str) -> int | None:
@@ -137,14 +135,32 @@ class TokenCounter:
         """The tokens of `message` in a request to `model`."""
         return self.count_messages([message], model)[0]
 
-    def count_messages(
-        self, messages: Sequence[Message], model: str, digests: Sequence[MessageDigest] | None = None
-    ) -> list[MessageCount]:
-        """The tokens of each of `messages`; pass `digests` if they have been computed already."""
-        tokenizer, prior = get_tokenizer(model), prior_of(model)
-        keys = [digest.full for digest in digests or map(message_digest, messages)]
-        raws = self._raws(tokenizer, keys, messages)
-        return [_priced(message, raw, prior, model) for message, raw in zip(messages, raws, strict=True)]
+    def count_messages(self, messages: Sequence[Message], model: str) -> list[MessageCount]:
+        """The tokens of each of `messages` in a request to `model`."""
+        raws = self.raw_counts(messages, model, [message_digest(message).full for message in messages])
+        return [price(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
+
+    def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
+        """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
+        tokenizer = get_tokenizer(model)
+        with self._lock:
+            remembered = self._messages.setdefault(tokenizer.name, {})
+            counts = {digest: remembered[digest] for digest in digests if digest in remembered}
+        missing = [digest for digest in digests if digest not in counts]
+        if missing:
+            stored = self._stored(tokenizer, missing)
+            counts.update((digest, RawCount._make(values)) for digest, values in stored.items())
+            for digest, message in zip(digests, messages, strict=True):
+                if digest not in counts:
+                    counts[digest] = _raw_count(message, tokenizer)
+            fresh = {digest: counts[digest] for digest in missing if not counts[digest].failed}
+            with self._lock:
+                if len(fresh) + sum(map(len, self._messages.values())) > MEMORY_ENTRIES:
+                    for others in self._messages.values():
+                        others.clear()
+                remembered.update(fresh)
+            self._store(tokenizer, {digest: raw for digest, raw in fresh.items() if digest not in stored})
+        return [counts[digest] for digest in digests]
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
         """Tokens of one section of the system prompt, or None where counting failed."""
@@ -159,62 +175,24 @@ class TokenCounter:
         return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
 
     def _text_count(self, tokenizer: Tokenizer, digest: bytes, text: str) -> int | None:
-        stored = self._lookup(tokenizer.name, [digest]).get(digest)
-        if stored is not None:
-            return stored[0]
-        try:
-            count = tokenizer.count(text)
-        except TokenizerError:
-            return None
-        self._keep(tokenizer.name, {digest: (count,)})
+        count = self._texts.get((tokenizer.name, digest))
+        if count is None:
+            stored = self._stored(tokenizer, [digest]).get(digest)
+            try:
+                count = tokenizer.count(text) if stored is None else stored[0]
+            except TokenizerError:
+                return None
+            self._texts[tokenizer.name, digest] = count
+            if stored is None:
+                self._store(tokenizer, {digest: (count,)})
         return count
 
-    def _raws(self, tokenizer: Tokenizer, keys: Sequence[bytes], messages: Sequence[Message]) -> list[RawCount]:
-        cached = self._lookup(tokenizer.name, keys)
-        fresh: dict[bytes, tuple[int, ...]] = {}
-        counts = []
-        for key, message in zip(keys, messages, strict=True):
-            values = cached.get(key) or fresh.get(key)
-            if values is not None:
-                counts.append(RawCount(*values))
-                continue
-            raw = _raw_count(message, tokenizer)
-            counts.append(raw)
-            if not raw.failed:
-                fresh[key] = raw
-        if fresh:
-            self._keep(tokenizer.name, fresh)
-        return counts
+    def _stored(self, tokenizer: Tokenizer, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
+        return {} if self._cache is None else self._cache.get_many(tokenizer.name, PROJECTION_VERSION, digests)
 
-    def _lookup(self, tokenizer: str, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
-        cached: dict[bytes, tuple[int, ...]] = {}
-        missing = []
-        with self._lock:
-            for digest in digests:
-                key = (tokenizer, digest)
-                values = self._memory.get(key)
-                if values is None:
-                    missing.append(digest)
-                else:
-                    self._memory.move_to_end(key)
-                    cached[digest] = values
-        if missing and self._cache is not None:
-            stored = self._cache.get_many(tokenizer, PROJECTION_VERSION, missing)
-            cached.update(stored)
-            self._remember(tokenizer, stored)
-        return cached
-
-    def _keep(self, tokenizer: str, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        self._remember(tokenizer, values)
-        if self._cache is not None:
-            self._cache.put_many(tokenizer, PROJECTION_VERSION, values)
-
-    def _remember(self, tokenizer: str, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        with self._lock:
-            for digest, value in values.items():
-                self._memory[tokenizer, digest] = value
-            while len(self._memory) > MEMORY_ENTRIES:
-                self._memory.popitem(last=False)
+    def _store(self, tokenizer: Tokenizer, values: Mapping[bytes, tuple[int, ...]]) -> None:
+        if values and self._cache is not None:
+            self._cache.put_many(tokenizer.name, PROJECTION_VERSION, values)
 
 
 def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
@@ -316,14 +294,21 @@ def _argument_count(arguments: str) -> int:
     return len(values) if isinstance(values, dict) else 0
 
 
-def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> MessageCount:
-    classes = raw.classes
+def price(message: Message, raw: RawCount, model: str) -> MessageCount:
+    """The count of `message`, whose text was counted as `raw`, with the markup and images of the model's family."""
+    prior, classes = prior_of(model), raw.classes
+    is_results = raw.results and message.role == "tool"
+    markup = 0.0 if is_results else prior.per_message
+    reasoning: int | None = 0
+    media = fixed = 0.0
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            media += attachment_tokens(part, model)
+        elif isinstance(part, Reasoning):
+            reasoning = reasoning_tokens(message)
     split: dict[str, float] = {}
-    fixed = media = 0.0
-    markup = 0.0 if raw.results and message.role == "tool" else prior.per_message
     if raw.text:
         split["text"] = float(raw.text)
-    reasoning = reasoning_tokens(message)
     if reasoning is None:
         split["reasoning"] = float(raw.reasoning)
         classes += raw.reasoning_classes
@@ -336,13 +321,10 @@ def _priced(message: Message, raw: RawCount, prior: Prior, model: str) -> Messag
     if raw.results:
         split["tool_results"] = raw.tool_results + raw.results * prior.per_result
         markup += raw.results * prior.per_result
-    for part in message.parts:
-        if isinstance(part, Attachment):
-            media += attachment_tokens(part, model)
     if media or raw.files:
         split["attachments"] = raw.files + media
-    if not raw.results or message.role != "tool":
+    if not is_results:
         shown = [kind for kind in split if kind != "reasoning"]  # may be dropped while the message stays
-        largest = max(shown, key=lambda kind: split[kind], default="text")
+        largest = max(shown, key=split.__getitem__, default="text")
         split[largest] = split.get(largest, 0.0) + prior.per_message
     return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed), classes)

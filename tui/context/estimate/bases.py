@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tui.context.counting.priors import Prior, prior_of, relative_size
+from tui.context.counting.priors import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Account, Entry
+from tui.context.estimate.ledger import Account, Line
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.tracker import Match, Measurement
 
@@ -39,10 +39,10 @@ class Base(NamedTuple):
 
 
 class Anchored(NamedTuple):
-    """The latest measured request of a session, reply included, entry by entry."""
+    """The latest measured request of a session, reply included, and its tokens."""
 
     measurement: Measurement
-    entries: tuple[Entry, ...]
+    account: Account
     known: float
 
 
@@ -53,7 +53,7 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         return Base(0, 0.0, 0.0, 0.0, match)
     measured, adjust, uncertain, bias = float(measurement.input_tokens), 0.0, 0.0, 0.0
     # Reasoning in the input then and now; that of the reply is part of its output in any case.
-    change = calibration.reasoning_share * (account.sums[match.covered].reasoning - measurement.sent_reasoning)
+    change = calibration.reasoning_share * (account.sums_before(match.covered).reasoning - measurement.sent_reasoning)
     if match.with_reply:
         measured += measurement.output_tokens or 0
         change -= measurement.reply_reasoning
@@ -63,7 +63,8 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         else:
             adjust -= measurement.unseen
             uncertain += measurement.unseen
-        bias = reply_bias(prior_of(measurement.model), account.entries[match.covered - 1])
+        prior, has_calls = prior_of(measurement.model), account.line(match.covered - 1).raw.calls > 0
+        bias = prior.after_calls if has_calls else prior.after_reply
     change = round(change)
     if change and measurement.reasoning_known:
         measured += change
@@ -75,11 +76,6 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         adjust += difference
         uncertain += max(abs(difference), 1.0)
     return Base(match.covered, max(0.0, measured), adjust, uncertain, match, bias)
-
-
-def reply_bias(prior: Prior, reply: Entry) -> float:
-    """What `reply` costs beside its output, in tokens."""
-    return prior.after_calls if reply.calls else prior.after_reply
 
 
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
@@ -94,17 +90,14 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
     None if more was removed than was measured.
     """
     measurement, then, measured = anchored
-    now = account.entries[: len(account.messages)]
-    left, came = _difference(then, now), _difference(now, then)
-    measured -= sum(entry.cost for entry in left if entry.source != "estimated")
-    measured += sum(entry.cost for entry in came if entry.source != "estimated")
+    left, came = _difference(then, account), _difference(account, then)
+    measured -= sum(line.tokens for line in left if line.cost)
+    measured += sum(line.tokens for line in came if line.cost)
     adjust = calibration.factor * (_guess(came) - _guess(left))
-    uncertain = sum(entry.cost for entry in left) + sum(entry.cost for entry in came)
+    uncertain = sum(line.tokens for line in left) + sum(line.tokens for line in came)
     # A message that lost only its reasoning has the same body: its lost reasoning is not in `left`.
-    reasoning_before = sum(entry.sums.reasoning for entry in then) - sum(entry.sums.reasoning for entry in left)
-    measured += (
-        sum(entry.sums.reasoning for entry in now) - sum(entry.sums.reasoning for entry in came) - reasoning_before
-    )
+    measured += account.sums.reasoning - sum(line.sums.reasoning for line in came)
+    measured -= then.sums.reasoning - sum(line.sums.reasoning for line in left)
     if measurement.preamble != preamble.digest:
         difference = preamble_change(measurement, preamble, calibration)
         adjust += difference
@@ -112,7 +105,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
     if measured + adjust <= 0:
         return None
     match = Match("prefix", 0, measurement, measurement.output_tokens is not None)
-    return Base(len(now), measured, adjust, max(uncertain, 1.0), match)
+    return Base(len(account.messages), measured, adjust, max(uncertain, 1.0), match)
 
 
 def borrowed(match: Match, model: str) -> Base:
@@ -127,16 +120,16 @@ def borrowed(match: Match, model: str) -> Base:
     return Base(match.covered, 0.0, tokens, BORROWED * tokens, Match("none", match.covered, measurement))
 
 
-def _difference(some: Sequence[Entry], others: Sequence[Entry]) -> list[Entry]:
-    """The entries of `some` that are missing in `others`, with repetitions."""
-    missing = Counter(entry.digest.body for entry in some) - Counter(entry.digest.body for entry in others)
-    missing_entries = []
-    for entry in some:
-        if missing[entry.digest.body] > 0:
-            missing[entry.digest.body] -= 1
-            missing_entries.append(entry)
-    return missing_entries
+def _difference(some: Account, others: Account) -> list[Line]:
+    """The lines of `some` that are missing in `others`, with repetitions."""
+    missing = Counter(line.body for line in some.lines()) - Counter(line.body for line in others.lines())
+    lines = []
+    for line in some.lines() if missing else ():
+        if missing[line.body] > 0:
+            missing[line.body] -= 1
+            lines.append(line)
+    return lines
 
 
-def _guess(entries: Sequence[Entry]) -> float:
-    return sum(entry.cost for entry in entries if entry.source == "estimated")
+def _guess(lines: Sequence[Line]) -> float:
+    return sum(line.tokens for line in lines if line.cost is None)

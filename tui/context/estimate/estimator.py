@@ -13,14 +13,14 @@ from itertools import pairwise
 from threading import RLock
 
 from tui.context.counting.costs import Cost, CostBook
-from tui.context.counting.counting import TokenCounter
+from tui.context.counting.counting import TokenCounter, price
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.model_names import shared_name
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.learning import derive_costs, learn_refusal, learn_report
-from tui.context.estimate.ledger import Account, Ledger, make_entry
+from tui.context.estimate.ledger import Account, Ledger, make_line
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
 from tui.context.estimate.replies import cost_of_reply
@@ -295,12 +295,13 @@ class HybridTokenEstimator:
         stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
         old = session.base if session.stamp == stamp else None
         above = 0 if old is None else old.covered
-        match = self.tracker.find(request.provider, request.model, account.chains, preamble.digest, above)
+        prefixes = len(account.messages), account.chain
+        match = self.tracker.find(request.provider, request.model, prefixes, preamble.digest, above)
         if old is not None and match.kind == "none":
             return old
         base = corrected(match, account, preamble, calibration)
         if match.kind == "none":
-            other = self.tracker.find_other(request.provider, request.model, account.chains)
+            other = self.tracker.find_other(request.provider, request.model, prefixes)
             if other.kind != "none":
                 base = borrowed(other, request.model)
         anchored = session.anchored
@@ -337,27 +338,29 @@ class HybridTokenEstimator:
         *,
         counted: bool = False,
     ) -> Measurement:
-        account = session.ledger.account()
+        account = session.ledger.account
         sent_reply = reply_as_sent(reply)
         digest = message_digest(sent_reply)
-        count = self.counter.count_messages([sent_reply], request.model, [digest])[0]
-        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor)
+        (count,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
+        visible = price(sent_reply, count, request.model)
+        answer = cost_of_reply(sent_reply, visible, usage, situation.calibration.factor)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
             cost = self._reply_cost(request, sent_reply, digest, back, answer.reasoning)
             doubt += verdict.doubt * output / actual + answer.difference
-        sent = account.chains[len(account.messages) - 1] if account.messages else b""
+        sent = account.chain(len(account.messages))
+        replied = chain(sent, [digest.body])[0]
         measurement = Measurement(
             provider=request.provider,
             model=request.model,
             preamble=situation.preamble.digest,
             sent=sent,
-            replied=None if output is None else chain(sent, [digest.body])[0],
+            replied=None if output is None else replied,
             messages=len(account.messages),
             input_tokens=actual,
             output_tokens=output,
-            sent_reasoning=round(account.sums[len(account.messages)].reasoning),
+            sent_reasoning=round(account.sums.reasoning),
             reply_reasoning=answer.reasoning,
             reasoning_known=answer.reasoning_known,
             preamble_tokens=situation.preamble.total,
@@ -371,10 +374,9 @@ class HybridTokenEstimator:
             first=not situation.base.measured,
         )
         self.tracker.remember(measurement)
-        entries = tuple(account.entries[: len(account.messages)])
         if output is not None:
-            entries = (*entries, make_entry(sent_reply, digest, count, cost))
-        session.anchored = Anchored(measurement, entries, float(actual + (output or 0) - answer.unseen))
+            account = account.extended([make_line(sent_reply, count, cost, digest.body, replied, request.model)])
+        session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
         return measurement
 
     def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:

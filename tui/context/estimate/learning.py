@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui.context.counting.costs import Cost
+from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned
@@ -46,7 +47,7 @@ def _learn_believed(calibration: Calibration, situation: Situation, actual: int,
     base, account, estimate = situation.base, situation.account, situation.estimate
     sure = verdict.confirmed and base.match.measurement is not None and base.match.measurement.confirmed
     # Where enough calls were measured, a server that departs from them may have become another, or wrong.
-    typical = not judged_by_learning(account.ledger.model, calibration) or verdict.doubt <= TYPICAL * actual
+    typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
     fresh = account.since(base.covered)
     if not base.measured:
         guess = learned(fresh, calibration)
@@ -103,7 +104,7 @@ def _returned(situation: Situation, missing: float) -> float | None:
     base, measurement = situation.base, situation.base.match.measurement
     if measurement is None or not base.match.with_reply or not base.covered:
         return None
-    sent = situation.account.entries[base.covered - 1].sums.reasoning
+    sent = situation.account.line(base.covered - 1).sums.reasoning
     if sent < REASONING_ENOUGH or sent < 2 * abs(situation.estimate.tokens - base.known):
         return None
     return situation.calibration.reasoning_share + missing / sent
@@ -153,17 +154,17 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
     if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.messages):
         return {}
     limit = account.since(base.covered).most
-    fresh = account.entries[base.covered : len(account.messages)]
-    open_ = [entry for entry in fresh if entry.source in ("estimated", "derived")]
-    rest = actual - base.known - sum(entry.cost for entry in fresh if entry.source not in ("estimated", "derived"))
-    weight = sum(entry.size for entry in open_)
+    fresh = list(account.lines(base.covered))
+    open_ = [line for line in fresh if line.source in ("estimated", "derived")]
+    rest = actual - base.known - sum(line.tokens for line in fresh if line.source not in ("estimated", "derived"))
+    weight = sum(line.sums.plain for line in open_)
     if weight <= 0 or not 0 < rest <= limit:
         return {}
     costs: dict[bytes, Cost] = {}
     assigned, passed = 0, 0.0
-    for entry in open_:
-        passed += entry.size
+    for line in open_:
+        passed += line.sums.plain
         share = round(rest * passed / weight) - assigned
         assigned += share
-        costs[entry.digest.full] = Cost(share, min(share, round(entry.sums.reasoning)), "derived")
+        costs[message_digest(line.message).full] = Cost(share, min(share, round(line.sums.reasoning)), "derived")
     return costs

@@ -1,29 +1,24 @@
-"""The running account of a session's messages: an estimate costs the same with 100 messages and with 10,000.
+"""The account of a conversation: the cost of each message of a request, and sums over any number of them.
 
-A request shares its message objects with the request before it. The longest common prefix is found by comparing tuples
-(by identity first, in C); only what follows is digested, counted and added up.
+An estimate costs the same with 100 messages and with 10,000: a request shares its message objects with the request
+before it, and only what follows the longest common prefix is digested, counted and added up. Totals are kept for the
+start of every `BLOCK` messages; what a message costs by row is computed when it is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from tui.context.counting.costs import Cost, CostBook, CountSource
-from tui.context.counting.counting import MessageCount, TokenCounter, reasoning_tokens
-from tui.context.counting.digests import CHAIN_START, MessageDigest, chain, message_digest
-from tui.messages import (
-    Attachment,
-    Message,
-    Reasoning,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from tui.context.counting.counting import RawCount, TokenCounter, price
+from tui.context.counting.digests import CHAIN_START, chain, message_digest
+from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
-_CHUNK = 512  # messages compared at once
-_MARK_EVERY = 16  # entries between two marks of the rows
+BLOCK = 16
+_COMPARED = 512  # messages compared at once
 
 RowTokens: TypeAlias = Mapping[str, tuple[float, float, float]]
 """Tokens by row key: known, estimated, and the derived part of the known ones."""
@@ -61,92 +56,141 @@ class Sums(NamedTuple):
         return Sums._make(mine - theirs for mine, theirs in zip(self, other, strict=True))
 
 
-class Entry(NamedTuple):
-    """One message of a request. `size` is the estimate before learning, `cost` the best figure available, in tokens.
+class Line(NamedTuple):
+    """What is kept of a message: what its tokenizer counted, its measured cost if known, and its part of the sums."""
 
-    `reasoning` is the part of it that is reasoning, `split` the cost by row key.
-    """
-
-    digest: MessageDigest
-    size: float
-    cost: float
-    source: CountSource
+    message: Message
+    raw: RawCount
+    cost: Cost | None
     sums: Sums
-    calls: bool  # it called tools
-    reasoning_known: bool
-    split: tuple[tuple[str, float], ...]
+    body: bytes
+    chain: bytes
 
     @property
-    def row_source(self) -> CountSource:
-        """The source of its tokens in a row: a measured message of several rows is divided by estimate."""
-        return "derived" if self.source == "measured" and len(self.split) > 1 else self.source
+    def tokens(self) -> float:
+        """The best figure available."""
+        return self.sums.plain if self.cost is None else self.cost.tokens
+
+    @property
+    def source(self) -> CountSource:
+        """Where that figure comes from."""
+        return "estimated" if self.cost is None else self.cost.source
+
+
+class Share(NamedTuple):
+    """What a message has of one row, in tokens. A measured message of several rows is divided by estimate."""
+
+    row: str
+    tokens: float
+    source: CountSource
+
+
+class Block(NamedTuple):
+    """`BLOCK` consecutive messages, and the totals of all messages before them. The last block is never full."""
+
+    sums: Sums = Sums()
+    rows: RowTokens = MappingProxyType({})
+    lines: tuple[Line, ...] = ()
 
 
 class Account(NamedTuple):
-    """The ledger's view of `messages`.
+    """The messages of a request to `model`, and their totals. Immutable."""
 
-    The lists are shared with the ledger and valid until its next update; use `lines` afterwards. `sums[i]` is over the
-    first i entries, `rows` over all, `marks[i]` over the first `_MARK_EVERY` x i.
-    """
+    model: str
+    messages: tuple[Message, ...] = ()
+    blocks: tuple[Block, ...] = (Block(),)
+    sums: Sums = Sums()
+    rows: RowTokens = MappingProxyType({})
 
-    messages: tuple[Message, ...]
-    entries: list[Entry]
-    chains: list[bytes]
-    sums: list[Sums]
-    rows: RowTokens
-    marks: list[RowTokens]
-    ledger: Ledger
-    version: int
+    def line(self, index: int) -> Line:
+        """The line of one message."""
+        return self.blocks[index // BLOCK].lines[index % BLOCK]
 
-    def lines(self) -> Lines:
-        """The entries; also valid after the ledger has been updated."""
-        lines = Lines(self.messages, self.entries[: len(self.messages)], self.marks[:])
-        if self.ledger.version == self.version:  # asked after copying: a change raises the version first
-            return lines
-        return make_lines(self.messages, self.ledger.entries_of(self.messages))
+    def lines(self, start: int = 0) -> Iterator[Line]:
+        """The lines of the messages from `start` on."""
+        lines = (line for block in self.blocks[start // BLOCK :] for line in block.lines)
+        return islice(lines, start % BLOCK, None)
 
-    def since(self, covered: int) -> Sums:
-        """The sums over the entries after the first `covered`."""
-        return self.sums[len(self.messages)].minus(self.sums[covered])
+    def sums_before(self, index: int) -> Sums:
+        """The sums over the first `index` messages; the work does not grow with their number."""
+        block = self.blocks[index // BLOCK]
+        return _add_sums(block.sums, block.lines[: index % BLOCK])
+
+    def since(self, index: int) -> Sums:
+        """The sums over the messages from `index` on."""
+        return self.sums.minus(self.sums_before(index))
+
+    def chain(self, length: int) -> bytes:
+        """The chain digest of the first `length` messages."""
+        return self.line(length - 1).chain if length else CHAIN_START
+
+    def begins_with(self, length: int, chain: bytes) -> bool:
+        """Whether `chain` is the chain digest of the first `length` messages, one at least."""
+        return 0 < length <= len(self.messages) and self.chain(length) == chain
+
+    def cut(self, length: int) -> Account:
+        """The account of the first `length` messages."""
+        whole, rest = divmod(length, BLOCK)
+        sums, rows, lines = self.blocks[whole]
+        blocks = (*self.blocks[:whole], Block(sums, rows))
+        return Account(self.model, self.messages[: whole * BLOCK], blocks, sums, rows).extended(lines[:rest])
+
+    def extended(self, fresh: Sequence[Line]) -> Account:
+        """The account of these messages and those of `fresh`."""
+        *blocks, (sums, rows, begun) = self.blocks
+        lines = (*begun, *fresh)
+        for start in range(0, len(lines) + 1, BLOCK):
+            block = Block(sums, rows, lines[start : start + BLOCK])
+            blocks.append(block)
+            sums, rows = _add_sums(sums, block.lines), dict(rows)
+            for line in block.lines:
+                add_shares(rows, shares_of(line, self.model))
+        messages = (*self.messages, *(line.message for line in fresh))
+        return Account(self.model, messages, tuple(blocks), sums, rows)
 
 
-class Lines(NamedTuple):
-    """The entries of `messages`; `marks[i]` are the rows of the first `_MARK_EVERY` x i."""
-
-    messages: tuple[Message, ...]
-    entries: Sequence[Entry]
-    marks: Sequence[RowTokens]
-
-    def rows_before(self, index: int) -> RowTokens:
-        """The rows of the first `index` entries; the work does not grow with their number."""
-        if not self.marks:
-            return {}
-        mark = min(index // _MARK_EVERY, len(self.marks) - 1)
-        return add_rows(self.marks[mark], self.entries[mark * _MARK_EVERY : index])
+def _add_sums(sums: Sums, lines: Iterable[Line]) -> Sums:
+    return Sums._make(map(sum, zip(sums, *(line.sums for line in lines), strict=True)))
 
 
-def make_lines(messages: tuple[Message, ...], entries: Sequence[Entry]) -> Lines:
-    """Lines of entries that no ledger holds."""
-    marks: list[RowTokens] = []
-    rows: RowTokens = {}
-    for start in range(0, len(entries), _MARK_EVERY):
-        marks.append(rows)
-        rows = add_rows(rows, entries[start : start + _MARK_EVERY])
-    return Lines(messages, entries, marks)
+def add_shares(rows: dict[str, tuple[float, float, float]], shares: Iterable[Share]) -> None:
+    """Add what one more message has of each row."""
+    for key, tokens, source in shares:
+        known, estimated, derived = rows.get(key, NO_TOKENS)
+        if source == "estimated":
+            rows[key] = known, estimated + tokens, derived
+        else:
+            rows[key] = known + tokens, estimated, derived + tokens * (source == "derived")
 
 
-def add_rows(rows: RowTokens, entries: Iterable[Entry]) -> RowTokens:
-    """`rows` with the tokens of `entries`."""
-    added = dict(rows)
-    for entry in entries:
-        source = entry.row_source
-        for key, tokens in entry.split:
-            measured, estimated, derived = added.get(key, NO_TOKENS)
-            if source == "estimated":
-                added[key] = measured, estimated + tokens, derived
-            else:
-                added[key] = measured + tokens, estimated, derived + tokens * (source == "derived")
-    return added
+def shares_of(line: Line, model: str) -> list[Share]:
+    """What a message has of each row: its measured cost is divided by estimate."""
+    message, cost = line.message, line.cost
+    size, split, *_ = price(message, line.raw, model)
+    if cost is None:
+        return [Share(row_of(message, kind), tokens, "estimated") for kind, tokens in split.items()]
+    source: CountSource = "derived" if cost.source == "measured" and len(split) > 1 else cost.source
+    others = size - split.get("reasoning", 0.0)
+    scale = (cost.tokens - cost.reasoning) / others if others > 0 else 0.0
+    return [
+        Share(row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale, source)
+        for kind, tokens in split.items()
+    ]
+
+
+def make_line(message: Message, raw: RawCount, cost: Cost | None, body: bytes, chain: bytes, model: str) -> Line:
+    """The line of one message, which was counted as `raw`."""
+    size, split, markup, media, fixed, has_failed, classes = count = price(message, raw, model)
+    reasoning = split.get("reasoning", 0.0)
+    text = max(0.0, size - reasoning - media - markup)
+    visible, most = _limits(message)
+    limits = size, text, max(most, size), visible, classes
+    if cost is None:
+        failed = size if has_failed else 0.0
+        sums = Sums(count.content, markup, media, fixed, 0.0, reasoning, failed, classes, *limits)
+    else:
+        sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
+    return Line(message, raw, cost, sums, body, chain)
 
 
 PART_MARKUP = 48
@@ -156,38 +200,29 @@ PAGE_MOST = 6_000
 """Tokens of a PDF page: its text and its picture."""
 
 
-def text_bytes(message: Message) -> int:
-    """UTF-8 bytes of the text of `message` that a model reads, without reasoning and binary attachments."""
-    size = 0
+def _limits(message: Message) -> tuple[float, float]:
+    """The UTF-8 bytes of the text of `message` that a model reads, and the most tokens that it can cost.
+
+    No token is shorter than a byte. Images count as base64 text, as some gateways bill them; unreadable reasoning by
+    the length of its encrypted original.
+    """
+    size, others = 0, float(PART_MARKUP * (1 + len(message.parts)))
     for part in message.parts:
         match part:
-            case Text(text=text) | Refusal(text=text) | ToolResult(text=text) | Attachment(text=text):
+            case Text(text=text) | Refusal(text=text) | ToolResult(text=text):
                 size += utf8_size(text)
             case ToolCall():
                 size += utf8_size(part.name) + utf8_size(part.arguments)
-            case _:
-                pass
-    return size
-
-
-def most_tokens(message: Message) -> float:
-    """The most that `message` can cost, in tokens: no token is shorter than a byte.
-
-    Images count as base64 text, as some gateways bill them; unreadable reasoning by the length of its encrypted
-    original.
-    """
-    most = float(PART_MARKUP + text_bytes(message))
-    for part in message.parts:
-        most += PART_MARKUP
-        match part:
-            case Attachment(kind="image" | "pdf"):
-                most += part.size * 4 / 3 + PAGE_MOST * (part.pages or 1)
+            case Attachment():
+                size += utf8_size(part.text)
+                if part.kind != "text":
+                    others += part.size * 4 / 3 + PAGE_MOST * (part.pages or 1)
             case Reasoning():
                 hidden = part.encrypted or part.redacted or part.signature or part.details or ""
-                most += max(utf8_size(part.text), len(hidden), part.tokens or 0)
+                others += max(utf8_size(part.text), len(hidden), part.tokens or 0)
             case _:
                 pass
-    return most
+    return float(size), size + others
 
 
 def utf8_size(text: str) -> int:
@@ -199,109 +234,51 @@ def row_of(message: Message, kind: str) -> str:
     """The row key of one kind of content in `message`."""
     if message.kind == "summary":
         return "summaries"
-    if kind == "text":
-        return {"user": "user", "assistant": "assistant", "tool": "tool_results"}[message.role]
-    return kind
+    return _TEXT_ROWS[message.role] if kind == "text" else kind
 
 
-def make_entry(message: Message, digest: MessageDigest, count: MessageCount, cost: Cost | None) -> Entry:
-    """The ledger entry of one message: its known cost, or its estimate."""
-    split, calls = count.split, any(isinstance(part, ToolCall) for part in message.parts)
-    thought = split.get("reasoning", 0.0)
-    failed = count.size if count.failed else 0.0
-    text = max(0.0, count.size - thought - count.media - count.markup)
-    limits = (count.size, text, max(most_tokens(message), count.size), float(text_bytes(message)))
-    if cost is None:
-        rows = tuple((row_of(message, kind), tokens) for kind, tokens in split.items())
-        fixed_sums = (0.0, thought, failed, count.classes)
-        sums = Sums(count.content, count.markup, count.media, count.fixed, *fixed_sums, *limits, count.classes)
-        sure = reasoning_tokens(message) is not None
-        return Entry(digest, count.size, count.size, "estimated", sums, calls, sure, rows)
-    others = count.size - thought
-    scale = (cost.tokens - cost.reasoning) / others if others > 0 else 0.0
-    rows = tuple(
-        (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale)
-        for kind, tokens in split.items()
-    )
-    sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits, count.classes)
-    return Entry(digest, others + cost.reasoning, float(cost.tokens), cost.source, sums, calls, True, rows)
+_TEXT_ROWS = {"user": "user", "assistant": "assistant", "tool": "tool_results"}
 
 
 class Ledger:
-    """The account of one session for one model."""
+    """The account of one session for one model, kept up to date."""
 
     def __init__(self, provider: str, model: str, counter: TokenCounter, costs: CostBook) -> None:
         self._provider = provider
-        self.model = model
         self._counter, self._costs = counter, costs
-        self._messages: tuple[Message, ...] = ()
-        self._entries: list[Entry] = []
-        self._chains: list[bytes] = []
-        self._sums: list[Sums] = [Sums()]
-        self._rows: RowTokens = {}
-        self._marks: list[RowTokens] = []
-        self.version = 0  # increases whenever existing entries change or are removed
+        self.account = Account(model)
+        self.version = 0  # increases whenever existing lines change or are removed
 
     def update(self, messages: tuple[Message, ...]) -> Account:
         """The account of `messages`."""
-        if messages is self._messages:
-            return self.account()
-        common = _common(self._messages, messages)
-        if common < len(self._entries):
-            self._cut(common)
-        if common < len(messages):
-            self._append(messages[common:])
-        self._messages = messages
-        return self.account()
-
-    def account(self) -> Account:
-        """The account of the current messages."""
-        lists = (self._entries, self._chains, self._sums, self._rows, self._marks)
-        return Account(self._messages, *lists, self, self.version)
-
-    def entries_of(self, messages: Sequence[Message]) -> list[Entry]:
-        """The entries of any messages; entries already in the ledger are reused."""
-        digests = [message_digest(message) for message in messages]
-        counts = self._counter.count_messages(messages, self.model, digests)
-        costs = self._costs.get(self._provider, self.model, [digest.full for digest in digests])
-        return [make_entry(*line) for line in zip(messages, digests, counts, costs, strict=True)]
+        if messages is not self.account.messages:
+            common = _common(self.account.messages, messages)
+            self._replace_from(common, messages[common:])
+        return self.account
 
     def refresh(self, start: int) -> None:
         """Look up the costs from message `start` on again, after some were learned."""
-        self._cut(start)
-        self._append(self._messages[start:])
+        self._replace_from(start, self.account.messages[start:])
 
-    def _cut(self, length: int) -> None:
-        self.version += 1
-        del self._entries[length:], self._chains[length:], self._sums[length + 1 :]
-        del self._marks[-(-length // _MARK_EVERY) :]
-        self._rows = Lines(self._messages, self._entries, self._marks).rows_before(length)
-
-    def _append(self, messages: Sequence[Message]) -> None:
-        fresh = self.entries_of(messages)
-        total = self._sums[-1]
-        for entry in fresh:
-            sums = zip(total, entry.sums, strict=True)
-            total = Sums._make(mine + more if more else mine for mine, more in sums)  # an equal sum is the same object
-            self._sums.append(total)
-        self._chains.extend(
-            chain(self._chains[-1] if self._chains else CHAIN_START, [entry.digest.body for entry in fresh])
-        )
-        while fresh:
-            since_mark = len(self._entries) % _MARK_EVERY
-            if not since_mark:
-                self._marks.append(self._rows)
-            some, fresh = fresh[: _MARK_EVERY - since_mark], fresh[_MARK_EVERY - since_mark :]
-            self._entries.extend(some)
-            self._rows = add_rows(self._rows, some)
+    def _replace_from(self, start: int, messages: Sequence[Message]) -> None:
+        if start < len(self.account.messages):
+            self.version += 1
+            self.account = self.account.cut(start)
+        digests = [message_digest(message) for message in messages]
+        full, bodies = [digest.full for digest in digests], [digest.body for digest in digests]
+        counts = self._counter.raw_counts(messages, self.account.model, full)
+        costs = self._costs.get(self._provider, self.account.model, full)
+        chains = chain(self.account.chain(start), bodies)
+        columns = zip(messages, counts, costs, bodies, chains, strict=True)
+        self.account = self.account.extended([make_line(*values, self.account.model) for values in columns])
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:
     """The number of messages that both begin with."""
     shared = min(len(old), len(new))
-    for start in range(0, shared, _CHUNK):
+    for start in range(0, shared, _COMPARED):
         # Comparing tuples looks at identity first, in C: about 5 ns a message.
-        some, others = old[start : start + _CHUNK], new[start : start + _CHUNK]
+        some, others = old[start : start + _COMPARED], new[start : start + _COMPARED]
         if some != others:
             for index, (one, other) in enumerate(zip(some, others, strict=False)):
                 if one is not other and one != other:

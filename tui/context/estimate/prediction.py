@@ -130,7 +130,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     least = 0.0
     if not exact:
         guessed = tokens - sure
-        least = _margin(guessed, fresh, rough, account.ledger.model, calibration)
+        least = _margin(guessed, fresh, rough, account.model, calibration)
         least += MARGIN_TOKENIZER * base.uncertain
         if base.match.measurement is None:
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
@@ -138,7 +138,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     spread = calibration.spread if confirmed else 1.0 if base.measured else calibration.first_spread
     if confirmed and not exact and calibration.errors.spread is not None:
         # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
-        least = _unmeasured_margin(fresh, rough, account.ledger.model, calibration) + MARGIN_TOKENIZER * base.uncertain
+        least = _unmeasured_margin(fresh, rough, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
     bound = tokens + round(max(margin * spread, least))
     if exact and measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
@@ -214,7 +214,7 @@ def _sent_back(base: Base, account: Account, share: float) -> int | None:
     measurement = base.match.measurement
     if not base.measured or measurement is None or measurement.output_tokens is None or not base.match.with_reply:
         return None
-    reply = account.entries[base.match.covered - 1] if base.match.covered else None
+    reply = account.line(base.match.covered - 1) if base.match.covered else None
     returned = 0.0 if reply is None else share * reply.sums.reasoning
     left = round(measurement.output_tokens - measurement.reply_reasoning + returned)
     return max(0, min(measurement.output_tokens, left))

@@ -54,8 +54,7 @@ class ReportLog:
         """Hold a report that was weighed."""
         account, preamble = situation.account, situation.preamble
         count = len(account.messages)
-        sent = account.chains[count - 1] if count else b""
-        thought = account.sums[count].reasoning
+        sent, thought = account.chain(count), account.sums.reasoning
         report = Report(tokens, verdict, sent, count, preamble.digest, preamble.most, thought, measurement)
         self._reports = [*self._reports, report][-HELD:]
 
@@ -71,16 +70,12 @@ class ReportLog:
 
         The measurement it stands on is among them, also when an earlier run of the program made it.
         """
-        chains = situation.account.chains
-        extended = [
-            report
-            for report in reversed(self._reports)
-            if 0 < report.messages <= len(chains) and chains[report.messages - 1] == report.sent
-        ]
+        account = situation.account
+        extended = [report for report in reversed(self._reports) if account.begins_with(report.messages, report.sent)]
         measurement = situation.base.match.measurement if situation.base.measured else None
         if measurement is None or any(report.measurement == measurement for report in extended):
             return extended
-        if not 0 < measurement.messages <= len(chains) or chains[measurement.messages - 1] != measurement.sent:
+        if not account.begins_with(measurement.messages, measurement.sent):
             return extended
         return sorted([*extended, _stored(measurement)], key=lambda report: -report.messages)
 
@@ -102,13 +97,13 @@ def _stored(measurement: Measurement) -> Report:
 def _step(report: Report, situation: Situation) -> Step:
     account, preamble = situation.account, situation.preamble
     since = account.since(report.messages)
-    change = account.sums[report.messages].reasoning - report.reasoning
+    change = account.sums_before(report.messages).reasoning - report.reasoning
     slack = abs(change) + since.reasoning
     if report.preamble != preamble.digest:
         slack += report.preamble_most + preamble.most
     added = since.known + learned(since, situation.calibration)
-    most = _plausible_most(since, account.ledger.model, situation.calibration)
-    margin = text_margin(since, account.ledger.model, situation.calibration)
+    most = _plausible_most(since, account.model, situation.calibration)
+    margin = text_margin(since, account.model, situation.calibration)
     return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, margin, slack)
 
 
@@ -120,10 +115,10 @@ def _plausible_most(sums: Sums, model: str, calibration: Calibration) -> float:
 
 def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: bool, disputed: bool) -> Claim:
     account, preamble, calibration = situation.account, situation.preamble, situation.calibration
-    everything, hidden = account.sums[len(account.messages)], calibration.hidden
-    factor = calibration.factor if judged_by_learning(account.ledger.model, calibration) else 1.0
+    everything, hidden = account.sums, calibration.hidden
+    factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
     fixed = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
-    model = account.ledger.model
+    model = account.model
     prompt = preamble_margin(preamble, model, calibration)
     prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)
     return Claim(

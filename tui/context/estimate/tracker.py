@@ -11,15 +11,17 @@ measurement is corrected by its tokens, taken from the usage of the call that pr
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal, Protocol, TypeAlias
 
-from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
-from tui.messages import Message, Request, is_sendable
+from tui.messages import Message, is_sendable
 
 MatchKind: TypeAlias = Literal["exact", "prefix", "none"]
+Prefixes: TypeAlias = tuple[int, Callable[[int], bytes]]
+"""The number of messages of a request, and the chain digest of its first so many."""
+
 REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first
 
 
@@ -143,32 +145,27 @@ class ConversationStateTracker:
         if self._store is not None:
             self._store.clear(provider, model)
 
-    def lookup(self, request: Request) -> Match:
-        """The measurement that covers the most of `request`."""
-        bodies = [message_digest(message).body for message in request.messages]
-        preamble = preamble_digest(request.system, request.tools)
-        return self.find(request.provider, request.model, chain(CHAIN_START, bodies), preamble)
-
-    def find(self, provider: str, model: str, chains: Sequence[bytes], preamble: bytes, above: int = 0) -> Match:
-        """Like `lookup`, by the messages' chain digests; only for prefixes longer than `above` messages."""
+    def find(self, provider: str, model: str, prefixes: Prefixes, preamble: bytes, above: int = 0) -> Match:
+        """The measurement that covers the most of a request, and more than `above` messages."""
+        length, chain = prefixes
         with self._lock:
             index = self._model(provider, model).index
-            for covered in range(len(chains), max(0, above), -1):
-                entries = index.get(chains[covered - 1])
+            for covered in range(length, max(0, above), -1):
+                entries = index.get(chain(covered))
                 if entries:
                     measurement, with_reply = _best(entries, preamble)
-                    return Match("exact" if covered == len(chains) else "prefix", covered, measurement, with_reply)
+                    return Match("exact" if covered == length else "prefix", covered, measurement, with_reply)
         return NO_MATCH
 
-    def find_other(self, provider: str, model: str, chains: Sequence[bytes]) -> Match:
+    def find_other(self, provider: str, model: str, prefixes: Prefixes) -> Match:
         """The longest prefix measured by another model, of those used or loaded here; kind is never "exact"."""
-        best = NO_MATCH
+        best, (length, chain) = NO_MATCH, prefixes
         with self._lock:
             for name, remembered in self._models.items():
                 if name == (provider, model):
                     continue
-                for covered in range(len(chains), best.covered, -1):
-                    entries = remembered.index.get(chains[covered - 1])
+                for covered in range(length, best.covered, -1):
+                    entries = remembered.index.get(chain(covered))
                     if entries:
                         best = Match("prefix", covered, *entries[-1])
                         break

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import NamedTuple, overload
 
 from tui.context.counting.classes import unpack
@@ -16,7 +16,17 @@ from tui.context.counting.digests import preamble_digest
 from tui.context.counting.tokenizers import margins_of
 from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW
-from tui.context.estimate.ledger import NO_TOKENS, Entry, Lines, RowTokens, add_rows, row_of
+from tui.context.estimate.ledger import (
+    BLOCK,
+    NO_TOKENS,
+    Account,
+    Block,
+    Line,
+    RowTokens,
+    add_shares,
+    row_of,
+    shares_of,
+)
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.preamble_costs import PreambleCost
 from tui.context.estimate.prediction import Situation, learned
@@ -123,75 +133,74 @@ class MessageShares(Mapping[str, MessageTokens]):
     add up to their row exactly, and a lookup takes the same time in conversations of any length.
     """
 
-    def __init__(self, lines: Lines, factor: float, rows: Mapping[str, int]) -> None:
-        self._lines = lines
+    def __init__(self, account: Account, factor: float, rows: Mapping[str, int]) -> None:
+        self._account = account
         self._factor = factor
         self._rows = rows
-        self._whole = lines.rows_before(len(lines.entries))
+        self._weights = {key: _weight(account.rows, key, factor) for key in rows}
         self._places: dict[str, int] = {}  # of the last messages, as far back as one was looked for
-        self._unplaced = len(lines.messages)
-        self._known: dict[str, MessageTokens] = {}
+        self._unplaced = len(account.messages)
+        self._shares: dict[str, MessageTokens] = {}  # of the blocks with a message that was looked for
         self._complete = False
 
     def __getitem__(self, ident: str) -> MessageTokens:
-        share = self._known.get(ident)
-        if share is None:
-            if self._complete:
-                raise KeyError(ident)
-            share = self._known[ident] = self._look_up(ident)
-        return share
-
-    def _look_up(self, ident: str) -> MessageTokens:
-        place = self._place(ident)
-        entry, before = self._lines.entries[place], self._lines.rows_before(place)
-        after = add_rows(before, (entry,))
-        rows = {key for key, part in entry.split if part > 0 and key in self._rows}
-        if not rows:
-            raise KeyError(ident)
-        return MessageTokens(sum(self._upto(after, key) - self._upto(before, key) for key in rows), entry.source)
+        if ident not in self._shares and not self._complete:
+            self._read(self._account.blocks[self._place(ident) // BLOCK])
+        return self._shares[ident]
 
     def __iter__(self) -> Iterator[str]:
-        self._look_up_all()
-        return iter(self._known)
+        self._read_all()
+        return iter(self._shares)
 
     def __len__(self) -> int:
-        self._look_up_all()
-        return len(self._known)
+        self._read_all()
+        return len(self._shares)
+
+    def _read_all(self) -> None:
+        if not self._complete:
+            for block in self._account.blocks:
+                self._read(block)
+            self._complete = True
 
     def _place(self, ident: str) -> int:
         while ident not in self._places and self._unplaced:
             self._unplaced -= 1
-            self._places[self._lines.messages[self._unplaced].id] = self._unplaced
+            self._places[self._account.messages[self._unplaced].id] = self._unplaced
         return self._places[ident]
+
+    def _read(self, block: Block) -> None:
+        for line, shares in self._divided(block):
+            if shares:
+                tokens = sum(tokens for _, tokens, _ in shares)
+                self._shares[line.message.id] = MessageTokens(tokens, line.source)
+
+    def _divided(self, block: Block) -> Iterator[tuple[Line, list[tuple[str, int, CountSource]]]]:
+        """The messages of `block`, and what each has of the rows in whole tokens."""
+        rows = dict(block.rows)
+        upto = {key: self._upto(rows, key) for key in self._rows}
+        for line in block.lines:
+            shares = shares_of(line, self._account.model)
+            add_shares(rows, shares)
+            whole = []
+            for key, source in {key: source for key, tokens, source in shares if tokens > 0 and key in upto}.items():
+                before, upto[key] = upto[key], self._upto(rows, key)
+                whole.append((key, upto[key] - before, source))
+            yield line, whole
 
     def _upto(self, rows: RowTokens, key: str) -> int:
         """Tokens of a row that the messages with these `rows` account for."""
-        weight, whole = _weight(rows, key, self._factor), _weight(self._whole, key, self._factor)
+        weight, whole = _weight(rows, key, self._factor), self._weights[key]
         return self._rows[key] if weight >= whole else int(self._rows[key] * weight / whole + 0.5)
 
-    def _look_up_all(self) -> None:
-        if self._complete:
-            return
-        every: dict[str, MessageTokens] = {}
-        for key in self._rows:
-            for message, entry, tokens in self._of(key):
-                before = every.get(message.id)
-                every[message.id] = MessageTokens(tokens + (before.tokens if before else 0), entry.source)
-        self._known, self._complete = every, True
-
-    def _of(self, key: str) -> Iterator[tuple[Message, Entry, int]]:
-        """The messages that contribute to a row, and their tokens of it."""
-        rows: RowTokens = {}
-        upto = 0
-        for message, entry in zip(self._lines.messages, self._lines.entries, strict=True):
-            if any(row == key and part > 0 for row, part in entry.split):
-                rows = add_rows(rows, (entry,))
-                before, upto = upto, self._upto(rows, key)
-                yield message, entry, upto - before
-
-    def items_of(self, key: str) -> tuple[UsageItem, ...]:
-        """The items of a row, as `/context` lists them."""
-        return tuple(UsageItem(_title(m), tokens, entry.row_source, m.id) for m, entry, tokens in self._of(key))
+    @cached_property
+    def row_items(self) -> Mapping[str, tuple[UsageItem, ...]]:
+        """The items of each row, as `/context` lists them."""
+        items: dict[str, list[UsageItem]] = {key: [] for key in self._rows}
+        for block in self._account.blocks:
+            for line, shares in self._divided(block):
+                for row, tokens, source in shares:
+                    items[row].append(UsageItem(_title(line.message), tokens, source, line.message.id))
+        return {key: tuple(some) for key, some in items.items()}
 
 
 def _weight(rows: RowTokens, key: str, factor: float) -> float:
@@ -215,7 +224,7 @@ def make_rows(request: Request, situation: Situation) -> Rows:
     keys = [key for key in ROW_NAMES if key in weights]
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
     in_messages = {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of}
-    shares = MessageShares(situation.account.lines(), attribution.factor, in_messages)
+    shares = MessageShares(situation.account, attribution.factor, in_messages)
     rows = (
         _row(key, tokens, attribution.sources.get(key, "estimated"), request, situation, shares)
         for key, tokens in tokens_of.items()
@@ -232,7 +241,7 @@ def _row(
     elif key == "tools":
         items = _tool_items(tokens, source, request, situation)
     elif key in MESSAGE_ROWS:
-        items = LazyItems(partial(shares.items_of, key))
+        items = LazyItems(lambda: shares.row_items[key])
     return UsageRow(key, ROW_NAMES[key], tokens, source, items)
 
 
@@ -303,7 +312,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     tokens["tool_results"] = max(0.0, tokens["tool_results"] - situation.estimate.cleared)
     tokens["hidden"] = min(float(total), calibration.hidden + split.hidden)
 
-    guess = learned(account.sums[len(account.messages)], calibration)
+    guess = learned(account.sums, calibration)
     texts = Flexible(guess, _doubt(situation, guess), FACTOR_LOW * guess, FACTOR_HIGH * guess)
     missing = total - sum(tokens.values()) - texts.tokens - split.flexible.tokens
     texts_tokens, preamble_tokens, rest = _share(missing, texts, split.flexible)
@@ -373,8 +382,8 @@ def _ratio(new: float, old: float) -> float:
 def _doubt(situation: Situation, guess: float) -> float:
     """How uncertain the messages' estimates are, in tokens: texts by class, the rest as any tokenizer's count."""
     account = situation.account
-    texts = unpack(account.sums[len(account.messages)].classes)
-    margins = margins_of(account.ledger.model)
+    texts = unpack(account.sums.classes)
+    margins = margins_of(account.model)
     content = sum(tokens for _, tokens in texts)
     return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * max(0.0, guess - content)
 

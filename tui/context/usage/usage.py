@@ -222,7 +222,7 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
 def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
     """The classes with a share worth naming, largest first."""
     account = situation.account
-    by_class = unpack(account.sums[len(account.messages)].all_classes)
+    by_class = unpack(account.sums.all_classes)
     least = NAMED_SHARE * sum(tokens for _, tokens in by_class)
     factors = [
         ClassFactor(CLASSES[kind], round(tokens), situation.calibration.class_factor(kind))
