@@ -16,7 +16,6 @@ from tests.recordings import read_recording
 from tui.chat.interchange.replay import replay
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
 from tui.context.estimate.replies import cost_of_reply
@@ -90,7 +89,7 @@ def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str
             if want.failed or not want.ended or want.output is None:
                 continue
             reply = Message("assistant", (*thoughts, Text(want.text), *calls))
-            [count] = counter.count_messages([reply], "recorded", [message_digest(reply)])
+            count = counter.count_message(reply, "recorded")
             cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0)
             assert cost.output == want.output, name
             seen["with output that is not in the answer" if cost.unseen else "whole"] += 1
