@@ -14,8 +14,9 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
+import tui
 from tests.bench.rows import BenchRow, both
-from tui.context.counting.bpe import load_ranks
+from tui.context.counting.bpe import BpeCounter, load_ranks
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.encodings import ENCODINGS
@@ -120,7 +121,11 @@ def _counting() -> Iterable[BenchRow]:
     ranks = dict(load_ranks("o200k_base").items())
     encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
     ours, raw = both(lambda: bare(large), lambda: len(encode(large)), rounds=9)
-    yield BenchRow("the bare vocabulary, against tiktoken", ours, raw, 4.0)
+    yield BenchRow("the bare vocabulary, words seen before, against tiktoken", ours, raw, 2.0)
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(tui.__file__).parent.rglob("*.py")))
+    fresh = [BpeCounter(ENCODINGS["o200k"]) for _ in range(5)]
+    ours, raw = both(lambda: fresh.pop().classes(code), lambda: len(encode(code)), rounds=len(fresh))
+    yield BenchRow("... no word seen before: this program's source", ours, raw, 4.0)
     yield BenchRow("memory to count with GPT's vocabulary, against tiktoken", *_memory(), 0.25, unit="MB")
 
 

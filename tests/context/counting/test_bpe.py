@@ -3,18 +3,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import random
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken import Encoding
 
 from tests.bench.vocabularies import from_tiktoken, official_text, pack
 from tui.context.counting import bpe
-from tui.context.counting.bpe import ABSENT, BpeCounter, Ranks, load_ranks, merge
+from tui.context.counting.bpe import ABSENT, BpeCounter, Ranks, load_ranks, merge, plane_of, splitters
 from tui.context.counting.bpe import Encoding as Vocabulary
 from tui.context.counting.classes import total
 from tui.context.counting.encodings import ENCODINGS
@@ -58,6 +60,30 @@ def reference(name: str) -> Encoding:
 @cache
 def counter(name: str) -> BpeCounter:
     return BpeCounter(ENCODINGS[name])
+
+
+ODD = st.sampled_from(" \n\r\t\x1c\x85\u3000'saAſK1²ªʰǅéЖ世の.+/<b>\U0001d400🙂")
+
+
+@settings(max_examples=300)
+@given(st.text(ODD, max_size=12) | st.text(st.characters()))
+def test_patterns_spelled_out_split_as_they_are_written(text: str) -> None:
+    for pattern in {pattern for encoding in ENCODINGS.values() for pattern in encoding.patterns}:
+        for sample in (text, text.encode("ascii", "ignore").decode()):
+            (split,) = splitters((pattern,), plane_of(sample))
+            assert split(sample) == regex.findall(pattern, sample), pattern
+
+
+@pytest.mark.parametrize("name", ["gemma3", "mistral-v3"])
+def test_no_token_goes_over_a_border_of_words(name: str) -> None:
+    encoding = ENCODINGS[name]
+    (split,) = splitters(encoding.patterns, "all")
+    across = [
+        token
+        for data, _ in load_ranks(encoding.vocabulary).items()
+        if len(split(token := data.decode("utf-8", "replace"))) > 1
+    ]
+    assert all(re.fullmatch(r"<\w+>|> </", token) for token in across), across
 
 
 SAMPLES = st.text(
@@ -155,10 +181,10 @@ def test_both_ways_of_merging_agree(text: str) -> None:
 
 
 def test_a_part_of_a_vocabulary_does_not_know_the_rest() -> None:
-    newer, older = counter("glm5"), counter("glm4")
-    later = next(token for token, rank in load_ranks("glm").items() if rank >= 151_329)
-    assert newer.rank(later) != ABSENT
-    assert older.rank(later) == ABSENT
+    newer, older = load_ranks("glm"), load_ranks("glm", size=151_329)
+    later = next(token for token, rank in newer.items() if rank >= 151_329)
+    assert older.get(later) == ABSENT != newer.get(later)
+    assert counter("glm4").encoding.size == older.size
 
 
 def test_characters_without_a_token_cost_their_bytes() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import chain
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.context.counting.classes import total
@@ -17,6 +19,13 @@ SHOWN = str.maketrans({BEGIN: "[", END: "]", SHIFT: "^", CAPS: "#", "\x05": "$"}
 @cache
 def counter(vocabulary: str) -> ClaudeCounter:
     return ClaudeCounter(vocabulary)
+
+
+def shown(text: str, vocabulary: str = "claude-3") -> str:
+    """The stream of `text`, put together from its words and gaps."""
+    claude = counter(vocabulary)
+    words = chain.from_iterable(claude.split(text))
+    return "".join(chain.from_iterable(map(claude.parts, words))).translate(SHOWN)
 
 
 def count(text: str, vocabulary: str = "claude-3") -> float:
@@ -37,15 +46,29 @@ def count(text: str, vocabulary: str = "claude-3") -> float:
         ("世界 and", "[世界 [and]"),
         ("“quoted”", '["[quoted]"'),
         ("a\x07b\ue000c", "[abc]"),
-        ("", "["),
+        ("\x07", "["),
     ],
 )
 def test_words_take_marks_for_borders_and_case(text: str, stream: str) -> None:
-    assert counter("claude-3").stream(text).translate(SHOWN) == stream
+    assert shown(text) == stream
 
 
 def test_the_newer_vocabulary_marks_no_capitals_and_keeps_quotes() -> None:
-    assert counter("claude-4.7").stream("HELLO “a").translate(SHOWN) == "[HELLO][“[a]"
+    assert shown("HELLO “a", "claude-4.7") == "[HELLO][“[a]"
+
+
+MIXED = st.text(st.sampled_from("aB'’s\n\t 5,(=.世界の한Аé\u0301❤\ufe0f½²Ⅷ٣\xa0🙂\x07अ\u094d") | st.characters())
+SHORT = st.lists(st.sampled_from([" ", "'", "s", "世", "(", "5", "\n", "Foo", "ll"])).map("".join)
+
+
+@settings(max_examples=500)
+@given(MIXED | SHORT)
+def test_words_and_gaps_make_up_the_stream_of_the_whole_text(text: str) -> None:
+    claude = counter("claude-3")
+    whole = claude.normalized(re.sub("[\ud800-\udfff]", "\ufffd", text))
+    if text[:1] == " " == whole[:1] and whole[1:2] != " ":
+        whole = whole[1:]
+    assert shown(text) == (claude.stream(whole).translate(SHOWN) if text else "")
 
 
 def test_counts_are_those_of_the_reconstruction() -> None:

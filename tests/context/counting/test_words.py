@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.context.counting.words import PIECE, pieces
+from tui.context.counting import words
+from tui.context.counting.words import PIECE, WordCounter, pieces
 
 
 @settings(max_examples=50)
@@ -20,3 +24,30 @@ def test_text_is_cut_between_lines() -> None:
     found = pieces(text)
     assert len(found) > 1
     assert all(piece.startswith("def") for piece in found)
+
+
+class Letters(WordCounter):
+    """Counts a token for each word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[str] = []
+
+    def split(self, text: str) -> Iterator[list[str]]:
+        yield text.split()
+
+    def count_word(self, word: str) -> int:
+        self.counted.append(word)
+        return 1
+
+
+def test_words_in_use_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "CACHED_WORDS", 3)
+    counter = Letters()
+    for other in "abcdefgh":
+        assert counter.classes(f"often {other} {'long' * 20}") == 3
+    assert counter.counted.count("often") == 1
+    assert counter.counted.count("long" * 20) == 8
+    assert len(counter) <= 3
+    counter.classes("a")
+    assert counter.counted.count("a") == 2

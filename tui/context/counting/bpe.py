@@ -7,23 +7,21 @@ several times over in hash maps (70 MB for 200,000 tokens).
 from __future__ import annotations
 
 import lzma
+import re
 import sys
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import heappop, heappush
 from importlib.resources import files
-from itertools import accumulate, pairwise
-from operator import itemgetter, mul
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, chain, pairwise
+from operator import mul
+from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.classes import LANE, UNIT, pack, word_classes
-from tui.context.counting.words import LONG, TokenizerError, WordCounter, pieces
-
-if TYPE_CHECKING:
-    from regex import Pattern
+from tui.context.counting.classes import main_class, pack, word_classes
+from tui.context.counting.words import LONG, TokenizerError, WordCounter, packed, pieces
 
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
 CACHED_LONG_WORDS = 64
@@ -50,8 +48,12 @@ class Ranks:
     `offsets` where each begins in `ranks` and in `suffixes`, which has what follows the first three bytes.
     """
 
-    def __init__(self, data: bytes) -> None:
-        """Read `data` as packed by `tests/bench/vocabularies.py`. Raises `ValueError` for anything else."""
+    def __init__(self, data: bytes, size: int = ABSENT) -> None:
+        """Read `data` as packed by `tests/bench/vocabularies.py`; of its tokens the first `size` count.
+
+        Raises `ValueError` for anything else.
+        """
+        self.size = size
         tokens, groups = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:8], "little")
         if 8 + 6 * groups + 3 * tokens > len(data):
             raise ValueError("not a vocabulary")
@@ -90,7 +92,8 @@ class Ranks:
             if at < 0:
                 return ABSENT
             row += (at - start) // width
-        return self.ranks[row]
+        rank = self.ranks[row]
+        return rank if rank < self.size else ABSENT
 
     def items(self) -> Iterator[tuple[bytes, int]]:
         """Every token with its rank."""
@@ -113,10 +116,10 @@ def _joined(planes: bytes, count: int) -> array[int]:
     return numbers
 
 
-def load_ranks(name: str) -> Ranks:
+def load_ranks(name: str, size: int = ABSENT) -> Ranks:
     """The shipped vocabulary `name`. Raises `TokenizerError` where the file is missing or damaged."""
     try:
-        return Ranks(read_vocabulary(name))
+        return Ranks(read_vocabulary(name), size)
     except (ValueError, IndexError) as error:
         raise TokenizerError(f"the vocabulary {name} is damaged: reinstall chatctx") from error
 
@@ -147,20 +150,16 @@ class Weights(NamedTuple):
 
 
 class _RankCache(dict[bytes, int]):
-    """A cache of recently used ranks; `ABSENT` for ranks of `size` and above. Most lookups are answered in C."""
+    """Ranks of parts of words. Most lookups are answered in C."""
 
-    def __init__(self, ranks: Ranks, size: int) -> None:
+    def __init__(self, ranks: Ranks) -> None:
         super().__init__()
         self._ranks = ranks
-        self._size = size
 
     def __missing__(self, token: bytes) -> int:
-        rank = self._ranks.get(token)
-        if rank >= self._size:
-            rank = ABSENT
         if len(self) >= CACHED_RANKS:
             self.clear()
-        self[token] = rank
+        rank = self[token] = self._ranks.get(token)
         return rank
 
 
@@ -168,18 +167,14 @@ class BpeCounter(WordCounter):
     """Counts by an encoding. Raises `TokenizerError` where its vocabulary can't be read."""
 
     def __init__(self, encoding: Encoding, weights: Weights | None = None) -> None:
-        try:
-            import regex
-        except ImportError as error:
-            raise TokenizerError(str(error)) from error
         super().__init__()
         self.encoding = encoding
         self.weights = weights
-        self._patterns: list[Pattern[str]] = [regex.compile(pattern) for pattern in encoding.patterns]
-        self.rank: Callable[[bytes], int] = _RankCache(load_ranks(encoding.vocabulary), encoding.size).__getitem__
+        self._ranks = load_ranks(encoding.vocabulary, encoding.size)
+        self._rank: Callable[[bytes], int] = _RankCache(self._ranks).__getitem__
         self._merge_long = lru_cache(CACHED_LONG_WORDS)(self._merge)
 
-    def split(self, text: str) -> Iterator[list[str]]:
+    def split(self, text: str) -> Iterator[Iterable[str]]:
         if self.encoding.nfc and not text.isascii():
             text = unicodedata.normalize("NFC", text)
         if self.encoding.characters:
@@ -187,17 +182,18 @@ class BpeCounter(WordCounter):
         if self.encoding.leading_blank and text:
             text = " " + text
         for piece in pieces(text):
-            words = [piece]
-            for pattern in self._patterns:
-                words = [part for word in words for part in pattern.findall(word)]
+            split, *more = splitters(self.encoding.patterns, plane_of(piece))
+            words: Iterable[str] = split(piece)
+            for split in more:
+                words = chain.from_iterable(map(split, words))
             yield words
 
     def count_word(self, word: str) -> int:
-        tokens, kinds = self.tokens(word), word_classes(word)
+        tokens = self.tokens(word)
         if self.weights is None:
-            kind = max(kinds, key=itemgetter(1))[0]
-            return tokens * UNIT << LANE * kind
+            return packed(main_class(word), tokens)
         by_token, by_character = self.weights
+        kinds = word_classes(word)
         share = tokens / sum(count for _, count in kinds)
         return pack({kind: count * (share * by_token[kind] + by_character[kind]) for kind, count in kinds})
 
@@ -211,13 +207,77 @@ class BpeCounter(WordCounter):
 
     def _merge(self, data: bytes) -> int:
         """Tokens of one word. The pair with the lowest rank is merged until no pair has a rank."""
-        if self.rank(data) != ABSENT:
+        if self._ranks.get(data) != ABSENT:
             return 1
         if not self.encoding.characters:
-            return len(merge(data, list(range(len(data) + 1)), self.rank)) - 1
+            return len(merge(data, list(range(len(data) + 1)), self._rank)) - 1
         bounds = [at for at, byte in enumerate(data) if byte & 0xC0 != 0x80]
-        parts = pairwise(merge(data, [*bounds, len(data)], self.rank))
-        return sum(1 if self.rank(data[start:end]) != ABSENT else end - start for start, end in parts)
+        parts = pairwise(merge(data, [*bounds, len(data)], self._rank))
+        return sum(1 if self._rank(data[start:end]) != ABSENT else end - start for start, end in parts)
+
+
+# Splitting. `re` takes half as long as `regex` but knows no \p{..}: for characters of the Basic Multilingual Plane the
+# properties are spelled out; beyond it the lists of ranges would be long and slow.
+Plane: TypeAlias = Literal["ascii", "basic", "all"]
+_BEYOND = re.compile("[^\0-\uffff]")
+_PROPERTY = re.compile(r"\\p\{(\w+)\}|\\.|[][]")
+_ASCII = {
+    "L": "A-Za-z",
+    "Lu": "A-Z",
+    "Ll": "a-z",
+    "N": "0-9",
+    "P": r"!-#%-*,-/:;?@\[-\]_{}",
+    "S": r"$+<->\^`|~",
+    "Lt": "",
+    "Lm": "",
+    "Lo": "",
+    "M": "",
+}
+_BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # `re` adds \x1c to \x1f
+
+
+def plane_of(text: str) -> Plane:
+    """The smallest set of characters that `text` is made of."""
+    return "ascii" if text.isascii() else "all" if _BEYOND.search(text) else "basic"
+
+
+@lru_cache(16)
+def splitters(patterns: tuple[str, ...], plane: Plane) -> list[Callable[[str], list[str]]]:
+    """Functions that split texts of one plane by `patterns`, each what the one before it left."""
+    if plane == "all":
+        import regex
+
+        return [regex.compile(pattern).findall for pattern in patterns]
+    properties = _ASCII if plane == "ascii" else _basic_properties()
+    return [re.compile(spell_out(pattern, properties)).findall for pattern in patterns]
+
+
+def spell_out(pattern: str, properties: Mapping[str, str]) -> str:
+    r"""`pattern` with the characters of `properties` instead of `\p{..}` and `\s`."""
+    in_set = False
+
+    def spelled(match: re.Match[str]) -> str:
+        nonlocal in_set
+        if match[0] in "[]":
+            in_set = match[0] == "["
+        if match[0] == r"\S":
+            return f"[^{_BLANK}]"
+        members = _BLANK if match[0] == r"\s" else properties[match[1]] if match[1] else match[0]
+        return members if in_set or members == match[0] else f"[{members}]"
+
+    return _PROPERTY.sub(spelled, pattern)
+
+
+@lru_cache(1)
+def _basic_properties() -> dict[str, str]:
+    """The ranges of characters in the Basic Multilingual Plane that have each property."""
+    import regex
+
+    plane = "".join(map(chr, range(0x10000)))
+    return {
+        name: "".join(f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in regex.findall(rf"\p{{{name}}}+", plane))
+        for name in _ASCII
+    }
 
 
 def merge(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:

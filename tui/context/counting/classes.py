@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 CLASSES = (
     "latin",
@@ -199,6 +200,13 @@ def word_classes(word: str) -> list[tuple[int, int]]:
             if kind in counts:
                 counts[kind] += sum(counts.pop(other, 0) for other in others)
     return sorted(counts.items())
+
+
+def main_class(word: str) -> int:
+    """The class of most characters of `word`."""
+    if word.isascii() and word.strip().isalpha():
+        return LATIN
+    return max(word_classes(word), key=itemgetter(1))[0]
 
 
 def pack(tokens: Mapping[int, float]) -> int:

@@ -3,7 +3,7 @@
 Anthropic publishes no vocabulary. ctok's author measured one with the counting endpoint: a text is rewritten as a
 stream with marks for the borders and the case of words, and it costs the least number of known pieces that make up the
 stream. The tables are ctok's; `tests/bench/vocabularies.py` packs them with the kind of each character. No piece goes
-on after the end of a word or before the beginning of one, so the stream is cut there and the cost of parts remembered.
+on after the end of a word or before the beginning of one, so the stream is cut there.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from tui.context.counting.bpe import read_vocabulary
-from tui.context.counting.classes import BLANKS, LANE, UNIT, word_classes
-from tui.context.counting.words import WordCounter, pieces
+from tui.context.counting.classes import BLANKS, LATIN, main_class
+from tui.context.counting.words import WordCounter, packed, pieces
 
+CACHED_PARTS = 2_048
 PART = 512  # characters of the stream that are looked at together
 # Marks in the stream: a word begins or ends, its first letter or all of them are capitals. None occurs in the text,
 # since the API strips control characters. `TAIL` comes before the line ends at the end of a text.
@@ -37,6 +38,15 @@ _PART = re.compile(
     f"|[{SHIFT}{CAPS}]*{BEGIN}?[^{BEGIN}{END}{SHIFT}{CAPS}{TAIL} \t\n0-9\u3400-\u9fff\uac00-\ud7a3]+{END}?|.",
     re.DOTALL,
 )
+# A text is cut into words and the gaps between them, whose stream depends on nothing else. A word that is the end of a
+# contraction belongs to its gap. Ideographs stand by themselves, but for those with a blank beside them.
+_IDEOGRAPH = "\u3400-\u9fff\uac00-\ud7a3"
+_WORDS = (
+    "[{W}]+"
+    rf"| *[{_IDEOGRAPH}](?: +(?=[{{W}}{_IDEOGRAPH}])|(?! ))"
+    rf"|(?:[{_IDEOGRAPH}](?= ))?[^{{W}}{_IDEOGRAPH}]+(?:(?<=[ '])[{_IDEOGRAPH}](?:(?= )[^{{W}}{_IDEOGRAPH}]+)?)*"
+    "(?:(?<=')(?:s|t|d|m|ll|re|ve)(?![{W}]))?"
+)
 _SEAM = re.compile(f"(?<={END}) (?=[{SHIFT}{CAPS}]*{BEGIN})")  # one blank between two marked spans is not written
 _STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f\x80-\x9f\ue000-\uf8ff]")
 _BLANK = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")
@@ -52,44 +62,62 @@ class ClaudeCounter(WordCounter):
 
     def __init__(self, vocabulary: str) -> None:
         super().__init__()
-        self._count_part = lru_cache(64)(self.count_word)
+        self._count_cached = lru_cache(CACHED_PARTS)(self._count_part)
         data = json.loads(read_vocabulary(vocabulary))
         self.folds_quotes: bool = data["folds_quotes"]
         self.marks_capitals: bool = data["marks_capitals"]
         ends = [*(start for start, _ in data["kinds"][1:]), 0x10000]
         self._kinds = "".join(kind * (end - start) for (start, kind), end in zip(data["kinds"], ends, strict=True))
+        runs = (match.span() for match in re.finditer("[WM]+", self._kinds))
+        letter = "".join(f"{chr(start)}-{chr(end - 1)}" for start, end in runs)
+        self._words = re.compile(_WORDS.format(W=letter))
         self._pieces = frozenset(data["pieces"].split("\x00"))
         self._bytes = frozenset(map(bytes.fromhex, data["bytes"]))
-        self._longest: dict[str, int] = {}  # piece by its first character
+        self._longest: dict[str, int] = {}  # piece by its first two characters
         for piece in self._pieces:
-            self._longest[piece[0]] = max(len(piece), self._longest.get(piece[0], 1))
+            self._longest[piece[:2]] = max(len(piece), self._longest.get(piece[:2], 1))
 
-    def split(self, text: str) -> Iterator[list[str]]:
-        """The parts of the stream of `text`, as the only text of a message."""
+    def split(self, text: str) -> Iterator[Iterable[str]]:
+        """Words and gaps of `text`, as the only text of a message. `BEGIN` and `END` stand for its borders."""
         if not text:
             return
         parts = pieces(_SURROGATE.sub("\ufffd", text))
         for index, piece in enumerate(parts):
-            stream = self.stream(piece, first=index == 0, last=index == len(parts) - 1)
-            yield _PART.findall(stream)
+            normalized = self.normalized(piece)
+            if index == 0 and piece[0] == " " == normalized[:1] and normalized[1:2] != " ":
+                normalized = normalized[1:]
+            words = self._words.findall(normalized) or [""]
+            if index == 0:
+                words[0] = BEGIN + words[0]
+            if index == len(parts) - 1:
+                words[-1] += END
+            yield words
+
+    def parts(self, word: str) -> list[str]:
+        """The parts of the stream for a word, or for a gap between two words or at a border of the text."""
+        first, last, body = word[0] == BEGIN, word[-1] == END, word.strip(BEGIN + END)
+        ends = (body[:1] + body[-1:]).translate(self._kinds)
+        if ends[:1] == "W":
+            return [self._cased(body) + END]
+        left = "" if first or ends[:1] == "M" else "x"
+        right = "" if last or ends[-1:] in ("W", "M") else "x"
+        parts = _PART.findall(self.stream(left + body + right, first=first, last=last))
+        return parts[len(left) : len(parts) - len(right)]
 
     def stream(self, text: str, *, first: bool = True, last: bool = True) -> str:
-        """`text` with its marks, as if a blank came before the message and two line ends after it."""
-        blank_first = first and text[:1] == " "
-        text = self._normalized(text)
+        """Normalized `text` with its marks, as if a blank came before the message and two line ends after it."""
         tail = ""
         if last:
             bare = text.rstrip("\n")
             tail = TAIL + "\n" * (len(text) - len(bare) + 2) if bare != text else ""
             text = bare
-        if blank_first and text[:1] == " " and text[1:2] != " ":
-            text = text[1:]
         if not text:
             return (BEGIN if first else "") + tail
         marked = "".join(self._marked(text, first))
         return _SEAM.sub("", marked) + tail
 
-    def _normalized(self, text: str) -> str:
+    def normalized(self, text: str) -> str:
+        """`text` as the API changes it: composed, without control characters, with one kind of blank."""
         if not text.isascii():
             text = unicodedata.normalize("NFC", text).replace("\u0e4d\u0e32", "\u0e33")
         text = _STRIPPED.sub("", text)
@@ -175,13 +203,16 @@ class ClaudeCounter(WordCounter):
         return BEGIN + word
 
     def count_word(self, word: str) -> int:
-        if len(word) > PART:  # a long run of blanks, or text without any border; a cut costs at most a token
-            return sum(self._count_part(word[at : at + PART]) for at in range(0, len(word), PART))
-        if word[0] == TAIL:
-            return (self._tiles(word[1:]) - 1) * UNIT << LANE * BLANKS  # one is part of the message's frame
-        bare = word.strip(BEGIN + END + SHIFT + CAPS)
-        kind = max(word_classes(bare), key=lambda item: item[1])[0] if bare else 0
-        return self._tiles(word) * UNIT << LANE * kind
+        return sum(map(self._count_cached, self.parts(word)))
+
+    def _count_part(self, part: str) -> int:
+        """Tokens of a part of the stream by class, packed."""
+        if len(part) > PART:  # a long run of blanks, or text without any border; a cut costs at most a token
+            return sum(self._count_cached(part[at : at + PART]) for at in range(0, len(part), PART))
+        if part[0] == TAIL:
+            return packed(BLANKS, self._tiles(part[1:]) - 1)  # one is part of the message's frame
+        bare = part.strip(BEGIN + END + SHIFT + CAPS)
+        return packed(main_class(bare) if bare else LATIN, self._tiles(part))
 
     def _tiles(self, stream: str) -> int:
         """The least number of tokens that make up one part of the stream."""
@@ -193,7 +224,8 @@ class ClaudeCounter(WordCounter):
             alone = best[start] + self._alone(char)
             best[start + 1] = min(best[start + 1], alone)
             cost = best[start] + 1
-            for end in range(start + 2, min(start + self._longest.get(char, 1), size) + 1):
+            longest = self._longest.get(stream[start : start + 2], 1)
+            for end in range(start + 2, min(start + longest, size) + 1):
                 if cost < best[end] and stream[start:end] in self._pieces:
                     best[end] = cost
         return best[size]

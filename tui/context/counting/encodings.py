@@ -35,13 +35,21 @@ _DEEPSEEK = (
     rf"|{_REST}|\p{{N}}+|\S",
 )
 _GPT_2 = (r"\p{N}|[^\p{N}]+", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
-# SentencePiece splits nothing; no token of these two goes from a letter on to a blank or a line end, but for one.
-_BLANKS = (r" *[^ ]+| +",)
+# SentencePiece splits nothing, but no token of these two (Gemma's tags aside) goes on after a word, or from an ASCII
+# letter to an ASCII mark or digit: short words are found again more often. `_OTHER` goes with both.
+_LETTERS, _OTHER = "[A-Za-z]++", r"[\x80-\U0010ffff]"
+
+
+def _split_by_kind(marks: str) -> str:
+    return rf" *+(?:{_LETTERS}|{marks}|(?={_OTHER}))(?:{_OTHER}++(?:{_LETTERS}|{marks})?+)*+| +|[0-9]"
+
+
+_MISTRAL_3 = _split_by_kind(r"[^A-Za-z0-9 \x80-\U0010ffff]++")
 _TAG = (
     "</?(?:a|b|bbox|blockquote|body|caption|code|div|em|footer|h[1-6]|html|i|iframe|img|li|s|span|strong|sub|sup|table"
     "|tbody|td|tfoot|th|thead|tr|u|ul)>"
 )
-_GEMMA = (rf"{_TAG}|\n+| *(?:(?!{_TAG})[^ \n])+| +",)
+_GEMMA = rf"{_TAG}|\n+|" + _split_by_kind(rf"(?:[^A-Za-z0-9 \n<\x80-\U0010ffff]|(?!{_TAG})<)++")
 
 ENCODINGS = {
     "o200k": Encoding("o200k_base", (_O200K,)),
@@ -53,8 +61,8 @@ ENCODINGS = {
     "glm5": Encoding("glm", (_LLAMA_3,)),
     "minimax": Encoding("minimax", (_O200K,), nfc=True),
     "tekken": Encoding("tekken", (_TEKKEN,)),
-    "mistral-v3": Encoding("mistral_v3", _BLANKS, characters=True, leading_blank=True),
-    "gemma3": Encoding("gemma3", _GEMMA, characters=True),
+    "mistral-v3": Encoding("mistral_v3", (_MISTRAL_3,), characters=True, leading_blank=True),
+    "gemma3": Encoding("gemma3", (_GEMMA,), characters=True),
     "smollm2": Encoding("smollm2", _GPT_2),
 }
 

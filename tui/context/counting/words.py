@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
-PIECE = 16_384  # characters split in one go: splitting holds the interpreter lock, for about 2 ms with this
+from tui.context.counting.classes import LANE, UNIT
+
+PIECE = 16_384  # characters split in one go: splitting holds the interpreter lock, for about 1 ms with this
 LONG = 64  # characters; longer words are not cached
-CACHED_WORDS = 20_000  # about 3 MB
+CACHED_WORDS = 16_384  # twice as many are in memory: about 3 MB
 
 
 class TokenizerError(Exception):
@@ -16,10 +19,15 @@ class TokenizerError(Exception):
 class WordCounter(dict[str, int]):
     """A vocabulary in memory: the tokens of each word seen, by class and packed (`classes.pack`).
 
-    A dict, so that `map` over the words of a text stays in C.
+    A dict, so that `map` over the words of a text stays in C. Words that were not seen while `CACHED_WORDS` others
+    were are forgotten.
     """
 
-    def split(self, text: str) -> Iterator[list[str]]:
+    def __init__(self) -> None:
+        super().__init__()
+        self._older: dict[str, int] = {}
+
+    def split(self, text: str) -> Iterator[Iterable[str]]:
         """The words of `text`, one piece at a time."""
         raise NotImplementedError
 
@@ -28,9 +36,12 @@ class WordCounter(dict[str, int]):
         raise NotImplementedError
 
     def __missing__(self, word: str) -> int:
-        tokens = self.count_word(word)
+        tokens = self._older.get(word)
+        if tokens is None:
+            tokens = self.count_word(word)
         if len(word) <= LONG:
             if len(self) >= CACHED_WORDS:
+                self._older = self.copy()
                 self.clear()
             self[word] = tokens
         return tokens
@@ -38,6 +49,12 @@ class WordCounter(dict[str, int]):
     def classes(self, text: str) -> int:
         """Tokens of `text` by class, packed."""
         return sum(sum(map(self.__getitem__, words)) for words in self.split(text))
+
+
+@lru_cache(4_096)
+def packed(kind: int, tokens: int) -> int:
+    """`tokens` of one class. Equal counts are one object, which saves half of the memory for words."""
+    return tokens * UNIT << LANE * kind
 
 
 def pieces(text: str) -> list[str]:
