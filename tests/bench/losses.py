@@ -38,6 +38,7 @@ from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.messages import FinishKind, Request
 from tui.providers.base import StreamEnd, StreamEvent, TextDelta, ToolCallDelta
+from tui.screens.chat.screen import OpenWorkspace
 
 WINDOW = 1_800  # tokens: a few turns, then it is compacted
 SETTLED = 1.0  # seconds after which nothing that was typed or had arrived may be lost
@@ -82,19 +83,25 @@ class SlowServer(ScriptedProvider):
                 await asyncio.sleep(0.005)
 
 
+class WatchedApp(ChatApp):
+    """Remembers what it says when it ends."""
+
+    def __init__(self, settings: Settings, open_workspace: OpenWorkspace) -> None:
+        super().__init__(settings, open_workspace)
+        self.last_words: list[str] = []
+
+    def exit(self, result: None = None, return_code: int = 0, message: Any = None) -> None:
+        """End the program."""
+        self.last_words.append(str(message or ""))
+        super().exit(result, return_code)
+
+
 class Program(Running):
     """The program in a headless terminal, and what it says when it ends."""
 
-    def __init__(self, app: ChatApp, pilot: Any) -> None:
+    def __init__(self, app: WatchedApp, pilot: Any) -> None:
         super().__init__(app, pilot, Talk())
-        self.last_words: list[str] = []
-        leave = app.exit
-
-        def exit_with(result: None = None, return_code: int = 0, message: object = None) -> None:
-            self.last_words.append(str(message or ""))
-            leave(result, return_code)
-
-        app.exit = exit_with  # type: ignore[method-assign]
+        self.last_words = app.last_words
 
 
 def settings_in(folder: Path) -> Settings:
@@ -118,7 +125,7 @@ async def running(folder: Path, server: SlowServer, tools: Tools) -> AsyncIterat
         workspace.services = Services(**{**services, "tools": Toolbox(settings.tools, workspace.store, [tools])})
         return workspace
 
-    app = ChatApp(settings, open_workspace)
+    app = WatchedApp(settings, open_workspace)
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         program = Program(app, pilot)
         await wait_until(pilot, lambda: app.chat.session is not None, seconds=60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.screens.talks import Model, Talk, ident, stored, with_idents
+from tests.screens.talks import Model, Talk, ident, override, stored, with_idents
 from tests.usages import make_usage
 from tui.chat.compaction.summaries import Subject, SummaryDraft, Weight
 from tui.chat.memory_files import MemoryFile, MemoryFiles
@@ -243,10 +243,9 @@ def set_summary(session: ChatSession) -> None:
     async def weigh(_subject: Subject, _text: str) -> Weight:
         return Weight(66, 121_400, 17_066)
 
-    setattr(session.summaries, "draft", draft)  # noqa: B010
-    setattr(session.summaries, "weigh", weigh)  # noqa: B010
+    override(session.summaries, draft=draft, weigh=weigh)
 
 
 def set_draft_tokens(session: ChatSession) -> None:
     """Four characters a token."""
-    setattr(session, "draft_tokens", lambda text: (len(text) + 3) // 4)  # noqa: B010
+    override(session, draft_tokens=lambda text: (len(text) + 3) // 4)

@@ -234,7 +234,7 @@ class Talk:
             conversation.memory = self.memory
         if self.not_sent:
             more, not_sent = self.not_sent, conversation.not_sent
-            setattr(conversation, "not_sent", lambda: {**not_sent(), **more})  # noqa: B010
+            override(conversation, not_sent=lambda: {**not_sent(), **more})
         if self.usage is not None:
             first, stored = self.usage, len(self.messages)
 
@@ -244,7 +244,7 @@ class Talk:
                     return first
                 return shown_usage(first.total + 120 * answers, first.limits.context, rolling=session.rolling)
 
-            setattr(meter, "measure", measure)  # noqa: B010
+            override(meter, measure=measure)
             meter.latest = first
         if self.spent is not None:
             spent = self.spent
@@ -252,8 +252,13 @@ class Talk:
             async def cost() -> Cost:
                 return Cost(spent, spent, estimated=False)
 
-            setattr(session, "cost", cost)  # noqa: B010
+            override(session, cost=cost)
         self.begin(session)
+
+
+def override(thing: object, **methods: Callable[..., object]) -> None:
+    """Let this one object do something else."""
+    vars(thing).update(methods)
 
 
 class TalkWorkspace(FakeWorkspace):

@@ -9,7 +9,7 @@ import pytest
 from textual.events import Paste
 
 from tests.screens.conftest import SIZES, Running, running
-from tests.screens.talks import Talk
+from tests.screens.talks import Talk, override
 from tui.chat.conversation.events import (
     ApprovalAsked,
     MessageAdded,
@@ -42,8 +42,8 @@ class Asking:
 
     def begin(self, session: ChatSession) -> None:
         """Take the answers in the place of the session's tools."""
-        setattr(session.tools, "approve", lambda ask_id, decision: self.answers.append((ask_id, decision)))  # noqa: B010
-        setattr(session, "cancel", self.stop)  # noqa: B010
+        override(session.tools, approve=lambda ask_id, decision: self.answers.append((ask_id, decision)))
+        override(session, cancel=self.stop)
 
     def stop(self) -> None:
         self.stopped = True

@@ -36,8 +36,9 @@ _SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
 
 def read_tokens(text: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+)([kMB]?)", text).groups()  # type: ignore[union-attr]
-    return float(number) * _UNITS[unit]
+    written = re.fullmatch(r"([\d.]+)([kMB]?)", text)
+    assert written is not None
+    return float(written[1]) * _UNITS[written[2]]
 
 
 def read_size(text: str) -> float:

@@ -162,11 +162,11 @@ async def guarded_server(authority: Authority, devices: Devices | None = None) -
     )
     server: Any = MCPServer("guarded", auth_server_provider=authority, auth=settings)
 
-    @server.tool()  # type: ignore[untyped-decorator]
     def whoami() -> str:
         """Who calls."""
         return "you"
 
+    server.add_tool(whoami)
     app = server.streamable_http_app()
     app.router.routes[:0] = [] if devices is None else devices.routes(origin)
     web = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
