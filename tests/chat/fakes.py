@@ -104,7 +104,7 @@ class ScriptedProvider(Provider):
                 "overflow_input", f"request ({size} tokens) exceeds the window", limit=self.window, input_tokens=size
             )
         events = self.script.pop(0) if self.script else self.fallback(request)
-        said = 0
+        written = 0
         try:
             for event in events:
                 if isinstance(event, ProviderError):
@@ -113,9 +113,9 @@ class ScriptedProvider(Provider):
                     await asyncio.sleep(event)
                     continue
                 if isinstance(event, TextDelta):
-                    said += tokens_of(event.text)
+                    written += tokens_of(event.text)
                 if isinstance(event, StreamEnd) and self.report_usage:
-                    yield UsageUpdate(Usage(size, said + 2))
+                    yield UsageUpdate(Usage(size, written + 2))
                 yield event
         finally:
             self.closed += 1
@@ -124,8 +124,8 @@ class ScriptedProvider(Provider):
         return self.able
 
     async def limits(self, model: str) -> ModelLimits | None:
-        said = self.claimed or self.window
-        return None if said is None else ModelLimits(said, source="probe")
+        window = self.claimed or self.window
+        return None if window is None else ModelLimits(window, source="probe")
 
     async def models(self) -> list[ModelInfo]:
         return [ModelInfo("m"), ModelInfo("small")]
@@ -186,9 +186,9 @@ async def open_workspace(
     workspace = await FakeWorkspace.open(Settings(**values))
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = provider
-    kept = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
+    services = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
     box = Toolbox(workspace.settings.tools, workspace.store, sources if tools is None else (*sources, tools))
-    workspace.services = Services(**{**kept, "tools": box})
+    workspace.services = Services(**{**services, "tools": box})
     await workspace.servers.close()
     workspace.servers = Servers(workspace.settings, workspace.store, box)
     await workspace.servers.load(Path.cwd())

@@ -303,8 +303,8 @@ async def test_reasoning_goes_back_verbatim_until_its_prefix_changes(tmp_path: P
         for before, after in zip(provider.requests, provider.requests[1:], strict=False):
             whole = after.messages[: len(before.messages)] == before.messages
             changed += not whole
-            kept = [p for m in after.messages[:-2] for p in m.parts if isinstance(p, Reasoning)]
-            assert whole or not kept
+            reasoning = [p for m in after.messages[:-2] for p in m.parts if isinstance(p, Reasoning)]
+            assert whole or not reasoning
         assert 0 < changed < 12
 
 

@@ -26,12 +26,12 @@ def test_from_the_top_of_the_repository_down_after_the_one_beside_the_config(tmp
     (project / ".git").mkdir()
     for place in (home, home / "code", project, deep, config):
         (place / "AGENTS.md").write_text(f"rules of {place.name}")
-    found = load(deep, home, config)
-    assert [file.text for file in found.files] == ["rules of config", "rules of project", "rules of part"]
-    assert [file.name for file in found.files][1:] == [
+    memory = load(deep, home, config)
+    assert [file.text for file in memory.files] == ["rules of config", "rules of project", "rules of part"]
+    assert [file.name for file in memory.files][1:] == [
         "~/code/project/AGENTS.md", "~/code/project/src/part/AGENTS.md",
     ]  # fmt: skip
-    assert found.notices == ()
+    assert memory.notices == ()
 
 
 def test_without_a_repository_up_to_the_home_folder_and_never_beyond(tmp_path: Path) -> None:
@@ -46,18 +46,18 @@ def test_without_a_repository_up_to_the_home_folder_and_never_beyond(tmp_path: P
 
 def test_what_is_long_is_cut_between_characters_and_said(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("x" + "é" * LARGEST)
-    found = load(tmp_path, tmp_path)
-    (file,) = found.files
+    memory = load(tmp_path, tmp_path)
+    (file,) = memory.files
     assert len(file.text.encode()) < LARGEST + 50
     assert "é\n[The rest" in file.text
-    assert "only its beginning" in found.notices[0]
+    assert "only its beginning" in memory.notices[0]
 
 
 def test_what_cannot_be_read_is_one_line_and_what_is_empty_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_bytes(b"\xff\xfe\x00binary")
-    found = load(tmp_path, tmp_path)
-    assert found.files == ()
-    assert found.notices == ("~/AGENTS.md is not sent: it is not UTF-8 text.",)
+    memory = load(tmp_path, tmp_path)
+    assert memory.files == ()
+    assert memory.notices == ("~/AGENTS.md is not sent: it is not UTF-8 text.",)
     (tmp_path / "AGENTS.md").write_text(" \n")
     assert load(tmp_path, tmp_path) == MemoryFiles()
     (tmp_path / "AGENTS.md").unlink()
@@ -72,7 +72,7 @@ def test_a_link_to_a_file_that_is_there_already_is_read_once(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "problem"),
     [
         ("../secret/.ssh/id_rsa", "it leads to id_rsa, which probably holds keys or passwords"),
         (".env", "it leads to .env, which probably holds keys or passwords"),
@@ -81,7 +81,9 @@ def test_a_link_to_a_file_that_is_there_already_is_read_once(tmp_path: Path) -> 
         ("docs/agents.txt", ""),
     ],
 )
-def test_a_projects_file_leads_to_no_secret_and_to_nothing_else_outside(tmp_path: Path, target: str, said: str) -> None:
+def test_a_projects_file_leads_to_no_secret_and_to_nothing_else_outside(
+    tmp_path: Path, target: str, problem: str
+) -> None:
     project = tmp_path / "project"
     for path in (
         "secret/.ssh/id_rsa",
@@ -94,9 +96,11 @@ def test_a_projects_file_leads_to_no_secret_and_to_nothing_else_outside(tmp_path
         (tmp_path / path).write_text("PRIVATE")
     (project / ".git").mkdir()
     (project / "AGENTS.md").symlink_to(target)
-    found = load(project, tmp_path)
-    assert [file.text for file in found.files] == ([] if said else ["PRIVATE"])
-    assert found.notices == ((f"~/project/AGENTS.md is not sent: {said.format(home=tmp_path)}.",) if said else ())
+    memory = load(project, tmp_path)
+    assert [file.text for file in memory.files] == ([] if problem else ["PRIVATE"])
+    assert memory.notices == (
+        (f"~/project/AGENTS.md is not sent: {problem.format(home=tmp_path)}.",) if problem else ()
+    )
 
 
 def test_beside_the_config_file_a_link_may_lead_anywhere_but_to_a_secret(tmp_path: Path) -> None:

@@ -70,13 +70,13 @@ async def test_what_was_listed_is_there_the_next_time_without_asking(server: Rep
         again = await workspace.model_list.cached()
         assert len(server.asked) == asked
         assert again.at is not None and fresh.at is not None and again.at <= fresh.at
-        known = {m.full_name: m for m in again.models}
-    three = known["box/vendor/three"].info
+        models = {m.full_name: m for m in again.models}
+    three = models["box/vendor/three"].info
     assert (three.price, three.images, three.tools) == ((1.0, 2.5), True, False)
-    assert known["box/one"].limits == ModelLimits(32_000, source="probe", detail="the server's model list")
-    assert (known["box/two"].limits.context, known["box/two"].limits.source) == (4_000, "setting")
-    assert known["box/one"].info.price is None  # unknown, not free
-    assert known["box/one"].info.images is None
+    assert models["box/one"].limits == ModelLimits(32_000, source="probe", detail="the server's model list")
+    assert (models["box/two"].limits.context, models["box/two"].limits.source) == (4_000, "setting")
+    assert models["box/one"].info.price is None  # unknown, not free
+    assert models["box/one"].info.images is None
 
 
 async def test_a_server_that_does_not_answer_is_named_and_its_list_stays(server: ReplayServer, tmp_path: Path) -> None:

@@ -38,24 +38,27 @@ def setup(folder: Path, tables: dict[str, ProviderSettings] | None = None) -> tu
     return ProviderSetup(all_configs(tables), drop, folder / "config.toml", tables or {}), dropped
 
 
-def own(server: ReplayServer, **values: str) -> Draft:
+def own_server(server: ReplayServer, **values: str) -> Draft:
     return Draft("work", custom=True, base_url=f"{server.url}/v1", **values)
 
 
 @pytest.mark.parametrize("source", ["variable", "command", "none"])
 async def test_it_is_tried_out_then_written_and_used(server: ReplayServer, tmp_path: Path, source: str) -> None:
-    given = {"variable": {"api_key_env": "WORK_KEY"}, "command": {"api_key_command": GOOD}, "none": {}}[source]
-    found, dropped = setup(tmp_path)
-    draft = own(server, **given)
-    assert [model.id for model in await found.test(draft)] == ["one", "two"]
+    key_source = {"variable": {"api_key_env": "WORK_KEY"}, "command": {"api_key_command": GOOD}, "none": {}}[source]
+    provider_setup, dropped = setup(tmp_path)
+    draft = own_server(server, **key_source)
+    assert [model.id for model in await provider_setup.test(draft)] == ["one", "two"]
     assert not (tmp_path / "config.toml").exists() and dropped == []  # trying changes nothing
     sent = server.asked[-1].headers["authorization"]
     assert sent == ("Bearer none" if source == "none" else f"Bearer {SECRET}")
-    line = await found.use(draft)
+    line = await provider_setup.use(draft)
     assert str(tmp_path / "config.toml") in line and dropped == ["work"]
     written = load_settings({"CHATCTX_CONFIG": str(tmp_path / "config.toml")}).providers["work"]
     assert written.base_url == f"{server.url}/v1"
-    assert (written.api_key_env, written.api_key_command) == (given.get("api_key_env"), given.get("api_key_command"))
+    assert (written.api_key_env, written.api_key_command) == (
+        key_source.get("api_key_env"),
+        key_source.get("api_key_command"),
+    )
     if source == "variable":
         assert SECRET not in (tmp_path / "config.toml").read_text()
 
@@ -67,44 +70,44 @@ async def test_a_command_that_gives_no_key(
     server: ReplayServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, words: str
 ) -> None:
     monkeypatch.setattr(keys, "COMMAND_TIMEOUT", 0.2)
-    found, _ = setup(tmp_path)
+    provider_setup, _ = setup(tmp_path)
     with pytest.raises(ProviderError, match=words):
-        await found.test(own(server, api_key_command=command))
+        await provider_setup.test(own_server(server, api_key_command=command))
     assert server.asked == []
 
 
 async def test_what_is_wrong_is_said_without_the_key(server: ReplayServer, tmp_path: Path) -> None:
-    found, _ = setup(tmp_path)
+    provider_setup, _ = setup(tmp_path)
     server.by_path["/v1/models"] = Answer([json.dumps(REFUSED).encode()], 401, content_type="application/json")
     with pytest.raises(ProviderError) as refused:
-        await found.test(own(server, api_key_env="WORK_KEY"))
+        await provider_setup.test(own_server(server, api_key_env="WORK_KEY"))
     assert refused.value.kind == "auth" and "401" in str(refused.value) and SECRET not in str(refused.value)
     with pytest.raises(ProviderError, match="cannot reach"):
-        await found.test(Draft("work", custom=True, base_url="http://127.0.0.1:9/v1"))
+        await provider_setup.test(Draft("work", custom=True, base_url="http://127.0.0.1:9/v1"))
     for draft, words in (
-        (own(server, api_key_env=SECRET), "keeps|kept"),  # the key itself, in the wrong field
-        (own(server, api_key_env="AIzaSyA1234567890abcdefghij"), "kept"),
-        (own(server, api_key_env="NOT_SET_HERE"), "NOT_SET_HERE is not set"),
+        (own_server(server, api_key_env=SECRET), "keeps|kept"),  # the key itself, in the wrong field
+        (own_server(server, api_key_env="AIzaSyA1234567890abcdefghij"), "kept"),
+        (own_server(server, api_key_env="NOT_SET_HERE"), "NOT_SET_HERE is not set"),
         (Draft("groq", custom=True, base_url="http://x"), "your own"),
         (Draft("My Box", custom=True, base_url="http://x"), "your own"),
         (Draft("work", custom=True, base_url="localhost:80"), "http://"),
     ):
         with pytest.raises(SetupError, match=words) as caught:
-            await found.test(draft)
+            await provider_setup.test(draft)
         assert "\n" not in str(caught.value) and SECRET not in str(caught.value) and "AIza" not in str(caught.value)
     server.by_path["/v1/models"] = Answer([b'{"data": []}'], content_type="application/json")
     with pytest.raises(SetupError, match="no model"):
-        await found.test(own(server))
+        await provider_setup.test(own_server(server))
     assert not (tmp_path / "config.toml").exists()
 
 
 async def test_a_preset_writes_only_what_is_not_usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", SECRET)
     monkeypatch.setenv("GROQ_2", SECRET)
-    found, _ = setup(tmp_path)
-    assert "Nothing had to be written" in await found.use(Draft("groq", api_key_env="GROQ_API_KEY"))
+    provider_setup, _ = setup(tmp_path)
+    assert "Nothing had to be written" in await provider_setup.use(Draft("groq", api_key_env="GROQ_API_KEY"))
     assert not (tmp_path / "config.toml").exists()
-    await found.use(Draft("groq", api_key_env="GROQ_2"))
+    await provider_setup.use(Draft("groq", api_key_env="GROQ_2"))
     assert (tmp_path / "config.toml").read_text() == '[providers.groq]\napi_key_env = "GROQ_2"\n'
     # A command from before would win over the variable: it goes, and what else is set there stays.
     tables = {"anthropic": ProviderSettings("anthropic", api_key_command="pass x", context_management=True)}
@@ -112,16 +115,16 @@ async def test_a_preset_writes_only_what_is_not_usual(tmp_path: Path, monkeypatc
         '[providers.anthropic]\nkind = "anthropic"\napi_key_command = "pass x"\ncontext_management = true\n'
     )
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    found, _ = setup(tmp_path, tables)
-    await found.use(Draft("anthropic", api_key_env="ANTHROPIC_API_KEY"))
+    provider_setup, _ = setup(tmp_path, tables)
+    await provider_setup.use(Draft("anthropic", api_key_env="ANTHROPIC_API_KEY"))
     left = load_settings({"CHATCTX_CONFIG": str(tmp_path / "config.toml")}).providers["anthropic"]
     assert (left.api_key_command, left.context_management) == (None, True)
 
 
 async def test_a_file_that_cannot_be_written_costs_nothing_but_the_file(server: ReplayServer, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("providers = 3\n")
-    found, dropped = setup(tmp_path)
-    line = await found.use(own(server, api_key_env="WORK_KEY"))
+    provider_setup, dropped = setup(tmp_path)
+    line = await provider_setup.use(own_server(server, api_key_env="WORK_KEY"))
     assert "for this run" in line and "[providers.work]" in line and 'api_key_env = "WORK_KEY"' in line
     assert dropped == ["work"] and (tmp_path / "config.toml").read_text() == "providers = 3\n"
 
@@ -132,9 +135,11 @@ async def test_openrouter_is_asked_in_a_way_that_wants_the_key(
     """It lists its models to everybody."""
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
     server.json(REFUSED, 401, path="/v1/key")
-    found, _ = setup(tmp_path, {"openrouter": ProviderSettings(base_url=f"{server.url}/v1", api_key_env="WORK_KEY")})
+    provider_setup, _ = setup(
+        tmp_path, {"openrouter": ProviderSettings(base_url=f"{server.url}/v1", api_key_env="WORK_KEY")}
+    )
     with pytest.raises(ProviderError) as caught:
-        await found.test(Draft("openrouter", api_key_env="WORK_KEY"))
+        await provider_setup.test(Draft("openrouter", api_key_env="WORK_KEY"))
     assert caught.value.kind == "auth"
 
 
@@ -144,17 +149,21 @@ async def test_openrouter_shows_its_list_to_everybody_so_the_key_is_asked_about(
 ) -> None:
     """Only a refusal counts: a route that is not there must not lock anybody out."""
     server.json({"error": {"message": "no"}}, status, path="/v1/key")
-    found, _ = setup(tmp_path, {"openrouter": ProviderSettings(base_url=f"{server.url}/v1", api_key_env="WORK_KEY")})
+    provider_setup, _ = setup(
+        tmp_path, {"openrouter": ProviderSettings(base_url=f"{server.url}/v1", api_key_env="WORK_KEY")}
+    )
     draft = Draft("openrouter", api_key_env="WORK_KEY")
     if passes:
-        assert len(await found.test(draft)) == 2
+        assert len(await provider_setup.test(draft)) == 2
     else:
         with pytest.raises(ProviderError) as caught:
-            await found.test(draft)
+            await provider_setup.test(draft)
         assert caught.value.kind == "auth"
     assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/key"]
 
 
 def test_a_password_in_an_address_is_not_shown(tmp_path: Path) -> None:
-    found, _ = setup(tmp_path, {"work": ProviderSettings(base_url="https://me:hunter2@llm.example.com:8443/v1")})
-    assert [choice.host for choice in found.choices() if choice.name == "work"] == ["llm.example.com:8443"]
+    provider_setup, _ = setup(
+        tmp_path, {"work": ProviderSettings(base_url="https://me:hunter2@llm.example.com:8443/v1")}
+    )
+    assert [choice.host for choice in provider_setup.choices() if choice.name == "work"] == ["llm.example.com:8443"]

@@ -23,7 +23,7 @@ LONG = "The committee read the report again, and could not agree on what it said
 class MisreportingProvider(ScriptedProvider):
     """Reports what `said` makes of the true sizes of all its requests, latest last."""
 
-    said: Callable[[list[int]], Usage] = lambda sizes: Usage(sizes[-1], 12)
+    usage_of: Callable[[list[int]], Usage] = lambda sizes: Usage(sizes[-1], 12)
     reads: int | None = None  # tokens: the rest of a prompt is cut off in silence
     sizes: list[int] = field(default_factory=list)
 
@@ -31,12 +31,12 @@ class MisreportingProvider(ScriptedProvider):
         self.sizes.append(real_tokens(request))
         async for event in super().stream(request):
             if isinstance(event, StreamEnd):
-                yield UsageUpdate(self.said(self.sizes))
+                yield UsageUpdate(self.usage_of(self.sizes))
             yield event
 
 
-def provider(said: Callable[[list[int]], Usage], **values: Any) -> MisreportingProvider:
-    return MisreportingProvider(said=said, report_usage=False, fallback=lambda _: answer("It is so."), **values)
+def provider(usage_of: Callable[[list[int]], Usage], **values: Any) -> MisreportingProvider:
+    return MisreportingProvider(usage_of=usage_of, report_usage=False, fallback=lambda _: answer("It is so."), **values)
 
 
 async def turn(session: ChatSession, text: str) -> list[object]:
@@ -50,14 +50,14 @@ def truth(session: ChatSession) -> int:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "usage_of",
     [lambda sizes: Usage(100, 12), lambda sizes: Usage(1, 1), lambda sizes: Usage(min(sizes[-1], 26), 12)],
     ids=["a placeholder", "one and one", "the uncached part"],
 )
 async def test_too_small_a_number_is_never_exact_and_the_window_is_respected(
-    tmp_path: Path, said: Callable[[list[int]], Usage]
+    tmp_path: Path, usage_of: Callable[[list[int]], Usage]
 ) -> None:
-    server = provider(said, window=8_000)
+    server = provider(usage_of, window=8_000)
     async with open_workspace(tmp_path, server, rolling_context=True, reserve_output=500) as workspace:
         session, trims = await workspace.new_session(), 0
         for number in range(18):
@@ -108,7 +108,7 @@ async def test_no_number_overrides_the_window_that_the_person_set(tmp_path: Path
             assert session.usage is not None
             assert (session.usage.limits.context, session.usage.limits.source) == (6_000, "setting")
             assert session.usage.total < 500
-        server.said = lambda sizes: Usage(sizes[-1], 9_000)  # it wrote beyond that window
+        server.usage_of = lambda sizes: Usage(sizes[-1], 9_000)  # it wrote beyond that window
         events = await turn(session, "and at length?")
         assert [event.text for event in of(Notice, events) if "window" in event.text]
         stored = workspace.services.windows.limits("scripted", "m")
@@ -121,7 +121,7 @@ async def test_totals_of_all_calls_so_far_refuse_no_turn(tmp_path: Path) -> None
         session = await workspace.new_session()
         for number in range(14):
             await turn(session, f"{number} {LONG}")
-        server.said = lambda sizes: Usage(sizes[-1], 12)
+        server.usage_of = lambda sizes: Usage(sizes[-1], 12)
         for number in range(2):
             await turn(session, f"{number} and now?")
         assert session.usage is not None

@@ -185,8 +185,8 @@ async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart
 async def test_what_can_not_be_read_of_last_time_is_asked_anew(tmp_path: Path) -> None:
     entry = {"command": sys.executable, "args": [NAUGHTY]}
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
-        kept = {"of": fingerprint(servers.lines[0].config), "tools": [{"nome": "x"}]}
-        servers._store.put_state(CACHED_TOOLS + "own", json.dumps(kept))
+        cached = {"of": fingerprint(servers.lines[0].config), "tools": [{"nome": "x"}]}
+        servers._store.put_state(CACHED_TOOLS + "own", json.dumps(cached))
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
         assert (offered(servers), servers.lines[0].status.cached) == ([], False)
 

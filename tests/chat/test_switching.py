@@ -34,8 +34,8 @@ class Windows(ScriptedProvider):
             yield event
 
     async def limits(self, model: str) -> ModelLimits | None:
-        said = self.windows[model]
-        return None if said is None else ModelLimits(said, source="probe")
+        window = self.windows[model]
+        return None if window is None else ModelLimits(window, source="probe")
 
 
 def fits(usage: ContextUsage) -> bool:

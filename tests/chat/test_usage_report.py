@@ -62,19 +62,19 @@ def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date,
 
 
 def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
-    found = totals("here", [CALL, replace(CALL, kind="compaction", predicted=None), replace(CALL, status="pending")])
-    assert (found.calls, found.failed, found.compactions) == (2, 0, 1)
-    assert (found.fresh, found.cached, found.output, found.reasoning) == (400, 1_600, 400, 100)
-    assert found.cost == 0.5
-    assert list(found.estimates) == pytest.approx([1, 1.0, 1.0])
+    summed = totals("here", [CALL, replace(CALL, kind="compaction", predicted=None), replace(CALL, status="pending")])
+    assert (summed.calls, summed.failed, summed.compactions) == (2, 0, 1)
+    assert (summed.fresh, summed.cached, summed.output, summed.reasoning) == (400, 1_600, 400, 100)
+    assert summed.cost == 0.5
+    assert list(summed.estimates) == pytest.approx([1, 1.0, 1.0])
 
 
 def test_first_calls_are_scored_apart() -> None:
     first = replace(CALL, source="estimated", predicted=2 * (CALL.input_total or 0))
-    found = totals("here", [first, CALL, CALL])
-    assert found.first_estimates == (1, 100.0, 100.0)
-    assert list(found.estimates) == pytest.approx([2, 1.0, 1.0])
-    assert totals_to_json(found)["first_estimates"] == {
+    summed = totals("here", [first, CALL, CALL])
+    assert summed.first_estimates == (1, 100.0, 100.0)
+    assert list(summed.estimates) == pytest.approx([2, 1.0, 1.0])
+    assert totals_to_json(summed)["first_estimates"] == {
         "calls": 1,
         "median_abs_error_percent": 100.0,
         "p95_abs_error_percent": 100.0,
@@ -83,9 +83,9 @@ def test_first_calls_are_scored_apart() -> None:
 
 def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None:
     several = replace(CALL, passes_input=2_500, passes_cached=900, passes_output=700)
-    found = totals("here", [CALL, several])
-    assert (found.input, found.cached, found.fresh, found.output) == (3_500, 1_700, 1_800, 900)
-    assert list(found.estimates) == pytest.approx([2, 1.0, 1.0])
+    summed = totals("here", [CALL, several])
+    assert (summed.input, summed.cached, summed.fresh, summed.output) == (3_500, 1_700, 1_800, 900)
+    assert list(summed.estimates) == pytest.approx([2, 1.0, 1.0])
     # A server that compacted by itself told only the sum: used all the same, and no prediction is held against it.
     told = totals("here", [replace(several, input_total=None, output_total=None)])
     assert (told.input, told.output, told.estimates.calls) == (2_500, 700, 0)
@@ -147,8 +147,8 @@ def figures(rows: Iterable[Totals]) -> dict[str, object]:
     """The sums of rows, unknown ones as 0."""
     names = ("calls", "failed", "input", "fresh", "cached", "written", "output", "reasoning", "reasoning_unknown")
     every = list(rows)
-    found: dict[str, object] = {name: sum(getattr(row, name) or 0 for row in every) for name in names}
-    return found | {"priced": pytest.approx(sum(row.priced for row in every))}
+    expected: dict[str, object] = {name: sum(getattr(row, name) or 0 for row in every) for name in names}
+    return expected | {"priced": pytest.approx(sum(row.priced for row in every))}
 
 
 @given(histories())
@@ -206,8 +206,8 @@ def test_only_measured_chat_calls_say_something_about_estimates() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 10_000), st.integers(0, 10_000)), max_size=20))
-def test_models_add_up_to_the_whole(found: list[tuple[str, int, int]]) -> None:
-    calls = [replace(CALL, model=model, input_total=a, input_cached=0, output_total=b) for model, a, b in found]
+def test_models_add_up_to_the_whole(counts: list[tuple[str, int, int]]) -> None:
+    calls = [replace(CALL, model=model, input_total=a, input_cached=0, output_total=b) for model, a, b in counts]
     rows = by_model(calls)
     whole = totals("all", calls)
     assert sum(row.fresh or 0 for row in rows) == whole.fresh
@@ -234,9 +234,9 @@ def test_what_no_call_reports_is_unknown_and_what_some_report_is_their_sum() -> 
 
 def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_were_made() -> None:
     first, second = replace(CALL, message="a"), replace(CALL, message="b", session="s1")
-    own = replace(CALL, message="c", session="fork")
+    here = replace(CALL, message="c", session="fork")
     copied = replace(CALL, message="a", session="a copy of s1")
-    assert inherited([first, second, own, copied], "fork") == [first, second]
+    assert inherited([first, second, here, copied], "fork") == [first, second]
     assert inherited([first, copied], "a copy of s1") == []
     assert inherited([first, second, replace(CALL, message="later")], "s1") == []
 
@@ -287,15 +287,15 @@ def test_the_database_adds_up_as_the_calls_do(seed: int, tmp_path: Path) -> None
     log, today = CallLog(store), date(2026, 11, 20)
     everywhere, here = log.groups(), log.groups("s1", since=NOON)
     assert len(everywhere) <= len(calls)
-    for found, each in (
+    for grouped, each in (
         (everywhere, groups_of(calls)),
         (log.groups("s1"), groups_of(c for c in calls if c.session == "s1")),
         (here, groups_of(c for c in calls if c.session == "s1" and c.at >= NOON)),
     ):
-        assert usage_report.totals("all", found) == usage_report.totals("all", each)
-        assert usage_report.by_model(found) == usage_report.by_model(each)
-        assert usage_report.each_day(found) == usage_report.each_day(each)
-        assert usage_report.by_day(found, 5, today) == usage_report.by_day(each, 5, today)
+        assert usage_report.totals("all", grouped) == usage_report.totals("all", each)
+        assert usage_report.by_model(grouped) == usage_report.by_model(each)
+        assert usage_report.each_day(grouped) == usage_report.each_day(each)
+        assert usage_report.by_day(grouped, 5, today) == usage_report.by_day(each, 5, today)
     made = sorted((c for c in calls if c.message in ("m1", "m2")), key=lambda call: (call.at, call.id))
     assert sorted(log.of_messages("s1"), key=lambda call: (call.at, call.id)) == made
     store.close()

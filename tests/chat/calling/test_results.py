@@ -20,9 +20,9 @@ CALL = ToolCall("c", "plot", "{}")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SessionStore]:
-    found = SessionStore(tmp_path / "a.db")
-    yield found
-    found.close()
+    opened = SessionStore(tmp_path / "a.db")
+    yield opened
+    opened.close()
 
 
 def made(store: SessionStore, output: ToolOutput, limit: int = 500) -> tuple[ToolResult, list[Attachment]]:

@@ -41,9 +41,9 @@ class Source:
     def _tool(self, name: str, run: Run) -> Tool:
         async def call(arguments: Mapping[str, Any]) -> ToolOutput:
             self.ran.append(name)
-            found = run(arguments)
-            found = await found if asyncio.iscoroutine(found) else found
-            return found if isinstance(found, ToolOutput) else ToolOutput(str(found))
+            output = run(arguments)
+            output = await output if asyncio.iscoroutine(output) else output
+            return output if isinstance(output, ToolOutput) else ToolOutput(str(output))
 
         schema = ToolSchema(
             name, self.says or f"The {name}.", '{"properties":{"id":{"type":"integer"}},"type":"object"}', self.name

@@ -101,12 +101,12 @@ async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for
 
         async def stopped(events: AsyncIterator[SessionEvent]) -> str:
             """What is said when it is cancelled as soon as a compaction begins."""
-            said = []
+            texts = []
             async for event in events:
-                said += [event.text] if isinstance(event, (Notice, TurnFailed)) else []
+                texts += [event.text] if isinstance(event, (Notice, TurnFailed)) else []
                 if isinstance(event, CompactionStarted):
                     session.cancel()
-            return said[-1]
+            return texts[-1]
 
         assert "Nothing was changed" in await stopped(session.compact())
         await session.set_window(1_800)
@@ -127,8 +127,8 @@ async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Pa
         over: list[str] = []
         for number in range(10):
             events = await drain(session.send(f"{number} {LONG}"))
-            said = [e.text for e in events if isinstance(e, Notice) and "Compaction failed" in e.text]
-            (over if [e for e in events if isinstance(e, ContextTrimmed)] else fits).extend(said)
+            texts = [e.text for e in events if isinstance(e, Notice) and "Compaction failed" in e.text]
+            (over if [e for e in events if isinstance(e, ContextTrimmed)] else fits).extend(texts)
         assert fits
         assert all(text.endswith("The request still fits") for text in fits)
         assert over
@@ -158,7 +158,7 @@ async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tm
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
 
-        async def said(turns: int) -> int:
+        async def notices(turns: int) -> int:
             """How often it is said in so many turns that this window cannot hold the conversation."""
             events: list[object] = []
             for number in range(turns):
@@ -166,12 +166,12 @@ async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tm
             return len([e for e in events if isinstance(e, Notice) and "cannot hold" in e.text])
 
         await session.set_system(system)
-        assert await said(3) == 1
+        assert await notices(3) == 1
         await session.set_system("")
         while not [e for e in await drain(session.send(LONG)) if isinstance(e, CompactionFinished)]:
             assert len(session.messages) < 60
         await session.set_system(system)
-        assert await said(3) == 1
+        assert await notices(3) == 1
 
 
 def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None:

@@ -17,10 +17,10 @@ LONG = "The keeper counts the boats in the harbour, and writes the number into t
 OWN = "scripted/m"
 
 
-async def talk(folder: Path, *, rolling: bool = False, **own: Any) -> tuple[list[object], list[Message]]:
+async def talk(folder: Path, *, rolling: bool = False, **settings: Any) -> tuple[list[object], list[Message]]:
     """The events of some turns under settings for this model alone, and the last request's messages."""
     provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
-    models = {OWN: ModelSettings(**own)}
+    models = {OWN: ModelSettings(**settings)}
     async with open_workspace(folder, provider, models=models, rolling_context=rolling) as workspace:
         session = await workspace.new_session()
         events: list[object] = []
@@ -59,7 +59,7 @@ async def test_the_target_says_what_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_turns_kept_verbatim(tmp_path: Path) -> None:
-    kept = {}
+    replaced = {}
     for turns in (1, 5):
         folder = tmp_path / str(turns)
         folder.mkdir()
@@ -67,8 +67,8 @@ async def test_turns_kept_verbatim(tmp_path: Path) -> None:
         assert compactions(events)
         position = next(i for i, m in enumerate(messages) if m.kind == "summary")
         assert position == 0
-        kept[turns] = compactions(events)[0].messages
-    assert kept[1] > kept[5]
+        replaced[turns] = compactions(events)[0].messages
+    assert replaced[1] > replaced[5]
 
 
 async def test_the_reserve_moves_the_budget(tmp_path: Path) -> None:

@@ -51,5 +51,5 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
 
 
 def test_the_events_of_a_stream_that_died_are_read_without_it() -> None:
-    kept = [["Compacted", {"encrypted": "gAAA", "item_id": None}], ["TextDelta", {"text": "a", "block": None}]]
-    assert load_events(json.dumps(kept)) == [TextDelta("a")]
+    events = [["Compacted", {"encrypted": "gAAA", "item_id": None}], ["TextDelta", {"text": "a", "block": None}]]
+    assert load_events(json.dumps(events)) == [TextDelta("a")]

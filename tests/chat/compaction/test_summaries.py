@@ -204,10 +204,10 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
             sizes.append((await session.refresh_usage()).total)
             assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
             assert session.messages[-1] is message
-            found = session.summaries.standing()
-            assert found is not None
-            assert found.text == text
-            standing = found
+            in_force = session.summaries.standing()
+            assert in_force is not None
+            assert in_force.text == text
+            standing = in_force
         usage = session.usage
         assert usage is not None
         assert usage.basis.compactions == 1
@@ -242,9 +242,9 @@ async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
         with pytest.raises(CompactionRefusedError, match="not in force"):
             await session.summaries.edit(standing, "other")
         with pytest.raises(CompactionRefusedError, match="empty"):
-            found = session.summaries.standing()
-            assert found is not None
-            await session.summaries.edit(found, " ")
+            in_force = session.summaries.standing()
+            assert in_force is not None
+            await session.summaries.edit(in_force, " ")
         await session.undo()
         await session.undo()
         assert session.summaries.standing() is None
@@ -300,9 +300,9 @@ async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) 
         info = await workspace.import_file(tmp_path / "talk.jsonl", again=True)
         copy = await workspace.resume(info.id)
         for other in (fork, copy):
-            found = other.summaries.standing()
-            assert found is not None
-            assert found.text == "Boats, and 9 gulls."
+            in_force = other.summaries.standing()
+            assert in_force is not None
+            assert in_force.text == "Boats, and 9 gulls."
             assert other._conversation.request().messages == session._conversation.request().messages
             assert "Edited" in (await other.undo() or "")
             assert first_text(other).endswith("They spoke of boats.")

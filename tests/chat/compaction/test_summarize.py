@@ -117,10 +117,12 @@ async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() ->
     large, small = budget(20_000), budget(2_000)
     goal = Faithful(large)
     await summarise(goal, messages, base=BASE, budget=large, goal=small, count=count)
-    own = Faithful(large)
-    await summarise(own, messages, base=BASE, budget=large, count=count)
-    assert len(goal.requests) > 1 and len(own.requests) > 1
-    words = [int(re.findall(r"At most (\d+) words", r.messages[0].text)[0]) for r in (*goal.requests, *own.requests)]
+    unlimited = Faithful(large)
+    await summarise(unlimited, messages, base=BASE, budget=large, count=count)
+    assert len(goal.requests) > 1 and len(unlimited.requests) > 1
+    words = [
+        int(re.findall(r"At most (\d+) words", r.messages[0].text)[0]) for r in (*goal.requests, *unlimited.requests)
+    ]
     assert {2 * summary_allowance(small)} == {r.max_output for r in goal.requests}
     assert max(words[: len(goal.requests)]) <= summary_allowance(small) < min(words[len(goal.requests) :])
 
@@ -285,9 +287,9 @@ def test_a_split_text_loses_nothing_and_fits(text: str, capacity: int) -> None:
     assert all(count(part) <= capacity for part in parts)
     position = 0
     for part in parts:
-        found = text.rfind(part, 0, position + len(part))  # begins at `position` at the latest: no gap
-        assert position - OVERLAP <= found
-        position = max(position, found + len(part))
+        start = text.rfind(part, 0, position + len(part))  # begins at `position` at the latest: no gap
+        assert position - OVERLAP <= start
+        position = max(position, start + len(part))
     assert position == len(text)
 
 

@@ -67,8 +67,8 @@ def test_a_name_that_lies_on_a_cut_stands_whole_in_the_next_part() -> None:
     text = ",".join(names)  # minified: no blank and no line end anywhere
     parts = split_text(text, 1_000, count)
     assert len(parts) > 5
-    found = {name for part in parts for name in FACT.findall(part)}
-    assert [name for name in names if name not in found] == []
+    shown = {name for part in parts for name in FACT.findall(part)}
+    assert [name for name in names if name not in shown] == []
     assert all(count(part) <= 1_000 for part in parts)
 
 
@@ -95,18 +95,18 @@ async def test_a_summary_cut_at_its_limit_is_asked_for_again_shorter_with_all_th
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("answered", "used"),
     [
         ("Goal: sell tea.\nNext: call the", "Goal: sell tea."),
         ("Goal: sell tea.\nNext: call Ann.", "Goal: sell tea.\nNext: call Ann."),
         ("Goal: half of", "Goal: half of"),
     ],
 )
-async def test_a_summary_that_is_cut_again_is_taken_in_whole_lines_and_says_so(said: str, kept: str) -> None:
+async def test_a_summary_that_is_cut_again_is_taken_in_whole_lines_and_says_so(answered: str, used: str) -> None:
     messages, _ = planted(3, 50)
-    model = Faithful(budget(6_000), [replace(CUT, text="the first"), replace(CUT, text=said)])
+    model = Faithful(budget(6_000), [replace(CUT, text="the first"), replace(CUT, text=answered)])
     summary = await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
-    assert (summary.text, summary.cut) == (f"{kept}\n\n{CUT_MARK}", True)
+    assert (summary.text, summary.cut) == (f"{used}\n\n{CUT_MARK}", True)
     assert len(model.requests) == 2  # a small model may go on for ever: each try takes as long as it may
 
 

@@ -234,12 +234,12 @@ def test_whatever_the_history_holds_the_request_is_whole(history: list[Message],
     ],
 )
 def test_a_model_is_told_of_attachments_it_does_not_take(able: Capabilities, notes: list[str]) -> None:
-    given = (
+    parts = (
         Attachment("image", "a.png", "image/png", "a" * 64, 9),
         Attachment("pdf", "b.pdf", "application/pdf", "b" * 64, 9),
         Attachment("text", "c.txt", "text/plain", "c" * 64, 1, text="c"),
     )
-    (out,) = sent(message("user", *given), to=target(able))
+    (out,) = sent(message("user", *parts), to=target(able))
     assert [part.text if isinstance(part, Text) else "" for part in out.parts] == [*notes, ""]
 
 

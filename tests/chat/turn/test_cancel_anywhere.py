@@ -111,8 +111,8 @@ async def test_what_arrived_is_kept_and_the_next_turn_works(kind: str, tmp_path:
             for events in [*range(1, 21), 0]:
                 reply, thought, text = await stopped_after(session, events)
                 assert reply.role == "assistant" and reply.status == "cancelled"
-                kept = seen(reply)
-                assert kept[0].startswith(thought) and kept[1].startswith(text) and (thought or text)
+                arrived = seen(reply)
+                assert arrived[0].startswith(thought) and arrived[1].startswith(text) and (thought or text)
                 assert workspace.store.messages(session.id)[-1] == reply
             async for _ in session.send("And now?"):
                 pass
