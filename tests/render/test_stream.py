@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it.token import Token
 
 from tests.render.documents import DOCUMENTS, LONG_PARAGRAPH, LONG_PIECES, PIECES
-from tui.render.markdown import markdown_rows
+from tui.render import stream
+from tui.render.markdown import markdown_rows, parse
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row
-from tui.render.stream import CUT_LINES, StreamRenderer
+from tui.render.stream import CUT_LINES, LONG_LINE, StreamRenderer
 
 PLAIN = make_palette({})
 
@@ -154,3 +158,40 @@ def test_the_open_part_stays_small(name: str, palette: Palette) -> None:
         most = max(most, len(renderer.update()[1]))
     assert most <= 2 * CUT_LINES
     assert len(markdown_rows(source, 80, palette)) > most
+
+
+UNITS = ("abcdefghij", "a1_B+c=*x", "世界、", '{"a":[1],"b":"x_y"},', "plain words before a [mark that *stays open ")
+AROUND = [("", ""), ("- a\n- ", ""), ("> ", ""), ("```\n", "\n```"), ("<div>", ""), ("|a|b|\n|-|-|\n|", "|c|")]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("before", "after"), AROUND)
+def test_a_very_long_line_is_drawn_in_pieces_and_as_a_whole_once_it_ends(before: str, after: str, unit: str) -> None:
+    line = (unit * LONG_LINE)[: LONG_LINE + 1_500]
+    check([(f"{before}{line}{after}\n\nend\n", "")], [700])
+    open_line = streamed(f"{before}{line}", 50, PLAIN, [700])
+    assert max(row.cells for row in open_line) <= 50
+    shown = "".join([row.text for row in open_line])
+    assert shown.count(unit[0]) >= line.count(unit[0])  # nothing is missing meanwhile
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(("before", "after"), AROUND)
+def test_what_a_piece_of_a_very_long_line_costs_does_not_grow(
+    before: str, after: str, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del after
+    parsed: list[int] = []
+
+    def note(text: str, references: dict[str, Any] | None = None) -> list[Token]:
+        parsed.append(len(text))
+        return parse(text, references)
+
+    monkeypatch.setattr(stream, "parse", note)
+    renderer = StreamRenderer(80, PLAIN)
+    tails = []
+    for piece in (before, *[(unit * 100)[:500]] * 60):
+        renderer.feed(piece)
+        tails.append(len(renderer.update()[1]))
+    assert max(parsed) <= LONG_LINE + 600
+    assert max(tails[-20:]) <= 40

@@ -4,7 +4,8 @@ The cost of an update depends on the open block alone, and a long open block is 
 between items, a fence and a table between lines. Frozen rows are those of the whole document. If later text invalidates
 them (a list turns out loose, a table gets a wider cell, a paragraph becomes a heading, a link is defined below its
 use), the renderer sets `stale`, and the caller draws from the beginning. Only the colours of a long code block may
-differ from those of the whole, if its lexer carries state across a cut.
+differ from those of the whole, if its lexer carries state across a cut; and the end of a very long line is drawn
+without markup until that line ends, which makes the renderer `stale`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from markdown_it.common.utils import normalizeReference
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
 
 from tui.render.blocks import WHOLE, Piece, block_end, block_rows, inline_runs, is_loose, read_table
 from tui.render.code import code_rows, safe_cuts
@@ -23,8 +27,8 @@ from tui.render.markdown import parse
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row
 from tui.render.tables import Extents, measure, table_layout
-from tui.render.wrap import Run, wrap
-from tui.text.clean import clean_text
+from tui.render.wrap import Line, Run, wrap
+from tui.text.clean import TAB_SIZE, clean_text
 from tui.text.markdown import MAX_FORMULA_LINES, formula_end, formula_opener, may_hold_blank_lines
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ CUT_CHARS = 1_500
 """Characters of an open block beyond which it is cut."""
 CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
+LONG_LINE = 4_000
+"""Characters of an unfinished line from which what follows is drawn without markup, until the line ends."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
 _OPENERS = frozenset("`*_[<~$")  # may still be closed by something that follows
@@ -43,6 +49,8 @@ _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
+# A blank between words, or nothing between two characters of a script without blanks.
+_CUT = re.compile(r"(?<=\S) (?=[^\W\d_])|(?<=[\u3041-\u30ff\u3400-\u9fff])(?=[\u3041-\u30ff\u3400-\u9fff])")
 _VERBATIM = frozenset({"fence", "code_block", "html_block", "formula_block"})
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
@@ -65,6 +73,7 @@ class StreamRenderer:
         self._piece = WHOLE
         self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
+        self._long: _LongLine | None = None
 
     def feed(self, text: str) -> None:
         """Add a piece of the text. Costs nothing until `update`."""
@@ -73,6 +82,10 @@ class StreamRenderer:
     def update(self) -> tuple[list[Row], list[Row]]:
         """Rows that are final now (to be appended to earlier ones), and the rows of the open block."""
         self._take()
+        if self._long is not None:
+            text, self._pending = self._pending, ""
+            self.stale = self.stale or "\n" in text
+            return self._long.more(text)
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
         frozen: list[Row] = []
@@ -88,14 +101,19 @@ class StreamRenderer:
             frozen += self._spaced(rows)
             self._glued = True
             tokens = self._parse()
-        return frozen, self._tail(tokens)
+        tail = self._tail(tokens)
+        if len(self._pending) - self._pending.rfind("\n") > LONG_LINE:
+            last = max((number for number, row in enumerate(tail) if row.copy), default=0)
+            self._long, self._pending = _LongLine(tail[last], self._width), ""
+            return [*frozen, *tail[:last]], [tail[last]]
+        return frozen, tail
 
     def _take(self) -> None:
         text = "".join(self._arrived)
         unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
-        if "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
+        if self._long is None and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
             self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
         self._arrived = [unfinished] if unfinished else []
 
@@ -212,21 +230,17 @@ class StreamRenderer:
         return rows
 
     def _cut_paragraph(self) -> list[Row] | None:
-        limit = len(self._pending) - CUT_CHARS // 4
-        for _ in range(8):
-            limit = self._pending.rfind(" ", 0, max(0, limit))
-            if limit <= 0:
-                return None
-            head, rest = self._pending[:limit], self._pending[limit + 1 :]
-            if not rest[:1].isalpha() or head.endswith((" ", "\n")):
-                continue
+        limit = max(0, len(self._pending) - CUT_CHARS // 4)
+        cuts = list(_CUT.finditer(self._pending, max(0, limit - CUT_CHARS // 4), limit))
+        for cut in cuts[: -len(cuts) - 1 : -1][:8]:
+            head, blank, rest = self._pending[: cut.start()], cut.group(), self._pending[cut.end() :]
             tokens = parse(head)
             if len(tokens) != 3 or _unpaired(tokens[1]):
                 continue
             runs = inline_runs(tokens[1].children or (), self._palette)
             lines = wrap([*self._piece.carry, *runs], self._width)
             self._pending = rest
-            self._piece = replace(WHOLE, carry=(*lines[-1].runs, Run(" ", self._palette.base)))
+            self._piece = replace(WHOLE, carry=(*lines[-1].runs, Run(blank, self._palette.base)))
             return [line.row() for line in lines[:-1]]
         return None
 
@@ -261,6 +275,34 @@ class StreamRenderer:
         self._pending = f"{head}\n{self._pending}"
         self._piece = Piece(layout=layout, head=False)
         return rows
+
+
+class _LongLine:
+    """The end of a very long line, in rows that look like the last one so far."""
+
+    def __init__(self, row: Row, width: int) -> None:
+        self._lead, left = list[Segment](), row.start
+        for text, style, _ in row.segments:
+            if left > 0:
+                self._lead.append(Segment(text[:left], style))
+            left -= len(text)
+        self._text = row.copy
+        self._style = next((style for text, style, _ in reversed(row.segments) if style and text.strip()), Style.null())
+        self._fill = row.segments[-1].style if row.end < len(row.text) else None
+        self._start, self._width = row.start, width - cell_len(row.text[: row.start]) - (self._fill is not None)
+
+    def more(self, text: str) -> tuple[list[Row], list[Row]]:
+        """Add `text`; returns the rows that are final, and the last one."""
+        lines = wrap([Run((self._text + text).expandtabs(TAB_SIZE), self._style)], self._width)
+        self._text = "".join([run.text for run in lines[-1].runs])
+        rows = [self._row(line) for line in lines]
+        return rows[:-1], rows[-1:]
+
+    def _row(self, line: Line) -> Row:
+        text = "".join([run.text for run in line.runs])
+        fill = [Segment(" " * (self._width - line.cells + 1), self._fill)] if self._fill is not None else []
+        segments = (*self._lead, Segment(text, self._style), *fill)
+        return Row(segments, self._start, self._start + len(text), line.joint)
 
 
 def _unpaired(inline: Token) -> bool:
