@@ -17,7 +17,6 @@ from tests.tools.mcp.mcp_running import NAUGHTY, START, until
 from tests.tools.mcp.test_odd_servers import growing
 from tui.chat.attachments import AttachmentError
 from tui.chat.conversation.events import ApprovalAsked
-from tui.chat.mentions import named_attachments
 from tui.chat.servers import CACHED_TOOLS, Servers, fingerprint
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.messages import ToolResult
@@ -88,7 +87,7 @@ async def test_an_attached_resource_that_changed_is_told_once(tmp_path: Path, mo
         servers.start()
         await servers.until("s", lambda status: status.state == "ready")
         session = await workspace.new_session()
-        (attachment,) = await named_attachments('look at @"s:a page"', workspace, session, tmp_path)
+        (attachment,) = await workspace.mentioned('look at @"s:a page"', session, tmp_path)
         assert attachment.text == "words"
         await servers.until("s", lambda status: bool(status.updated))
         line = 's:a page has changed since it was attached; @"s:a page" attaches it as it is now.'

@@ -12,7 +12,6 @@ import pytest
 from tests.screens.conftest import running
 from tests.screens.tooling import SetServers, Tooling
 from tui.chat.calling.session_tools import ToolLine
-from tui.chat.mentions import resources_named
 from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
 from tui.context.reduction.deferral import ToolPlan
@@ -279,7 +278,7 @@ async def test_resources_are_found_by_name_or_address_and_not_by_chance() -> Non
     given = tooling(readers={"docs", "unlisted"})
     async with running(given.talk()) as run:
         servers = run.workspace.servers
-    assert resources_named("see @docs:guide.md, @docs:doc://api and docs:guide.md", servers) == list(RESOURCES)
-    assert resources_named("mail me @docs or @other:doc://x", servers) == []
-    found = resources_named("see @docs:doc://page/7. and @unlisted:db://table/3", servers)
+    assert servers.mentioned("see @docs:guide.md, @docs:doc://api and docs:guide.md") == list(RESOURCES)
+    assert servers.mentioned("mail me @docs or @other:doc://x") == []
+    found = servers.mentioned("see @docs:doc://page/7. and @unlisted:db://table/3")
     assert [(one.server, one.uri) for one in found] == [("docs", "doc://page/7"), ("unlisted", "db://table/3")]

@@ -1,4 +1,4 @@
-"""Attachments: the kind of a file, the size of an image, the pages of a document."""
+"""Attachments: the files a message mentions, the kind of a file, the size of an image, the pages of a document."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config.paths import TooLargeError, read_all
+from tui.config.paths import TooLargeError, at_home, is_file, read_all
 from tui.messages import Attachment, Request
+from tui.text.mentions import mentioned_names
 from tui.text.numbers import size_text
 from tui.tools.files.texts import marked_encoding
 
@@ -25,6 +26,18 @@ LARGEST = 32_000_000
 
 class AttachmentError(Exception):
     """A file that can't be attached. `str()` is one line: which one, why, and what to do."""
+
+
+def mentioned(text: str, folder: Path) -> list[Path]:
+    """The existing files mentioned in `text` (`@path`), without duplicates."""
+    paths: dict[Path, None] = {}
+    for candidates in mentioned_names(text):
+        for name in candidates:
+            path = folder / at_home(name)
+            if is_file(path):
+                paths[path] = None
+                break
+    return list(paths)
 
 
 def read_attachment(path: Path) -> tuple[Attachment, bytes]:

@@ -20,7 +20,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, SystemSection
-from tui.text.mentions import mention_of
+from tui.text.mentions import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
@@ -280,6 +280,25 @@ class Servers:
         except ToolError as error:
             log.info("no endings from %s: %s", pattern.server, error)
             return ()
+
+    def mentioned(self, text: str) -> list[ServerResource]:
+        """The resources mentioned in `text` as `@server:name` or `@server:uri`, without duplicates.
+
+        A URI need not be listed by the server: servers also have resources by URI template.
+        """
+        resources, listed = {}, self.resources
+        by_name = {f"{r.server}:{r.name}": r for r in reversed(listed)} | {f"{r.server}:{r.uri}": r for r in listed}
+        for candidates in mentioned_names(text):
+            named = next((by_name[name] for name in candidates if name in by_name), None)
+            if named := named or self._by_pattern(candidates[-1]):
+                resources[f"{named.server} {named.uri}"] = named
+        return list(resources.values())
+
+    def _by_pattern(self, name: str) -> ServerResource | None:
+        server, _, uri = name.partition(":")
+        heads = [pattern.head for pattern in self.patterns if pattern.server == server and pattern.head]
+        is_address = "://" in uri or any(uri.startswith(head) and uri != head for head in heads)
+        return ServerResource(server, uri, uri, "", "") if server in self.readers and is_address else None
 
     async def attach(self, resource: ServerResource) -> list[Attachment]:
         """A resource's content as attachments. Raises `AttachmentError`."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tui.chat.attachments import check_taken, mentioned, read_attachment
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import RecordKind, fold_records, unreadable
 from tui.chat.conversation.meter import TRIM_LOG
@@ -303,12 +304,25 @@ class Workspace:
 
     async def attach(self, path: Path) -> Attachment:
         """Read a file to attach, and store its bytes. Raises `AttachmentError`, one line for a person."""
-        from tui.chat.attachments import read_attachment
-
         attachment, data = await asyncio.to_thread(read_attachment, path)
         if attachment.kind != "text":
             await asyncio.to_thread(self.store.put_blob, attachment.sha256, data)
         return attachment
+
+    async def mentioned(self, text: str, session: ChatSession, folder: Path) -> list[Attachment]:
+        """The files and resources mentioned in a message, read now.
+
+        Raises `AttachmentError`, also for kinds that the session's model does not accept.
+        """
+        if "@" not in text:
+            return []
+        paths = await asyncio.to_thread(mentioned, text, folder)
+        attachments = [await self.attach(path) for path in paths]
+        for resource in self.servers.mentioned(text):
+            attachments += await self.servers.attach(resource)
+            await self.servers.follow(resource)
+        check_taken(attachments, session.capabilities, session.model)
+        return attachments
 
     async def import_file(self, path: Path, *, again: bool = False) -> SessionInfo:
         """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""

@@ -25,7 +25,6 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.mentions import named_attachments
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams, write
@@ -190,7 +189,7 @@ class PlainChat:
             raise
         if not commands.is_command(text):
             text = text[1:] if text.startswith(" /") else text
-            attachments = await named_attachments(text, self.workspace, self.session, Path.cwd())
+            attachments = await self.workspace.mentioned(text, self.session, Path.cwd())
             await self.turn(self.session.send(text, attachments))
             return True
         parsed = commands.parse(text)

@@ -54,7 +54,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def _warn_of_files(ui: UI, text: str) -> None:
-    from tui.chat.mentions import mentioned
+    from tui.chat.attachments import mentioned
 
     if files := await asyncio.to_thread(mentioned, text, Path.cwd()):
         names = ", ".join(plain(str(path)) for path in files)

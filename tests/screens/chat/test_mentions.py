@@ -9,7 +9,7 @@ import pytest
 
 from tests.screens.conftest import running
 from tests.screens.talks import EchoProvider, Talk
-from tui.chat.mentions import mentioned
+from tui.chat.attachments import mentioned
 from tui.providers.base import Capabilities
 from tui.screens.chat import mentions
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tui.chat.attachments import AttachmentError, not_taken, read_attachment
-from tui.chat.mentions import mentioned, resources_named
+from tui.chat.attachments import AttachmentError, mentioned, not_taken, read_attachment
 from tui.commands.registry import is_command
 from tui.config.private import unsent_files, write_unsent
 from tui.screens.chat.mentions import open_mention
@@ -250,7 +249,7 @@ class ResourceSizes:
         """Name and tokens of each resource named in `text`; unreadable ones are skipped, sending reports them."""
         sizes = []
         typing = open_mention(text)
-        for resource in resources_named(text, servers):
+        for resource in servers.mentioned(text):
             if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
                 continue  # an address that is still being typed
             key = (session.model, resource.server, resource.uri)

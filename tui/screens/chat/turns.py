@@ -35,7 +35,6 @@ from tui.chat.conversation.events import (
     TurnFinished,
     UsageChanged,
 )
-from tui.chat.mentions import named_attachments
 from tui.messages import Message
 from tui.screens.base import run_quietly
 from tui.text.clean import clean_line
@@ -196,7 +195,7 @@ class Turns:
                 try:
                     assert self.screen.workspace is not None
                     folder = self.screen.files.folder
-                    attachments = await named_attachments(text, self.screen.workspace, session, folder)
+                    attachments = await self.screen.workspace.mentioned(text, session, folder)
                 except AttachmentError as error:
                     self.screen.transcript.add_notice("error", f"Not sent: {error}.")
                     return
