@@ -21,8 +21,7 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
-from tui.chat.store.search import values
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore, search_values
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -297,7 +296,9 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         "Die 東京 𠮷野",
     ]:
         assert store.sessions(found), found
-    first = {query: values(query)["stored"] for query in ("a", "ÜBER Den", "muß", "東京 a")}  # what SQL looks for
+    first = {
+        query: search_values(query)["stored"] for query in ("a", "ÜBER Den", "muß", "東京 a")
+    }  # what SQL looks for
     assert list(first.values()) == ["a", "den", "", "\\u6771\\u4eac"]
     for missed in [
         "type",

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from tui.chat.store import search
 from tui.chat.store.ids import new_id
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.private import close_to_others, open_private, private_folder
@@ -106,7 +105,6 @@ class Database:
         db = self._db
         db.text_factory = _text
         self._check_identity(self._pragma("application_id"), self._pragma("user_version"))
-        search.add_functions(db)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")

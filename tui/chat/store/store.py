@@ -1,15 +1,17 @@
-"""The session store: sessions, their append-only history, and the records beside it."""
+"""The session store: sessions, their append-only history, the records beside it, and the search in them."""
 
 from __future__ import annotations
 
 import json
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from sys import intern
 from typing import Any
 
-from tui.chat.store import codec, search
+from tui.chat.store import codec
 from tui.chat.store.database import DamagedError, Database, Rows
 from tui.chat.store.ids import new_id
 from tui.chat.store.parts import PartsBuilder, dump_events, load_events
@@ -20,6 +22,15 @@ EMPTY_SECONDS = 86_400.0
 DAMAGED = "[This message is damaged in the database and can't be read.]"
 _COLUMNS = "title, provider, model, created_at, updated_at, rolling, draft, parent"
 _HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
+
+SEARCHED = ("text", "name", "arguments")
+"""The readable fields of a stored part; the others are ids, kinds, signatures and encrypted content."""
+
+_MATCHES = (
+    "(mentions(CAST(s.title AS BLOB), :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
+    " CASE WHEN instr(lower(m.parts), :stored) THEN says(CAST(m.parts AS BLOB), :words) ELSE 0 END))"
+)
+"""The condition on sessions `s`. The stored text is searched first, so that most messages need not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,11 @@ class UsageError(Exception):
 
 class SessionStore(Database):
     """An open database. Every method raises `StoreError` if the database can't be used."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._db.create_function("mentions", 2, mentions, deterministic=True)
+        self._db.create_function("says", 2, says, deterministic=True)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -103,9 +119,9 @@ class SessionStore(Database):
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, newest first; with `query`, those whose title or messages contain it."""
-        where = "s.deleted_at IS NULL" + (f" AND {search.MATCHES}" if query else "")
+        where = "s.deleted_at IS NULL" + (f" AND {_MATCHES}" if query else "")
         try:
-            return self._sessions(where, search.values(query) if query else {}, limit)
+            return self._sessions(where, search_values(query) if query else {}, limit)
         except DamagedError:
             return self._readable_sessions(query)[:limit]
 
@@ -129,7 +145,7 @@ class SessionStore(Database):
         for ident, title, *rest in rows:
             messages = self.readable(parts, {"session": ident})
             words = query.casefold()
-            if not words or search.mentions(title, words) or any(search.says(row[1], words) for row in messages):
+            if not words or mentions(title, words) or any(says(row[1], words) for row in messages):
                 infos.append(_info(ident, title, *rest, len(messages)))
         return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
@@ -375,3 +391,35 @@ def message_of(row: Sequence[Any]) -> Message:
         codec.load_usage(usage),
         error,
     )
+
+
+# -- search: text, calls, results and attachments, ignoring case -------------------------------------------------------
+
+
+def search_values(query: str) -> dict[str, str]:
+    """The values for `_MATCHES`: the query, case-folded, and a word of it as it is stored."""
+    plain = [word.lower() for word in query.split() if all(char.isascii() or _has_no_case(char) for char in word)]
+    return {"words": query.casefold(), "stored": json.dumps(max(plain, key=len, default=""))[1:-1]}
+
+
+def _has_no_case(char: str) -> bool:
+    return unicodedata.category(char) == "Lo"  # Chinese, Japanese, Korean, Arabic, Hebrew and more
+
+
+def mentions(text: str | bytes, words: str) -> bool:
+    """Whether `text` contains `words`. SQL passes bytes, since text that is not UTF-8 would be an error."""
+    return words in _decoded(text).casefold()
+
+
+def _decoded(text: str | bytes) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
+def says(parts: str | bytes, words: str) -> bool:
+    """Whether a message's stored parts (JSON text) contain `words` in readable text."""
+    try:
+        return any(
+            mentions(str(part.get(field, "")), words) for part in json.loads(_decoded(parts)) for field in SEARCHED
+        )
+    except (ValueError, AttributeError, TypeError):
+        return mentions(parts, words)  # a damaged row
