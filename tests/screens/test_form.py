@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.providers.replay import Answer, ReplayServer, replay_server
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.talks import Talk
+from tui.views.view import Field, Form, may_be_secret
 
 SECRET = "sk-test-4711-do-not-tell"
 
@@ -83,3 +85,33 @@ async def test_an_unknown_name_is_said(tmp_path: Path) -> None:
     async with running(LOCAL, folder=tmp_path) as run:
         await run.command("/provider antropic")
         await run.shows("There is no provider 'antropic'")
+
+
+async def test_a_half_filled_form_is_a_part_of_the_draft_until_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.0)
+    form = Form(
+        "The server asks",
+        "",
+        (
+            Field("city", "City"),
+            Field("street", "Street", "High Street"),
+            Field("pin", "PIN", secret=may_be_secret("pin", "PIN")),
+        ),
+        "send",
+        "",
+    )
+    async with running(folder=tmp_path) as run:
+        await run.type("my draft")
+        asking = asyncio.create_task(run.chat.ui.ask(form))
+        await run.shows("The server asks")
+        for text in ("Paris", f" {SECRET}", "4711"):
+            await run.type(text)
+            await run.press("tab")
+        await run.until(lambda: run.session.draft.startswith("city: Paris\nstreet: High Street [key]"))
+        assert run.session.draft.endswith("my draft")
+        assert "4711" not in run.session.draft and "pin" not in run.session.draft
+        await run.press("escape")
+        assert await asking is None
+        await run.until(lambda: run.session.draft == "my draft")

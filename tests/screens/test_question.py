@@ -55,7 +55,7 @@ async def nothing(_query: str) -> Sequence[Option]:
 async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
     panels: tuple[Panel[Any], ...] = (
         QuestionPanel(Question(MARKUP, MARKUP, (Option("", MARKUP, MARKUP),))),
-        FormPanel(Form(MARKUP, MARKUP, (Field("a", MARKUP, MARKUP, MARKUP),), "send", "")),
+        FormPanel(Form(MARKUP, MARKUP, (Field("a", MARKUP, MARKUP, MARKUP),), "send", ""), lambda _text: None),
         Picker(Menu(MARKUP, nothing, "")),
         Pager(((MARKUP, MARKUP),)),
     )

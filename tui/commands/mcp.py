@@ -152,7 +152,7 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
         f"Sign in to {name}",
         f"{shown}Waiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
         " another machine, paste the address of that page here.",
-        (Field("address", "address of the last page", hint="only if the page could not be loaded"),),
+        (Field("address", "address of the last page", hint="only if the page could not be loaded", secret=True),),
         "go on",
         "Nobody can sign in here.",
         paste,

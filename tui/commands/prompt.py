@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.text.cells import plain
-from tui.views.view import Choice, Field, Form, Menu, Option, Question, filtered
+from tui.views.view import Choice, Field, Form, Menu, Option, Question, filtered, may_be_secret
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
@@ -108,6 +108,7 @@ def _form(prompt: ServerPrompt, arguments: dict[str, str]) -> Form:
                 f"{argument.name}: {argument.description}" if argument.description else argument.name,
                 hint="" if argument.required else "may stay empty",
                 required=argument.required,
+                secret=may_be_secret(argument.name, argument.description),
             )
             for argument in prompt.arguments
             if argument.name not in arguments

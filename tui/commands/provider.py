@@ -66,8 +66,8 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
         "chatctx stores no keys, only where to get yours: a variable or a command.",
         (
             *(() if choice else fields),
-            Field("variable", "Key: environment variable", choice.variable if choice else "", "none"),
-            Field("command", "or a command that prints the key", hint="pass show llm/key"),
+            Field("variable", "Key: environment variable", choice.variable if choice else "", "none", secret=True),
+            Field("command", "or a command that prints the key", hint="pass show llm/key", secret=True),
         ),
         "try",
         "Setting up a provider asks questions, and nobody can be asked here: edit the config file instead.",

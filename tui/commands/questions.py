@@ -89,7 +89,10 @@ async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
             raise view.RejectedError(str(error)) from None
         return f"Sent to {plain(question.server)}."
 
-    fields = tuple(view.Field(f.name, f.label, f.default, f.hint, f.required) for f in question.fields)
+    fields = tuple(
+        view.Field(f.name, f.label, f.default, f.hint, f.required, view.may_be_secret(f.name, f.label))
+        for f in question.fields
+    )
     form = view.Form(_title(question), question.message, fields, "send", NOBODY, submit)
     values = await ui.ask(form)
     return CANCEL if values is None else Reply("accept", read_form(question, values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import work
@@ -17,7 +18,10 @@ from tui.views.view import Field, Form, RejectedError
 
 
 class FormPanel(Panel[dict[str, str]]):
-    """Dismissed with the values by field, once the form's `submit` has accepted them; None for Esc."""
+    """Dismissed with the values by field, once the form's `submit` has accepted them; None for Esc.
+
+    `changed` is called with what was typed, as lines of text and without what may be secret.
+    """
 
     max_width = 84
 
@@ -37,9 +41,10 @@ class FormPanel(Panel[dict[str, str]]):
         Binding("up", "app.focus_previous", show=False, priority=True),
     ]
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form, changed: Callable[[str], None]) -> None:
         super().__init__()
         self.form = form
+        self._changed = changed
 
     def compose(self) -> ComposeResult:
         """The fields, then the outcome."""
@@ -63,6 +68,15 @@ class FormPanel(Panel[dict[str, str]]):
     def on_mount(self) -> None:
         """Focus the first field."""
         self.query(Input).first().focus(scroll_visible=False)  # a long form is read from its beginning
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Note what was typed."""
+        event.stop()
+        typed = {str(line.name): line.value.strip() for line in self.query(Input)}
+        fields = [
+            field for field in self.form.fields if not field.secret and typed[field.name] not in ("", field.value)
+        ]
+        self._changed("\n".join(f"{field.name}: {typed[field.name]}" for field in fields))
 
     def action_submit(self) -> None:
         """Go to a required field that is empty; else submit the form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -91,13 +92,22 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A line of a form. `hint` is its placeholder."""
+    """A line of a form. `hint` is its placeholder. What may be `secret` is never stored against a crash."""
 
     name: str
     label: str
     value: str = ""
     hint: str = ""
     required: bool = False
+    secret: bool = False
+
+
+_SECRET = re.compile(r"(?i)pass|secret|token|key|pin\b|code|credential|auth|login")
+
+
+def may_be_secret(*labels: str) -> bool:
+    """Whether a field that someone else has named may be for a secret."""
+    return any(_SECRET.search(label) for label in labels)
 
 
 class RejectedError(Exception):

@@ -35,6 +35,7 @@ class Drafts:
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.unstored: list[str] = []  # prompts for the up key that are not stored yet
+        self._form = ""  # what was typed into an open form
 
     def save_soon(self) -> None:
         """Store the draft after a short pause."""
@@ -47,8 +48,16 @@ class Drafts:
         The stored draft is replaced by a shorter one only once the removed part is stored.
         """
         turns, composer = self.screen.turns, self.screen.composer
-        texts = [*self.unstored, turns.sending, *turns.waiting, *composer.outgoing, *composer.history.left]
+        texts = [*self.unstored, turns.sending, *turns.waiting, *composer.outgoing, *composer.history.left, self._form]
         return "\n\n".join(filter(None, [*texts, composer.value])).strip("\n")
+
+    def set_form(self, text: str) -> None:
+        """What an open form holds by now; a part of the draft until it is closed."""
+        from tui.providers.keys import redact  # not before the first frame
+
+        if (text := redact(text)) != self._form:
+            self._form = text
+            self.save_soon()
 
     async def save(self) -> None:
         """Store the draft, and waiting messages, now."""

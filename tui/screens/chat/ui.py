@@ -145,8 +145,12 @@ class ScreenUI:
         return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question, typed))
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
-        """Open a panel with a line for each field."""
-        return cast("Mapping[str, str] | None", await self._push("tui.screens.form", "FormPanel", form))
+        """Open a panel with a line for each field. Until it is closed what is typed there is a part of the draft."""
+        try:
+            values = await self._push("tui.screens.form", "FormPanel", form, self.chat.drafts.set_form)
+            return cast("Mapping[str, str] | None", values)
+        finally:
+            self.chat.drafts.set_form("")
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show the turn in the transcript; waiting messages follow it."""
