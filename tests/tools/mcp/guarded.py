@@ -169,11 +169,18 @@ async def guarded_server(authority: Authority, devices: Devices | None = None) -
     server.add_tool(whoami)
     app = server.streamable_http_app()
     app.router.routes[:0] = [] if devices is None else devices.routes(origin)
+    async with serving(app, port):
+        yield f"{origin}/mcp"
+
+
+@asynccontextmanager
+async def serving(app: Any, port: int) -> AsyncIterator[None]:
+    """Serves an ASGI app at a port of 127.0.0.1."""
     web = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="on"))
     task = asyncio.create_task(web.serve())
     await until(lambda: web.started)
     try:
-        yield f"{origin}/mcp"
+        yield
     finally:
         web.should_exit = web.force_exit = True
         with contextlib.suppress(asyncio.CancelledError):

@@ -173,7 +173,7 @@ async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(
             attempt.give_up()
         else:
             authority.refuses = True
-        with pytest.raises(SignInError, match="given up" if given_up else "refused: access_denied"):
+        with pytest.raises(SignInError, match="cancelled" if given_up else "refused: access_denied"):
             await asyncio.wrap_future(attempt.done)
     assert stored(tmp_path) == []
 

@@ -316,7 +316,7 @@ async def connect(
         if config.transport != "stdio":
             async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
                 auth = await stack.enter_async_context(
-                    authorization(config, launch, TokenStore(tokens, launch.url), sign_in)
+                    authorization(config, launch, TokenStore(tokens, launch.url), sign_in, status)
                 )
         transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()

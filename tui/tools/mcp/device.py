@@ -45,7 +45,7 @@ class DeviceSignIn:
 
     def give_up(self) -> None:
         """Cancel the attempt."""
-        self.fail(SignInError("it was given up"))
+        self.fail(SignInError("it was cancelled"))
 
     def fail(self, error: SignInError) -> None:
         """End the attempt with an error, unless it has ended."""
@@ -79,7 +79,7 @@ class DeviceSignIn:
         answer = await _posted(client, context, endpoint, {"scope": context.client_metadata.scope or ""})
         code = Code(_text(answer, "user_code")[:LONGEST_CODE], _text(answer, "verification_uri"))
         if not code.address.startswith(("https://", "http://")):
-            raise SignInError("the address to sign in at is none of the web")
+            raise SignInError("the sign-in page has no http or https address")
         with contextlib.suppress(InvalidStateError):
             self.code.set_result(code)
         grant = {"grant_type": GRANT, "device_code": _text(answer, "device_code")}

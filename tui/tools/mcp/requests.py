@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 4_000  # characters of a question
 
 
 class ServerRequests:
-    """The SDK's request callbacks for one connection. `ask` asks the person; None if nobody can be asked.
+    """The SDK's request callbacks for one connection. `ask` asks the person; None if there is no one to ask.
 
     `connection` is set once it is open: questions before that are cancelled.
     """

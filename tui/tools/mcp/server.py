@@ -32,7 +32,18 @@ from tui.tools.mcp.results import (
     resource_content,
 )
 from tui.tools.mcp.sign_in import SignIn, SignInError, TokenStore
-from tui.tools.mcp.status import ServerStatus, State, exceeded, exceeded_limit, leaf, line, ready_status, why, words
+from tui.tools.mcp.status import (
+    ServerStatus,
+    State,
+    exceeded,
+    exceeded_limit,
+    leaf,
+    line,
+    ready_status,
+    sign_in_words,
+    why,
+    words,
+)
 from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
@@ -75,7 +86,7 @@ class McpServer:
 
     `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
     says whether it is to be started. `asks` gives what asks the person, in
-    that thread, None if no one can be asked.
+    that thread, None if there is no one to ask.
     """
 
     def __init__(
@@ -229,7 +240,8 @@ class McpServer:
                 await self._once(status)
                 if self._task is None:
                     return  # stopped
-                reason, hopeless = "it ended", False
+                asks = status.sign_in_needed
+                reason, hopeless = (sign_in_words(self.config), True) if asks else ("it ended", False)
             except Exception as error:
                 reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
             reason += "" if hopeless else await self._last_words()
@@ -336,6 +348,8 @@ class McpServer:
             if not _is_gone(error):
                 raise ToolError(f"{what}: {line(str(error))}") from None
             self._signals.put_nowait("gone")
+            if self._transport_status.sign_in_needed:
+                raise ToolError(f"{what} was not run by the server {self.name}: {sign_in_words(self.config)}") from None
             limit = self._transport_status.exceeded or exceeded_limit(error.message)
             reason = f": {exceeded(self.config, limit)}" if limit else await self._last_words()
             raise ToolError(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+    from tui.tools.mcp.transport import TransportStatus
+
 log = logging.getLogger(__name__)
 
 SERVICE = "chatctx-mcp"  # in the keyring
@@ -83,7 +85,7 @@ class SignIn:
     def give_up(self) -> None:
         """Cancel the attempt."""
         with contextlib.suppress(InvalidStateError):
-            self.done.set_exception(SignInError("it was given up"))
+            self.done.set_exception(SignInError("it was cancelled"))
 
     def _finish(self, callback: Callback) -> None:
         with contextlib.suppress(InvalidStateError):  # the first of browser and paste counts
@@ -94,7 +96,7 @@ class SignIn:
     async def redirect(self, url: str) -> None:
         """The SDK's redirect handler."""
         if not url.startswith(("https://", "http://")):
-            raise SignInError("the address to sign in at is none of the web")
+            raise SignInError("the sign-in page has no http or https address")
         with contextlib.suppress(InvalidStateError):
             self.address.set_result(url)
 
@@ -153,11 +155,12 @@ class TokenStore:
         """The stored data, empty if missing or unreadable. Not on the event loop."""
         text = self._from_keyring()
         if text is None and self._path is not None:
-            with contextlib.suppress(FileNotFoundError):
-                try:
-                    text = self._path.read_text(encoding="utf-8")
-                except OSError as error:
-                    log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
+            try:
+                text = self._path.read_text(encoding="utf-8")
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
         try:
             data = json.loads(text) if text else {}
         except ValueError:
@@ -272,21 +275,30 @@ class _Storage:
             log.warning("the sign-in of an MCP server is not stored: %s", error.strerror)
 
 
-async def _refuse(_url: str) -> None:
-    raise SignInNeededError
+class _Unattended:
+    """In place of a `SignIn`, where nobody is signing in."""
 
+    def __init__(self, status: TransportStatus) -> None:
+        self._status = status
 
-async def _no_callback() -> AuthorizationCodeResult:
-    raise SignInNeededError
+    async def redirect(self, _url: str) -> None:
+        """Refuses."""
+        self._status.sign_in_needed = True
+        raise SignInNeededError
+
+    async def callback(self) -> AuthorizationCodeResult:
+        """Refuses."""
+        raise SignInNeededError
 
 
 @contextlib.asynccontextmanager
 async def authorization(
-    config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None
+    config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None, status: TransportStatus
 ) -> AsyncIterator[OAuthClientProvider | None]:
     """The `httpx2.Auth` for a server; None if there are no tokens and nobody signs in.
 
-    Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`.
+    Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`, and `status`
+    says so to whoever meets only the closed connection.
     """
     data = await asyncio.to_thread(store.read)
     if config.oauth is None or (sign_in is None and not data.get("tokens")):
@@ -299,7 +311,7 @@ async def authorization(
         if sign_in is not None:
             data.pop("tokens", None)
             redirect = await _listen(stack, sign_in, data, redirect)
-        yield _provider(config, launch.url, _Storage(store, data), data, redirect, sign_in)
+        yield _provider(config, launch.url, _Storage(store, data), data, redirect, sign_in or _Unattended(status))
 
 
 async def _listen(stack: contextlib.AsyncExitStack, sign_in: SignIn, data: dict[str, Any], redirect: str) -> str:
@@ -317,7 +329,12 @@ def _registered_redirect(data: Mapping[str, Any]) -> str:
 
 
 def _provider(
-    config: ServerConfig, url: str, storage: _Storage, data: Mapping[str, Any], redirect: str, sign_in: SignIn | None
+    config: ServerConfig,
+    url: str,
+    storage: _Storage,
+    data: Mapping[str, Any],
+    redirect: str,
+    sign_in: SignIn | _Unattended,
 ) -> OAuthClientProvider:
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
@@ -330,8 +347,8 @@ def _provider(
         url,
         metadata,
         storage,
-        redirect_handler=_refuse if sign_in is None else sign_in.redirect,
-        callback_handler=_no_callback if sign_in is None else sign_in.callback,
+        redirect_handler=sign_in.redirect,
+        callback_handler=sign_in.callback,
     )
     storage.provider = provider
     if data.get("tokens"):

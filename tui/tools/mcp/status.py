@@ -114,8 +114,9 @@ def why(
 ) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = leaf(error)
-    if isinstance(cause, SignInNeededError) or (status.by_oauth and config.oauth is not None):
-        return f"it wants you to sign in: /mcp login {config.name}", True
+    asks = status.sign_in_needed or (status.by_oauth and config.oauth is not None)
+    if asks or isinstance(cause, SignInNeededError):
+        return sign_in_words(config), True
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
         return f"signing in did not work: {words(cause)}", True
     where = f"{config.key} in {config.where}"
@@ -149,6 +150,11 @@ def why(
             return f"there is no MCP server at {config.shown}; check url of {where}", True
         case text:
             return text, False
+
+
+def sign_in_words(config: ServerConfig) -> str:
+    """What a server says that requires a sign-in."""
+    return f"it wants you to sign in: /mcp login {config.name}"
 
 
 def exceeded(config: ServerConfig, limit: int) -> str:

@@ -32,6 +32,7 @@ class TransportStatus:
     text = ""
     exceeded = 0
     by_oauth = False  # the server says where one signs in (RFC 9728, section 5.1)
+    sign_in_needed = False  # the stored sign-in is no longer accepted
 
 
 def open_transport(
