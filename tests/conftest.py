@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import urllib.request
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """
     chosen = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
     return 0 if len(chosen) == len(config.args) == 1 else (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects without the garbage collector, which took half of the time, and exempts from it what was collected."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
