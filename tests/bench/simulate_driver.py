@@ -158,7 +158,6 @@ def make_services(store: SessionStore, settings: Settings, server: Provider, *to
         windows=Windows(store, settings, lookup),
         provider=lambda name: server,
         tools=Toolbox(settings.tools, store, list(tools)),
-        price=lambda *_: None,
     )
 
 

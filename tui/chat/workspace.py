@@ -80,7 +80,6 @@ class Workspace:
             windows=windows,
             provider=self.provider,
             tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
-            price=dollars,
         )
         self.servers = Servers(settings, store, self.services.tools)
         self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)

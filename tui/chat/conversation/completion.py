@@ -17,6 +17,7 @@ from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+from tui.providers.models.catalog import dollars
 from tui.tools.mcp.questions import Sampled, SampleQuestion
 
 
@@ -97,7 +98,7 @@ def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
             asked = services.estimator.estimate(replace(request, session="")).tokens
             usage = Usage(asked, services.counter.count_text(arrived.text, request.model), source="estimated")
         model = billed_model(request.model, arrived.answered_by)
-        cost = services.price(usage, request.provider, model) if usage else None
+        cost = dollars(usage, request.provider, model) if usage else None
         services.calls.finish(
             call, usage=usage, seconds=seconds, error=problem, cost=cost, answered_by=arrived.answered_by
         )
@@ -175,7 +176,7 @@ class Sampling:
         problem = ""
         if limit is not None and usage.upper_bound > limit:
             problem = f"it may have {usage.upper_bound:,} tokens, and {limit:,} fit"
-        cost = self._services.price(most, request.provider, request.model)
+        cost = dollars(most, request.provider, request.model)
         return PreparedSample(request, usage.total, usage.upper_bound, cost, problem)
 
     async def run(self, prepared: PreparedSample) -> Sampled:

@@ -12,16 +12,12 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.messages import Usage
 from tui.providers.base import Provider
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Created once by the workspace. `provider` returns the provider of a name; it raises `ProviderError`.
-
-    `price` returns US dollars for a call's usage, None if the price is unknown; it may be slow on first use.
-    """
+    """Created once by the workspace. `provider` returns the provider of a name; it raises `ProviderError`."""
 
     store: SessionStore
     calls: CallLog
@@ -31,4 +27,3 @@ class Services:
     windows: Windows
     provider: Callable[[str], Provider]
     tools: Toolbox
-    price: Callable[[Usage, str, str], float | None]

@@ -23,6 +23,7 @@ from tui.config.private import close_to_others, open_private, private_folder
 BUSY_SECONDS = 10.0
 _DIRECTIONS: tuple[Literal["ASC", "DESC"], ...] = ("ASC", "DESC")
 YOUNG = 60.0  # seconds: a lock file that may not be locked yet
+WAY_OUT = "move it away, or set CHATCTX_DATA_DIR to another folder"
 REPAIR = "chatctx doctor --repair saves what can be read"
 
 
@@ -85,21 +86,17 @@ class Database:
         if not head:
             return
         if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
-            raise StoreError(f"{self.path} is damaged or not a database; it was left untouched: {self._way_out()}")
+            raise StoreError(f"{self.path} is damaged or not a database; it was left untouched: {WAY_OUT}")
         self._check_identity(int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big"))
 
     def _check_identity(self, application: int, version: int) -> None:
         if application not in (0, APPLICATION_ID):
-            raise StoreError(f"{self.path} belongs to another program; it was left untouched: {self._way_out()}")
+            raise StoreError(f"{self.path} belongs to another program; it was left untouched: {WAY_OUT}")
         if version > len(MIGRATIONS):
             raise StoreError(
                 f"{self.path} was written by a newer chatctx (format {version}, this one knows {len(MIGRATIONS)}); "
                 "it was left untouched: update chatctx"
             )
-
-    @staticmethod
-    def _way_out() -> str:
-        return "move it away, or set CHATCTX_DATA_DIR to another folder"
 
     def _open(self) -> None:
         db = self._db
@@ -162,12 +159,12 @@ class Database:
             self.damage["pages"] = f"{self.path} is damaged ({error})"
             return DamagedError(f"{self.path} is damaged ({error}): {REPAIR}")
         if "not a database" in text:
-            return StoreError(f"{self.path} is damaged ({error}): {self._way_out()}")
+            return StoreError(f"{self.path} is damaged ({error}): {WAY_OUT}")
         if "locked" in text:
             return StoreError(
                 f"{self.path} is held by another program for over {BUSY_SECONDS:.0f} s: close it, try again"
             )
-        return StoreError(f"{self.path} can't be used ({error}): {self._way_out()}")
+        return StoreError(f"{self.path} can't be used ({error}): {WAY_OUT}")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -33,7 +33,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.models.catalog import unpriced_terms
+from tui.providers.models.catalog import dollars, unpriced_terms
 
 log = logging.getLogger(__name__)
 
@@ -185,10 +185,10 @@ class Attempt:
         reply = await self._measured(reply)
         try:
             await asyncio.to_thread(self._log, call, reply)
-            if notice := await asyncio.to_thread(
-                usage_notice, self._usage, reply, self._verdict, self._services.windows
-            ):
-                self._emit(notice)
+            if self._verdict is not None:
+                windows = self._services.windows
+                if notice := await asyncio.to_thread(usage_notice, self._usage, reply, self._verdict, windows):
+                    self._emit(notice)
         except StoreError as error:  # must not lose the answer
             problem = problem or error
         if problem is not None:
@@ -235,17 +235,17 @@ class Attempt:
             first_token_seconds=self._first_event_seconds,
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
-            cost=services.price(usage, reply.provider, model),
+            cost=dollars(usage, reply.provider, model),
             unpriced=unpriced_terms(usage, reply.provider, model),
             verdict=self._verdict,
             answered_by=self._builder.answered_by,
         )
 
 
-def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, windows: Windows) -> Notice | None:
+def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, windows: Windows) -> Notice | None:
     """A notice about a call that was predicted as `usage`. Learns about the window."""
     reported = reply.usage
-    if verdict is None or reported is None or reported.input_total is None:
+    if reported is None or reported.input_total is None:
         return None
     if verdict.kind == "cut":
         return _cut_notice(reply, verdict, windows)
@@ -261,7 +261,16 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict | None, w
             f"{reply.provider} cleared {reported.cleared:,} tokens{uses} from the prompt by itself "
             "(context_management)",
         )
-    return _window_notice(reply, verdict, windows)
+    if reply.status != "complete" or not verdict.confirmed:
+        return None
+    total = reported.input_total + (reported.output_total or 0)
+    match windows.seen(reply.provider, reply.model, reported.input_total, reported.output_total or 0):
+        case "raised":
+            return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
+        case "against setting":
+            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset goes by that")
+        case "":
+            return None
 
 
 def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
@@ -277,17 +286,3 @@ def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
         f"The server cut the prompt: {verdict.reason.removeprefix('the server ')}.{seems} "
         "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
     )
-
-
-def _window_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice | None:
-    usage = reply.usage
-    if usage is None or usage.input_total is None or reply.status != "complete" or not verdict.confirmed:
-        return None
-    total = usage.input_total + (usage.output_total or 0)
-    match windows.seen(reply.provider, reply.model, usage.input_total, usage.output_total or 0):
-        case "raised":
-            return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
-        case "against setting":
-            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset goes by that")
-        case _:
-            return None
