@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat import usage_report
-from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.calls import _GROUPS, CallLog, CallRow
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, groups_of, inherited, totals_to_json
 from tui.messages import Message, Text
@@ -270,6 +270,13 @@ def any_call(chance: Random, number: int) -> CallRow:
         cost=chance.choice((None, 0.0, 0.25, 1.5)),
         unpriced=chance.choice((None, "flex", "priority, region eu")),
     )
+
+
+def test_all_calls_are_added_up_without_sorting_them_or_reading_their_table(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "chatctx.db")
+    plan = [row[-1] for row in store.query(f"EXPLAIN QUERY PLAN {_GROUPS.format(and_where='')}")]
+    store.close()
+    assert plan == ["SCAN calls USING COVERING INDEX calls_by_day"]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -174,6 +175,7 @@ def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> No
     store = SessionStore(path)
     calls = CallLog(store)
     assert [(row.input_total, row.passes_input) for row in calls.rows()] == [(900, None)]
+    assert [group.day for group in calls.groups()] == [date.fromtimestamp(1.0).isoformat()]
     request = Request("p", "m", (), session="s1")
     call = calls.begin(request, None, message=None, kind="chat")
     several = Usage(800, 80, passes=(BilledPass(1_000, 10, 300), BilledPass(800, 80, 200)))
