@@ -1,8 +1,9 @@
 """Other terminal chats and chatctx on one model server: `python -m tests.bench peers [ROUNDS]`.
 
-Installs Elia, Toad, `llm` and Claude Code into a cache ($XDG_CACHE_HOME/chatctx-bench) with `uv` and `npm`, and chatctx
-beside them as anybody would get it, without the development tools. What can't be installed is named and left out. The
-programs take turns; each figure is the median of the rounds.
+Installs Elia, Vibe, Toad, `llm`, Claude Code, opencode and pi into a cache ($XDG_CACHE_HOME/chatctx-bench) with `uv`
+and `npm`, and chatctx beside them as anybody would get it, without the development tools. What can't be installed is
+named and left out: Toad, which has Vibe as its agent, needs a `python3.14` in $PATH. The programs take turns; each
+figure is the median of the rounds.
 
 A chat gets "hello" and Enter once its prompt shows. Memory is that of the whole process tree, shared pages divided
 among their users, `IDLE` seconds after the event.
@@ -35,7 +36,8 @@ class Peer:
     """A program. `package` is installed by `tool`; `setup` writes its configuration into a folder, for a server's URL.
 
     `command` is under the package's folder. `prompt` is on the screen once it takes keys; "" for one that answers the
-    question in its arguments and ends. `send` is the key that sends.
+    question in its arguments and ends. `send` is the key that sends. `deaf` are seconds after the prompt in which keys
+    are lost. `python` is the version that it needs.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Peer:
     setup: Callable[[Path, str], Mapping[str, str]]
     prompt: str = ""
     send: str = "\r"
+    deaf: float = 0.0
+    python: str = "3"
 
 
 def chatctx(kind: str) -> Callable[[Path, str], Mapping[str, str]]:
@@ -64,7 +68,32 @@ def _elia(folder: Path, url: str) -> Mapping[str, str]:
     place.mkdir()
     model = f'[[models]]\nid = "openai/{MODEL}"\nname = "openai/{MODEL}"\napi_base = "{url}/v1"\napi_key = "key"\n'
     (place / "config.toml").write_text(f'default_model = "openai/{MODEL}"\n{model}', encoding="utf-8")
-    return {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder), "OPENAI_API_KEY": "key"}
+    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # otherwise it first asks GitHub for prices, for half a minute
+    return {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder), "OPENAI_API_KEY": "key", **quiet}
+
+
+def _vibe(folder: Path, url: str) -> Mapping[str, str]:
+    quiet = "".join(f"enable_{name} = false\n" for name in ("telemetry", "update_checks", "auto_update"))
+    provider = f'[[providers]]\nname = "bench"\napi_base = "{url}/v1"\napi_key_env_var = "OPENAI_API_KEY"\n'
+    model = f'[[models]]\nname = "{MODEL}"\nprovider = "bench"\nalias = "bench"\n'
+    (folder / "config.toml").write_text(f'active_model = "bench"\n{quiet}{provider}{model}', encoding="utf-8")
+    return {"VIBE_HOME": str(folder), "OPENAI_API_KEY": "key"}
+
+
+def _opencode(folder: Path, url: str) -> Mapping[str, str]:
+    options = {"baseURL": f"{url}/v1", "apiKey": "key"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: {}}}
+    config = {"provider": {"bench": provider}, "model": f"bench/{MODEL}", "autoupdate": False}
+    (folder / "opencode.json").write_text(json.dumps(config), encoding="utf-8")
+    return {"OPENCODE_CONFIG": str(folder / "opencode.json"), "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+
+def _pi(folder: Path, url: str) -> Mapping[str, str]:
+    place = folder / ".pi" / "agent"
+    place.mkdir(parents=True)
+    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "key", "models": [{"id": MODEL}]}
+    (place / "models.json").write_text(json.dumps({"providers": {"bench": provider}}), encoding="utf-8")
+    return {"PI_OFFLINE": "1"}
 
 
 def _llm(folder: Path, url: str) -> Mapping[str, str]:
@@ -86,17 +115,18 @@ def _claude(folder: Path, url: str) -> Mapping[str, str]:
     return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key, "ANTHROPIC_MODEL": "claude-sonnet-4-5", **quiet}
 
 
-def _nothing(_folder: Path, _url: str) -> Mapping[str, str]:
-    return {}
-
-
 PROMPT = "or / for commands"
+VIBE = str(CACHE / "mistral-vibe" / "bin" / "vibe-acp")
+PI = ("node_modules/.bin/pi", "--provider", "bench", "--model", MODEL)
 PEERS = (
     Peer("chatctx, OpenAI", "uv", str(ROOT), ("bin/chatctx",), chatctx("openai"), PROMPT),
     Peer("chatctx, Anthropic", "uv", str(ROOT), ("bin/chatctx",), chatctx("anthropic"), PROMPT),
     Peer("Claude Code", "npm", "@anthropic-ai/claude-code", ("node_modules/.bin/claude",), _claude, "\u276f"),
-    Peer("Elia", "uv", "elia-chat", ("bin/elia",), _elia, "Enter your", "\n"),
-    Peer("Toad", "uv", "batrachian-toad", ("bin/toad",), _nothing, "oad"),
+    Peer("Elia", "uv", "elia-chat", ("bin/elia",), _elia, "Enter your", "\n", deaf=1.0),
+    Peer("Vibe", "uv", "mistral-vibe", ("bin/vibe",), _vibe, "bench", python="3.12"),
+    Peer("Toad, Vibe", "uv", "batrachian-toad", ("bin/toad", "acp", VIBE, "."), _vibe, "connected", python="3.14"),
+    Peer("opencode", "npm", "opencode-ai", ("node_modules/.bin/opencode",), _opencode, "Ask"),
+    Peer("pi", "npm", "@mariozechner/pi-coding-agent", PI, _pi, MODEL),
     Peer("chatctx ask", "uv", str(ROOT), ("bin/chatctx", "ask", "hello"), chatctx("openai")),
     Peer("llm", "uv", "llm", ("bin/llm", "-m", MODEL, "hello"), _llm),
 )
@@ -106,8 +136,8 @@ def main(arguments: Sequence[str]) -> int:
     """Install, measure, print."""
     rounds = int(arguments[0]) if arguments else 3
     folders: dict[str, Path] = {}
-    for package, tool in dict.fromkeys((peer.package, peer.tool) for peer in PEERS):
-        problem = install(tool, package, folder := CACHE / Path(package).name)
+    for package, tool, python in dict.fromkeys((peer.package, peer.tool, peer.python) for peer in PEERS):
+        problem = install(tool, package, folder := CACHE / Path(package).name, python)
         if problem:
             print(f"not installed: {package}: {problem}", file=sys.stderr)
         else:
@@ -125,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def install(tool: str, package: str, folder: Path) -> str:
+def install(tool: str, package: str, folder: Path, python: str = "3") -> str:
     """Install `package` with its bytecode compiled; "" or why that is not possible."""
     if shutil.which(tool) is None:
         return f"there is no {tool}"
@@ -137,7 +167,7 @@ def install(tool: str, package: str, folder: Path) -> str:
         into = ["--compile-bytecode", "--python", str(folder / "bin/python")]
         commands = [["uv", "pip", "install", "-q", *into, *anew, package]]
         if not (folder / "bin/python").exists():
-            commands.insert(0, ["uv", "venv", "-q", str(folder)])
+            commands.insert(0, ["uv", "venv", "-q", "--python", python, str(folder)])
     for command in commands:
         ended = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if ended.returncode:
@@ -161,6 +191,7 @@ def _chat(peer: Peer, installed: Path) -> Mapping[str, float]:
         try:
             with Program(command, env, folder) as program:
                 figures["prompt s"] = program.wait_for(peer.prompt.encode(), seconds=30)
+                time.sleep(peer.deaf)
                 program.type("hello")
                 time.sleep(0.05)  # together they would be a paste to some
                 program.type(peer.send)
