@@ -108,7 +108,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         await mcp.COMMAND.run(ui, chat, "login g")
         assert opened[0] in ui.said[0] and opened[0].startswith(url.removesuffix("/mcp"))
         assert (ui.said[1:], ui.refused) == (
-            (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was given up"])
+            (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was cancelled"])
         )
 
 
@@ -116,7 +116,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
 @pytest.mark.parametrize(
     ("answer", "said", "refused"),
     [
-        (None, [], ["The sign-in to g was given up.", "g is not ready: it wants you to sign in: /mcp login g"]),
+        (None, [], ["The sign-in to g was cancelled.", "g is not ready: it wants you to sign in: /mcp login g"]),
         ("wait", ["g is ready."], []),
     ],
 )

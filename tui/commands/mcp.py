@@ -91,13 +91,13 @@ async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
         if code is None:
             return False
         text = f"Open this page on any device and enter the code {code.code}\n\n{code.address}"
-        waiting = Question(f"Sign in to {name}", text, (Option("give up", "Give up"),), "Nobody can sign in here.")
+        waiting = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), "It is not possible to sign in here.")
         await _first(ui.confirm(waiting), attempt.done)
         if attempt.done.done():
             attempt.done.result()
             await servers.restart(name)
         else:
-            await ui.refuse(f"The sign-in to {plain(name)} was given up.")
+            await ui.refuse(f"The sign-in to {plain(name)} was cancelled.")
     except (SignInError, TimeoutError) as error:
         why = str(error) or "it gave no answer in time"
         await ui.refuse(f"Signing in to {plain(name)} did not work: {plain(why)}.")
@@ -154,7 +154,7 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
         " another machine, paste the address of that page here.",
         (Field("address", "address of the last page", hint="only if the page could not be loaded", secret=True),),
         "go on",
-        "Nobody can sign in here.",
+        "It is not possible to sign in here.",
         paste,
     )
     await _first(ui.ask(form), attempt.done)
