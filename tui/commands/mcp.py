@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ADDRESS_WAIT = 60.0
 """Seconds to wait for the address to sign in at, and for the server to be ready afterwards."""
 
+NO_SIGN_IN = "It is not possible to sign in here."
+
 USAGE = (
     "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
     " /mcp login NAME and /mcp logout NAME sign in and out;"
@@ -91,7 +93,7 @@ async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
         if code is None:
             return False
         text = f"Open this page on any device and enter the code {code.code}\n\n{code.address}"
-        waiting = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), "It is not possible to sign in here.")
+        waiting = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
         await _first(ui.confirm(waiting), attempt.done)
         if attempt.done.done():
             attempt.done.result()
@@ -154,7 +156,7 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
         " another machine, paste the address of that page here.",
         (Field("address", "address of the last page", hint="only if the page could not be loaded", secret=True),),
         "go on",
-        "It is not possible to sign in here.",
+        NO_SIGN_IN,
         paste,
     )
     await _first(ui.ask(form), attempt.done)
