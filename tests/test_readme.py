@@ -24,3 +24,12 @@ def test_a_page_links_to_what_is_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_a_page_names_modules_that_are_there(page: Path) -> None:
+    named = re.findall(r"`([a-z_/]+\.py)\b", page.read_text("utf-8"))
+    missing = [
+        name for name in named if not any((folder / name).exists() for folder in (REPOSITORY / "tui", REPOSITORY))
+    ]
+    assert [name for name in missing if not any(page.parent.rglob(name))] == []
