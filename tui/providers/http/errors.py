@@ -89,8 +89,8 @@ _AUTH_CODES = frozenset(
 Test: TypeAlias = Callable[[str], bool]
 
 
-def _says(pattern: re.Pattern[str]) -> Test:
-    return lambda text: pattern.search(text) is not None
+def _says(pattern: str) -> Test:
+    return lambda text: re.search(pattern, text) is not None
 
 
 class Rule(NamedTuple):

@@ -29,7 +29,7 @@ Cause: TypeAlias = Literal[
 
 _UNAVAILABLE = r"\b(?:is|are) (?:not|un)[ -]?(?:supported|enabled|available)"
 
-_RULES: tuple[tuple[Cause, re.Pattern[str]], ...] = (  # the first that matches counts
+_RULES: tuple[tuple[Cause, str], ...] = (  # the first that matches counts
     # OpenAI's Chat Completions, of gpt-5.4 and later (openai/openai-openapi#541, BerriAI/litellm#34569).
     ("reasoning_with_tools", any_of(r"tools? with reasoning_effort (?:is|are) not supported")),
     ("missing_reasoning", any_of(r"reasoning_content.{0,60}(?:must be passed back|is missing)")),
@@ -146,7 +146,7 @@ def refused(error: ProviderError) -> Cause | None:
     if error.kind not in _KINDS:
         return None
     text = str(error)
-    return next((cause for cause, words in _RULES if words.search(text)), None)
+    return next((cause for cause, pattern in _RULES if re.search(pattern, text)), None)
 
 
 def cannot_read(error: ProviderError) -> bool:

@@ -174,7 +174,6 @@ _CONTENT: tuple[tuple[str, bytes, bytes], ...] = (
 A pattern begins with a literal and has no unbounded part, so that searching takes linear time.
 """
 
-_SHAPES = tuple((what, hint, re.compile(shape)) for what, hint, shape in _CONTENT)
 _MADE_UP = re.compile(rb"example|sample|placeholder|dummy|fake|redacted|x{6}|0{6}|1234567|abcdef", re.IGNORECASE)
 
 
@@ -184,8 +183,8 @@ def secret_in(data: bytes) -> str:
         data = data.replace(b"\0", b"")
     for start in range(0, len(data), CHUNK):
         chunk = data[max(0, start - OVERLAP) : start + CHUNK]
-        for what, hint, shape in _SHAPES:
-            if hint in chunk and any(map(_is_real, shape.findall(chunk))):
+        for what, hint, shape in _CONTENT:
+            if hint in chunk and any(map(_is_real, re.findall(shape, chunk))):
                 return what
     return ""
 
