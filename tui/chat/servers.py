@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.runtime.toolbox import Toolbox
@@ -24,14 +24,16 @@ from tui.text.mentions import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash
-from tui.tools.mcp.device import DeviceSignIn
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.patterns import Gap, ServerPattern
-from tui.tools.mcp.questions import Ask
-from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer, Content, ServerPrompt, ServerResource
-from tui.tools.mcp.server import McpServer
-from tui.tools.mcp.sign_in import SignIn
-from tui.tools.mcp.status import ServerStatus
+
+if TYPE_CHECKING:  # loaded with the first server that is added
+    from tui.tools.mcp.device import DeviceSignIn
+    from tui.tools.mcp.patterns import Gap, ServerPattern
+    from tui.tools.mcp.questions import Ask
+    from tui.tools.mcp.results import CachedOffer, Content, ServerPrompt, ServerResource
+    from tui.tools.mcp.server import McpServer
+    from tui.tools.mcp.sign_in import SignIn
+    from tui.tools.mcp.status import ServerStatus
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +193,8 @@ class Servers:
 
     async def sign_in(self, name: str) -> SignIn:
         """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
+        from tui.tools.mcp.sign_in import SignIn
+
         self._with_sign_in(name)
         attempt = SignIn()
         await self._hub.sign_in(name, attempt)
@@ -198,6 +202,8 @@ class Servers:
 
     def sign_in_by_code(self, name: str) -> DeviceSignIn:
         """Let the person sign in on another device; `restart` uses what comes of it. Raises `ToolError`."""
+        from tui.tools.mcp.device import DeviceSignIn
+
         server = self._with_sign_in(name)
         attempt = DeviceSignIn()
         self._later(server.sign_in_by_code(attempt))
@@ -340,6 +346,8 @@ class Servers:
         self._toolbox.changed()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready":
+            from tui.tools.mcp.results import CachedOffer
+
             offer = CachedOffer(server.status.tools, server.status.instructions)
             if offer != self._cached.get(name):
                 self._cached[name] = offer
@@ -360,6 +368,8 @@ class Servers:
         return configured, self._store.state(SWITCHED), cached, self._store.state(INSTRUCTING)
 
     def _cached_offer(self, config: ServerConfig) -> CachedOffer:
+        from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
+
         stored = self._store.state(CACHED_TOOLS + config.name)
         if stored.get("of") != fingerprint(config):
             return NOTHING_CACHED

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from tui.commands.ui import UI, Chat, Command
 from tui.terminal.browser import has_browser, open_in_browser
 from tui.text.cells import plain
-from tui.tools.mcp.sign_in import SignIn, SignInError
 from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
 
 if TYPE_CHECKING:
     from tui.chat.server_files import ProjectFile
     from tui.chat.servers import Servers
+    from tui.tools.mcp.sign_in import SignIn
 
 ADDRESS_WAIT = 60.0
 """Seconds to wait for the address to sign in at, and for the server to be ready afterwards."""
@@ -86,6 +86,8 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
 
 async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
     """Sign in with a code that is entered on another device. False if the server does not support that."""
+    from tui.tools.mcp.sign_in import SignInError
+
     attempt = servers.sign_in_by_code(name)
     try:
         async with asyncio.timeout(ADDRESS_WAIT):
@@ -138,6 +140,7 @@ async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
 
 async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
     """Wait for the redirect, or for the address that a browser elsewhere was redirected to."""
+    from tui.tools.mcp.sign_in import SignInError
 
     async def paste(values: Mapping[str, str]) -> str:
         if values["address"].strip():

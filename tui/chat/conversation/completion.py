@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
@@ -18,7 +18,9 @@ from tui.chat.store.calls import CallKind, billed_model
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
 from tui.providers.models.catalog import dollars
-from tui.tools.mcp.questions import Sampled, SampleQuestion
+
+if TYPE_CHECKING:
+    from tui.tools.mcp.questions import Sampled, SampleQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Sampling:
 
     async def run(self, prepared: PreparedSample) -> Sampled:
         """The model's answer. Raises `ProviderError`."""
+        from tui.tools.mcp.questions import Sampled
+
         request = prepared.request
         provider = self._services.provider(request.provider)
         completion = await billed(provider, self._services, "sampling")(request)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.log import ServerLog, log_name
-from tui.tools.mcp.questions import Ask, Question, Reply
-from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
-from tui.tools.mcp.server import McpServer
-from tui.tools.mcp.sign_in import SignIn
+if TYPE_CHECKING:  # loaded with the first server that is added
+    from tui.tools.mcp.config import ServerConfig
+    from tui.tools.mcp.questions import Ask, Question, Reply
+    from tui.tools.mcp.results import CachedOffer
+    from tui.tools.mcp.server import McpServer
+    from tui.tools.mcp.sign_in import SignIn
 
 T = TypeVar("T")
 
@@ -42,15 +42,19 @@ class McpHub:
         self._asking = asyncio.Lock()  # one question at a time, whichever server asks
         self.ask: Ask | None = None  # asks the person, on the program's own loop; set before the start
 
-    def add(self, config: ServerConfig, cached: CachedOffer = NOTHING_CACHED, *, on: bool = True) -> McpServer:
+    def add(self, config: ServerConfig, cached: CachedOffer | None = None, *, on: bool = True) -> McpServer:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
+        from tui.tools.mcp.log import ServerLog, log_name
+        from tui.tools.mcp.results import NOTHING_CACHED
+        from tui.tools.mcp.server import McpServer
+
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(
             config,
             self._thread,
             ServerLog(path),
             partial(self._heard, config.name),
-            cached,
+            cached or NOTHING_CACHED,
             on=on,
             asks=self._asks,
             tokens=self._tokens,
