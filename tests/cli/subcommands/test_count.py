@@ -40,10 +40,17 @@ def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path
     (folder / ".gitignore").write_text("*.log\n")
     (folder / "a.log").write_text(TEXT)
     (folder / "inner" / "b.py").write_text("print(1)\n")
-    (folder / "picture.bin").write_bytes(b"\0\1\2")
-    (folder / "latin.txt").write_bytes(b"caf\xe9")
+    (folder / "picture.bin").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(64)))
     found = json.loads(run("count", "--json", "-m", "gpt-5", str(folder)).stdout)
     assert [Path(entry["id"]).name for entry in found] == [".gitignore", "b.py"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_file_is_read_as_the_tools_read_it(encoding: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TEXT.encode(encoding))
+    run_count(Settings(), files=[tmp_path], models=["gpt-5"], as_json=True, as_lines=False, exact=False)
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["tokens"] == get_tokenizer("gpt-5").count(TEXT)
 
 
 @pytest.mark.slow
@@ -80,7 +87,7 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> 
         '["text"]',
         '{"text": 5}',
         '{"text": "x", "model": 3}',
-        "\x00",
+        '{"text": "x", "model": "gpt-5", "id": NaN}',
     ]
     good = json.dumps({"id": 1, "text": "hello", "model": "gpt-5"})
     done = run("count", "--jsonl", stdin="\n".join([*bad, good]))
@@ -118,7 +125,11 @@ def test_a_missing_file_is_named_and_the_others_are_counted(run: Run, tmp_path: 
 def test_what_cannot_be_meant_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("count", "--jsonl", "--exact").returncode == 2
     assert "-m" in run("count", str(tmp_path), CHATCTX_MODEL="").stderr
-    assert "provider/model" in run("count", "--exact", "-m", "nobody/gpt-5", stdin="x").stderr
+    assert "needs the name" in run("count", "-m", "", stdin="x").stderr
+    for model in ("nobody/gpt-5", "gpt-5"):
+        done = run("count", "--exact", "-m", model, stdin="x")
+        assert "provider/model" in done.stderr
+        assert done.returncode == 2
 
 
 def test_exact_is_the_providers_count_without_the_frame(

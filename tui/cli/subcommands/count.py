@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
+from typing import Never
 
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, table, write
@@ -33,6 +34,8 @@ def run(
     settings: Settings, *, files: Sequence[Path], models: Sequence[str], as_json: bool, as_lines: bool, exact: bool
 ) -> int:
     """Count the named files, or standard input. Raises `UsageError`."""
+    if not all(models):
+        raise UsageError("-m needs the name of a model")
     chosen = tuple(models) or ((settings.model,) if settings.model else ())
     if as_lines:
         if files or exact or as_json:
@@ -52,8 +55,10 @@ def run(
 
 def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | None, str]]:
     """Names and texts; unreadable files are reported and added to `failed`."""
+    from tui.tools.files.texts import SAMPLE, encoding_of
+
     if not files:
-        yield None, sys.stdin.buffer.read().decode("utf-8", "replace")
+        yield None, sys.stdin.buffer.read().decode("utf-8-sig", "replace")
         return
     for file in files:
         many = file.is_dir()
@@ -62,13 +67,13 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
                 if path.stat().st_size > MOST_FILE_BYTES:
                     raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")
                 data = path.read_bytes()
-                if b"\0" in data[:8_192]:
-                    raise OSError("no text")
-                yield str(path), data.decode("utf-8", "strict" if many else "replace")
-            except (OSError, UnicodeDecodeError) as error:
+                encoding = encoding_of(data[:SAMPLE])
+                if encoding is None:
+                    raise OSError("not a text file")
+                yield str(path), data.decode(encoding, "replace")
+            except OSError as error:
                 if not many:  # in folders only text files are counted
-                    reason = getattr(error, "strerror", None) or error
-                    complain(f"{path}: {reason}")
+                    complain(f"{path}: {error.strerror or error}")
                     failed.append(str(path))
 
 
@@ -102,9 +107,9 @@ async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
     configs = all_configs(settings.providers, gguf=settings.gguf)
     rows: list[Row] = [[] for _ in texts]
     for full in dict.fromkeys(model for text in texts for model in text.models):
-        name, model = parse_model(full)
-        if name not in configs:
+        if full.partition("/")[0].lower() not in configs:
             raise UsageError(f"--exact asks a provider: write {full} as provider/model")
+        name, model = parse_model(full)
         provider = make_provider(name, configs[name])
         try:
 
@@ -149,19 +154,24 @@ def _lines(models: tuple[str, ...]) -> int:
 def _line(line: bytes, models: tuple[str, ...]) -> Text:
     """One line. Raises `ValueError` with the error."""
     try:
-        data = json.loads(line)
+        data = json.loads(line, parse_constant=_no_json)
     except ValueError:
-        raise ValueError("no JSON") from None
+        raise ValueError("not JSON") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(data, dict) or not isinstance(data.get("text"), str):
         raise ValueError('no "text"')
     model = data.get("model")
     if model is not None and not isinstance(model, str):
-        raise ValueError('"model" is no text')
+        raise ValueError('"model" is not a string')
     if not model and not models:
         raise ValueError('no "model", and none with -m')
     return Text(data.get("id"), data["text"], (model,) if model else models)
+
+
+def _no_json(name: str) -> Never:
+    """Refuses NaN and Infinity, which would be printed again with the line's id."""
+    raise ValueError(name)
 
 
 def _write_lines(texts: Sequence[Text]) -> None:
