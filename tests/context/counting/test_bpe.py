@@ -192,6 +192,10 @@ def test_characters_without_a_token_cost_their_bytes() -> None:
     assert total(counter("mistral-v3").classes("\U0001fae8")) == 1 + 4  # the blank before it, and four bytes
 
 
+def test_a_word_that_merging_in_order_does_not_make_is_no_token() -> None:
+    assert counter("gemma3").tokens(" YYYY") == 3  # " Y", "YY", "Y": its vocabulary lists " YYYY" all the same
+
+
 @pytest.mark.parametrize("name", sorted(ENCODINGS))
 def test_every_vocabulary_can_be_read(name: str) -> None:
     assert total(BpeCounter(ENCODINGS[name]).classes("hello")) in (1, 2)
