@@ -158,7 +158,7 @@ def from_gguf(data: bytes) -> list[bytes]:
     fields = _gguf_fields(data)
     letters = _byte_letters()
     tokens = [bytes([letters[token]]) for token in fields["tokenizer.ggml.tokens"] if token in letters]
-    merged = (merge.replace(" ", "", 1) for merge in fields["tokenizer.ggml.merges"])
+    merged = (pair.replace(" ", "", 1) for pair in fields["tokenizer.ggml.merges"])
     return list(dict.fromkeys([*tokens, *(bytes(letters[letter] for letter in token) for token in merged)]))
 
 
@@ -187,8 +187,8 @@ def _gguf_fields(data: bytes) -> dict[str, Any]:
 
 
 def _merges(model: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    for merge in model["merges"]:
-        left, right = merge if isinstance(merge, list) else re.split(" ", merge, maxsplit=1)
+    for pair in model["merges"]:
+        left, right = pair if isinstance(pair, list) else re.split(" ", pair, maxsplit=1)
         yield left, right
 
 
