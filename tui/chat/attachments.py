@@ -94,8 +94,7 @@ def check_taken(attachments: Iterable[Attachment], able: Capabilities, model: st
 def with_bytes(request: Request, blob: Callable[[str], bytes | None]) -> Request:
     """`request` with the bytes of its attachments, as far as `blob` (by hash) has them. May read the disk."""
     hashes = {part.sha256 for m in request.messages for part in m.parts if isinstance(part, Attachment)}
-    blobs = {sha256: blob(sha256) for sha256 in hashes}
-    return replace(request, blobs={sha256: data for sha256, data in blobs.items() if data is not None})
+    return replace(request, blobs={sha256: data for sha256 in hashes if (data := blob(sha256)) is not None})
 
 
 def picture_size(data: bytes) -> tuple[str, int, int] | None:

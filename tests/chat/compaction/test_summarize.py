@@ -38,6 +38,7 @@ from tui.providers.base import (
 )
 
 BASE = Request("test", "model", (), session="s")
+ROOMY = budget(60_000)
 FACT = re.compile(r"FACT-[\w./:-]+")
 
 
@@ -207,7 +208,7 @@ def test_the_prompt_asks_for_what_a_developer_needs_and_passes_the_wish_on() -> 
     for heading in ("Goal", "Decisions", "State", "Facts", "Open", "Next"):
         assert f"{heading}:" in prompt
     assert "The person asks in particular: keep the SQL\n" in prompt
-    assert "asks in particular" not in summary_prompt()
+    assert "asks in particular" not in summary_prompt("")
 
 
 # -- behind the conversation, where a prompt cache holds it ----------------------------------------------------------
@@ -216,7 +217,7 @@ def test_the_prompt_asks_for_what_a_developer_needs_and_passes_the_wish_on() -> 
 async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages[:8], instructions="", budget=budget(60_000))
+    prefix = prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY)
     assert prefix is not None
     assert all(a is b for a, b in zip(prefix.messages, sent.messages, strict=False))
     assert (prefix.system, prefix.tools, prefix.reasoning) == (sent.system, sent.tools, sent.reasoning)
@@ -225,16 +226,16 @@ async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
 def test_not_where_part_of_the_source_is_not_sent_any_more() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages[1:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=budget(60_000)) is None
+    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY) is None
     shortened = [Message("tool", (ToolResult("call-0", "edit", "[cut]"),), id=messages[2].id)]
     sent = Request("test", "model", (*messages[:2], *shortened, *messages[3:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=budget(60_000)) is None
+    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY) is None
 
 
 async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_other_way() -> None:
     messages, facts = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages, instructions="", budget=budget(60_000))
+    prefix = prefix_request(sent, messages, instructions="", budget=ROOMY, goal=ROOMY)
     model = Faithful(budget(60_000), [Completion("", complete=False)])
     summary = await summarise(model, messages, base=BASE, budget=budget(60_000), count=count, prefix=prefix)
     assert model.requests[0] is prefix
@@ -336,4 +337,4 @@ def test_pieces_are_labelled_by_who_said_what() -> None:
 def test_the_capacity_leaves_room_for_prompt_answer_and_error() -> None:
     for max_input in (1_536, 24_576, 184_000):
         space = budget(max_input)
-        assert 0 < source_capacity(space, count) < 0.85 * max_input
+        assert 0 < source_capacity(space, space, count, "") < 0.85 * max_input

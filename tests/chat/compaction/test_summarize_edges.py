@@ -135,7 +135,9 @@ async def test_what_is_cut_in_a_part_leaves_room_for_the_next() -> None:
 async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:
     messages, facts = planted(3, 50)
     space = budget(60_000)
-    prefix = prefix_request(replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space)
+    prefix = prefix_request(
+        replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space, goal=space
+    )
     assert prefix is not None
     model = Faithful(space, [CUT])
     summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
@@ -154,7 +156,7 @@ async def test_what_got_more_room_but_is_too_long_to_be_carried_on_is_not_taken(
 @pytest.mark.parametrize("window", [2_048, 8_192, 200_000])
 def test_no_more_is_asked_for_than_half_of_what_the_answer_may_take(window: int, reserve: int) -> None:
     space = make_budget(ModelLimits(window), BudgetSettings(reserve_output=reserve))
-    request = summary_request(BASE, "", part=1, parts=1, carried="", instructions="", budget=space)
+    request = summary_request(BASE, "", part=1, parts=1, carried="", instructions="", budget=space, goal=space)
     assert request.max_output is not None
     assert request.max_output >= min(2 * 160, window // 8)
     assert 40 <= words_asked(request) <= min(request.max_output / 2, summary_allowance(space)) / 1.4
@@ -180,7 +182,9 @@ async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() 
 async def test_a_summary_behind_a_conversation_that_the_server_cut_in_silence_is_not_taken() -> None:
     messages, facts = planted(6, 150)
     space = budget(60_000)
-    prefix = prefix_request(replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space)
+    prefix = prefix_request(
+        replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space, goal=space
+    )
     model = Faithful(space, [Completion("Goal: half of it", Usage(1_200, 10))])
     summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
     assert [fact for fact in facts if fact not in summary.text] == []

@@ -22,7 +22,7 @@ LABEL_TOKENS = 12  # tokens for the heading of a piece
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 
 
-def summary_prompt(instructions: str = "", words: int = 600) -> str:
+def summary_prompt(instructions: str, words: int = 600) -> str:
     """The prompt for a summary with all that is needed to continue, in at most `words` words."""
     wish = f"\nThe person asks in particular: {instructions.strip()}\n" if instructions.strip() else ""
     return (
@@ -50,7 +50,7 @@ def summary_request(
     carried: str,
     instructions: str,
     budget: Budget,
-    goal: Budget | None = None,
+    goal: Budget,
     cuts: int = 0,
 ) -> Request:
     """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
@@ -59,6 +59,7 @@ def summary_request(
     `goal` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is requested,
     with the full output limit: a model may think before it writes.
     """
+    most = most_output(budget, goal)
     lines = [summary_prompt(instructions, _words(budget, goal) >> cuts)]
     if carried:
         lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
@@ -69,14 +70,12 @@ def summary_request(
         messages=(Message("user", (Text("\n\n".join(lines)),), id="summary-request"),),
         system=(SystemSection("system", "summary", ROLE),),
         tools=(),
-        max_output=_most_room(budget, goal) if cuts else most_output(budget, goal),
+        max_output=max(most, budget.reserved_output or 2 * most) if cuts else most,
         reasoning="off",
     )
 
 
-def source_capacity(
-    budget: Budget, count: Callable[[str], int], instructions: str = "", goal: Budget | None = None
-) -> int:
+def source_capacity(budget: Budget, goal: Budget, count: Callable[[str], int], instructions: str) -> int:
     """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
     if budget.max_input is None:
         return UNKNOWN_CAPACITY
@@ -86,30 +85,25 @@ def source_capacity(
     return int((space - overhead - carried) * FILL)
 
 
-def most_output(budget: Budget, goal: Budget | None) -> int:
+def most_output(budget: Budget, goal: Budget) -> int:
     """Twice the requested length, since models are poor at counting, but no more than is reserved for answers.
 
     If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
     """
-    doubled = 2 * summary_allowance(goal or budget)
+    doubled = 2 * summary_allowance(goal)
     if not budget.reserved_output:
         return doubled
     return max(min(doubled, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
 
 
-def _most_room(budget: Budget, goal: Budget | None) -> int:
-    usual = most_output(budget, goal)
-    return max(usual, budget.reserved_output or 2 * usual)
-
-
-def _words(budget: Budget, goal: Budget | None) -> int:
+def _words(budget: Budget, goal: Budget) -> int:
     """The requested length: half of the output limit."""
-    tokens = min(summary_allowance(goal or budget), most_output(budget, goal) // 2)
+    tokens = min(summary_allowance(goal), most_output(budget, goal) // 2)
     return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
 
 
 def prefix_request(
-    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, goal: Budget | None = None
+    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, goal: Budget
 ) -> Request | None:
     """The conversation as usual, followed by the request for a summary, so that a prompt cache holds all but that.
 

@@ -63,7 +63,7 @@ async def summarise(
     is tried first. `count` gives the tokens of a text and runs in a thread. If a server read less than the share
     `least_read` of a request's tokens (by `count`), it cut the request, and the answer is not used.
     """
-    work = _Summariser(complete, base, budget, goal, count, instructions, least_read)
+    work = _Summariser(complete, base, budget, goal or budget, count, instructions, least_read)
     text = await work.run(source, prefix)
     return Summary(text, work.ends_early)
 
@@ -91,7 +91,7 @@ class _Summariser:
     complete: Complete
     base: Request
     budget: Budget
-    goal: Budget | None
+    goal: Budget
     count: Callable[[str], int]
     instructions: str
     least_read: float
@@ -106,7 +106,7 @@ class _Summariser:
     ends_early: bool = False
 
     def __post_init__(self) -> None:
-        self.capacity = source_capacity(self.budget, self.count, self.instructions, self.goal)
+        self.capacity = source_capacity(self.budget, self.goal, self.count, self.instructions)
         self.longest = most_output(self.budget, self.goal)
 
     async def run(self, source: Sequence[Message], prefix: Request | None) -> str:

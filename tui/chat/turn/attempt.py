@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from functools import partial
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
@@ -84,8 +83,8 @@ class Attempt:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
         request, services = self.request, self._services
         complete = await asyncio.to_thread(with_bytes, request, services.store.blob)
-        begin = partial(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
-        call = await uninterrupted(asyncio.to_thread(begin))
+        begin = asyncio.to_thread(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
+        call = await uninterrupted(begin)
         self._emit(ReplyStarted(self._message.id, request.provider, request.model))
         reply = await self._read(services.provider(request.provider).stream(complete))
         return await uninterrupted(self._finished(call, reply))
