@@ -64,16 +64,13 @@ class Compactor:
             self._tried_at = self.measurement
         self._emit(CompactionStarted(automatic=trigger != "manual"))
         plan = await asyncio.to_thread(self._plan, trigger, usage)
-        summary: Message | None = None
-        cut = False
-        if isinstance(plan, Summarise):
-            result = await self._summary(plan, usage, instructions, trigger)
-            summary, cut = self.message(result.text), result.cut
-        record, _ = await asyncio.to_thread(self.record, plan, summary, usage)
+        summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
+        message = self.message(summary.text) if summary else None
+        record, _ = await asyncio.to_thread(self.record, plan, message, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
-        await self._conversation.add_checkpoint(record, summary)
-        self._emit(CompactionFinished(record.messages, record.before, record.after, summary))
-        if cut:
+        await self._conversation.add_checkpoint(record, message)
+        self._emit(CompactionFinished(record.messages, record.before, record.after, message))
+        if summary and summary.cut:
             self._emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
         return True
 
