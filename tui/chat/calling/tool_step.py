@@ -96,7 +96,7 @@ class ToolStep:
         try:
             for number, call in enumerate(self._calls):
                 if number in self._unrun:
-                    await self._done(number, call, self._unrun[number], 0.0)
+                    await self._done(number, self._unrun[number])
                     continue
                 pending = await self._examined(number, call)
                 if pending is None:
@@ -108,9 +108,9 @@ class ToolStep:
             for pending in asking:
                 match await self._decision(pending):
                     case "no":
-                        await self._done(pending.number, pending.call, REFUSED, 0.0)
+                        await self._done(pending.number, REFUSED)
                     case "never":
-                        await self._done(pending.number, pending.call, NEVER, 0.0)
+                        await self._done(pending.number, NEVER)
                     case _:
                         await asyncio.wait([self._start(self._run(pending))])
             if self._tasks:
@@ -137,10 +137,10 @@ class ToolStep:
                 raise ToolError(self._unknown(call.name))
             pending = await asyncio.to_thread(self._examine, number, call, tool)
         except ToolError as error:
-            await self._done(number, call, ToolOutput(str(error), is_error=True), 0.0)
+            await self._done(number, ToolOutput(str(error), is_error=True))
             return None
         if pending.rule == "never":
-            await self._done(number, call, NEVER, 0.0)
+            await self._done(number, NEVER)
             return None
         return pending
 
@@ -194,11 +194,12 @@ class ToolStep:
         ) as error:  # a tool is third-party code: whatever it raises becomes a result and never ends the turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
-        await self._done(pending.number, call, output, time.monotonic() - began)
+        await self._done(pending.number, output, time.monotonic() - began)
 
-    async def _done(self, number: int, call: ToolCall, output: ToolOutput, seconds: float) -> None:
+    async def _done(self, number: int, output: ToolOutput, seconds: float = 0.0) -> None:
         if self._ended:
             return  # a tool that ignored its cancellation
+        call = self._calls[number]
         self._outputs[number] = output
         await uninterrupted(asyncio.to_thread(self._save, number))
         self._emit(ToolFinished(call.id, call.name, seconds, output.is_error))
