@@ -26,7 +26,8 @@ NO_SIGN_IN = "It is not possible to sign in here."
 USAGE = (
     "/mcp lists the servers; /mcp restart NAME, /mcp on NAME and /mcp off NAME change one;"
     " /mcp login NAME and /mcp logout NAME sign in and out;"
-    " /mcp instructions on|off NAME sends its instructions to the model, or not."
+    " /mcp instructions on|off NAME sends its instructions to the model, or not;"
+    " /mcp project asks about the servers of this folder."
 )
 
 

@@ -239,6 +239,8 @@ def project_text(project: ProjectFile) -> str:
             lines.append(f"    in {server.cwd}")
         if names := server.variables:
             lines.append(f"    is given from your environment: {', '.join(names)}")
+        if server.env_file:
+            lines.append(f"    sets what the file {server.env_file} says")
         lines += [f"    sets {name}={value}" for name, value in server.env.items()]
         lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
     lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]

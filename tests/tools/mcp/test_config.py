@@ -278,3 +278,18 @@ def test_any_part_of_an_address_may_be_a_variable() -> None:
     for url in ("ftp://x", "http://[", "http://x:99999"):
         with pytest.raises(McpConfigError, match=r"mcpServers\.x\.url"):
             one({"url": "${URL}"}).launch({"URL": url})
+
+
+def test_variables_come_from_a_file_too_and_are_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "keys.env"
+    file.write_text("# ours\nexport TOKEN=geheim-123456\n\nQUOTED = 'a # b' # c\nPLAIN=x y # z\nEMPTY=\nnot a line\n")
+    entry = {"command": "x", "envFile": "${workspaceFolder}/keys.env", "env": {"PLAIN": "wins"}}
+    server = one(entry)
+    launch = server.launch({"workspaceFolder": str(tmp_path)})
+    assert launch.env == {"TOKEN": "geheim-123456", "QUOTED": "a # b", "PLAIN": "wins", "EMPTY": ""}
+    assert "geheim-123456" in launch.secrets
+    assert "geheim" not in repr(launch) + repr(server) + server.shown
+    file.unlink()
+    with pytest.raises(McpConfigError, match=r"mcpServers\.x\.envFile: .*keys\.env can't be read \(No such file"):
+        server.launch({"workspaceFolder": str(tmp_path)})
+    assert one({"url": "https://x.example/mcp", "envFile": "nowhere"}).launch({}).env == {}

@@ -48,6 +48,24 @@ async def test_a_flood_of_progress_is_told_a_few_times_a_second(monkeypatch: pyt
     assert len(told) <= 1
 
 
+async def test_what_a_server_logs_is_in_its_log_cleaned_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def called(_params: Json, say: Say) -> Json:
+        for data, more in (
+            ("two\nlines \x1b[2J", {"logger": "db"}),
+            ({"key": "sk-ant-api03-" + "x" * 40}, {}),
+            *(("flood", {}),) * 500,
+        ):
+            say({"method": "notifications/message", "params": {"level": "warning", "data": data, **more}})
+        return {"content": []}
+
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called))) as server:
+        await call(server, "echo")
+        await until(lambda: "warning: flood" in server.log.lines)
+        lines = server.log.lines
+    assert lines[:3] == ("warning: db: two", "warning: db: lines", 'warning: {"key": "[key]"}')
+    assert lines.count("warning: flood") < 200  # of 500: a hundred a second, and that second may end
+
+
 @pytest.mark.parametrize(
     ("done", "total", "message", "text"),
     [(3, 10, None, "3/10"), (0.5, 1, "half", "0.5/1 half"), (1234567, None, None, "1.23457e+06"), (7, 0, "x", "7 x")],

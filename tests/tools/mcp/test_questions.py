@@ -331,7 +331,7 @@ async def test_sampling_reaches_the_person_and_the_answer_the_server(monkeypatch
             {**SAMPLE, "messages": [{"role": "user", "content": IMAGE}]},
             SAMPLED,
             {},
-            "chatctx can't sample content of the type image",
+            "chatctx does not support sampling with content of the type image: text alone",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from tui.config.paths import at_home
 from tui.context.reduction.deferral import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.json_text import parse_jsonc
@@ -33,7 +34,12 @@ TIMEOUT = 60.0
 MAX_RESPONSE = 64_000_000
 """Bytes of one answer or event."""
 
+LARGEST_ENV_FILE = 1_000_000  # characters
+
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")
+_ENV_LINE = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*('[^'\n]*'|"[^"\n]*"|.*?)(?:[ \t]+\#.*|[ \t]*)$""", re.M
+)
 _OPENCODE_VARIABLE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _CRUSH_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _RUN_BY_CRUSH = re.compile(r"\$\(|\{file:")
@@ -111,6 +117,7 @@ class ServerConfig:
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env_file: str = ""
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -138,10 +145,11 @@ class ServerConfig:
             secret = fill("oauth.clientSecret", self.oauth.client_secret)
         else:
             secret = ""
+        from_file = read_env_file(fill("envFile", self.env_file), f"{self.where}: {self.key}.envFile")
         return Launch(
             fill("command", self.command),
             tuple(fill(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
-            {name: fill(f"env.{name}", value) for name, value in self.env.items()},
+            from_file | {name: fill(f"env.{name}", value) for name, value in self.env.items()},
             None if self.cwd is None else fill("cwd", self.cwd),
             url,
             {name: fill(f"headers.{name}", value) for name, value in self.headers.items()},
@@ -151,7 +159,8 @@ class ServerConfig:
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of the environment variables it uses."""
-        texts = (self.command, *self.args, *self.env.values(), self.cwd or "", self.url, *self.headers.values())
+        program = (self.command, *self.args, *self.env.values(), self.env_file, self.cwd or "")
+        texts = (*program, self.url, *self.headers.values())
         return tuple(dict.fromkeys(name for text in texts for name, _, _ in _VARIABLE.findall(text) if name))
 
     @property
@@ -214,6 +223,22 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
         raise McpConfigError(f"{where}: the variable {name} is not set; set it, or write ${{{name}:-default}}")
 
     return _VARIABLE.sub(value, text)
+
+
+def read_env_file(path: str, key: str) -> dict[str, str]:
+    """The variables in a file of lines NAME=VALUE; none without `path`. Raises `McpConfigError` if it can't be read.
+
+    Values may be quoted; `export`, empty lines and comments are skipped.
+    """
+    if not path:
+        return {}
+    try:
+        with at_home(path).open(encoding="utf-8-sig") as file:
+            text = file.read(LARGEST_ENV_FILE)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        raise McpConfigError(f"{key}: {path} can't be read ({why})") from None
+    return {name: value[1:-1] if value[:1] in ("'", '"') else value for name, value in _ENV_LINE.findall(text)}
 
 
 def content_hash(text: str) -> str:
@@ -326,6 +351,7 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         command=_text(command or "", f"{key}.command"),
         args=_texts([*first, *_list(value.get("args"), f"{key}.args")], f"{key}.args"),
         env=_table(_first_of(value, "env", "environment") or {}, f"{key}.env"),
+        env_file=_text(value.get("envFile") or "", f"{key}.envFile") if url is None else "",
         cwd=None if value.get("cwd") is None else _text(value["cwd"], f"{key}.cwd"),
         url=_text(url or "", f"{key}.url"),
         headers=_table(value.get("headers") or {}, f"{key}.headers"),

@@ -321,7 +321,7 @@ async def connect(
         transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()
         requests = ServerRequests(config, ask)
-        notified = Notifications(lambda: hear("changed"), updated)
+        notified = Notifications(lambda: hear("changed"), updated, log.add)
         client = Client(
             watched(transport, normalizer, lambda: hear("gone")),
             message_handler=notified.message,

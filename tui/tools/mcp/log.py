@@ -1,4 +1,4 @@
-"""A server's standard error: written to a file of its own, the last lines also kept to be shown."""
+"""A server's standard error and log messages: written to a file of its own, the last lines also kept to be shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _AROUND = re.compile(
     r"""
       at\ .+[:)]\d* | File\ ".*",\ line\ \d+.* | Traceback\ \(most\ recent.* | goroutine\ \d+.*
     | Node\.js\ v\d.* | node:internal.* | (?:code|errno|syscall|path|requireStack|cause)\b['"]?\s*[:=].*
-    | (?:code|errno|syscall|path)\ \S+ | (?:npm\ )?(?:notice|warn|WARN|info|verb)\b.* | A\ complete\ log\ of\ this.*
+    | (?:code|errno|syscall|path)\ \S+ | (?:npm\ )?(?:notice|warn|WARN|warning|info|debug|verb)\b.*
+    | A\ complete\ log\ of\ this.*
     | note:.* | Note\ that.* | hint:.* | (?:Run|Try|See)\ .*(?:help|information).* | For\ more\ information.*
     | During\ handling\ of.* | The\ above\ exception.* | usage:.* | \d{3} | tarball,\ folder,.* | throw\ .*
     | This\ is\ related\ to\ npm.* | exit\ status\ \d+ | sys\.exit\(.* | raise\ .*

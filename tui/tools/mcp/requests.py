@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +26,8 @@ REJECTED = -1
 MOST_TURNED_DOWN = 5
 """Questions turned down in a row after which a server may not ask again until it is restarted."""
 
-LONGEST_MESSAGE = 4_000  # characters of a question
+LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
+MOST_LOGGED = 100  # lines of log messages in a second
 
 
 class ServerRequests:
@@ -44,7 +47,7 @@ class ServerRequests:
     async def _answer(self, question: Question) -> Reply:
         async with self._asking:
             if self._ask is None or self.connection is None or self._turned_down >= MOST_TURNED_DOWN:
-                return Reply("cancel", problem="nobody can be asked now")
+                return Reply("cancel", problem="there is no one to ask")
             with self.connection.unhurried():
                 reply = await self._ask(question)
             self._turned_down = 0 if reply.action == "accept" else self._turned_down + 1
@@ -67,7 +70,7 @@ class ServerRequests:
         try:
             question = question_of(self._server, params)
         except ValueError as error:
-            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't ask for {error}")
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support asking for {error}")
         reply = await self._answer(question)
         content = None if reply.content is None else dict(reply.content)
         return types.ElicitResult.model_validate({"action": reply.action, "content": content})
@@ -97,7 +100,7 @@ class ServerRequests:
         try:
             question = sample_of(self._server, params)
         except ValueError as error:
-            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx can't sample {error}")
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support sampling with {error}")
         reply = await self._answer(question)
         if reply.sampled is None:
             return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
@@ -108,11 +111,18 @@ class ServerRequests:
 
 
 class Notifications:
-    """The SDK's notification callback. `changed` is called for a list, `updated` for a resource with its URI."""
+    """The SDK's notification callback.
 
-    def __init__(self, changed: Callable[[], None], updated: Callable[[str], None]) -> None:
+    `changed` is called for a list, `updated` for a resource with its URI, `logged` for each line of a log message.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None], updated: Callable[[str], None], logged: Callable[[str], None]
+    ) -> None:
         self._changed = changed
         self._updated = updated
+        self._logged = logged
+        self._second, self._lines = 0, 0  # lines logged in the current second
 
     async def message(self, message: object) -> None:
         """Handle one notification."""
@@ -127,6 +137,24 @@ class Notifications:
                 self._changed()
             case types.ResourceUpdatedNotification():
                 self._updated(message.params.uri)
+            case types.LoggingMessageNotification():
+                for line in log_lines(message.params):
+                    if self._may_log():
+                        self._logged(line)
+
+    def _may_log(self) -> bool:
+        """False beyond `MOST_LOGGED` lines in a second: the rest of a flood is dropped."""
+        second = int(time.monotonic())
+        self._second, self._lines = second, self._lines + 1 if second == self._second else 1
+        return self._lines <= MOST_LOGGED
+
+
+def log_lines(params: types.LoggingMessageNotificationParams) -> list[str]:
+    """A log message as lines, each with its level."""
+    data = params.data
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    logger = f" {params.logger}:" if params.logger else ""
+    return [f"{params.level}:{logger} {line}" for line in text[:LONGEST_MESSAGE].splitlines()]
 
 
 def question_of(server: str, params: types.ElicitRequestParams) -> Question:
@@ -134,7 +162,7 @@ def question_of(server: str, params: types.ElicitRequestParams) -> Question:
     message = clean_text(params.message[:LONGEST_MESSAGE])
     if params.mode == "url":
         if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
-            raise ValueError("an address outside the web")
+            raise ValueError("an address that is not http or https")
         return LinkQuestion(server, message, params.url)
     return form_question(server, message, params.requested_schema)
 
@@ -146,11 +174,11 @@ def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQu
         texts = []
         for block in message.content_as_list:
             if block.type != "text":
-                raise ValueError(f"content of the type {block.type}")
+                raise ValueError(f"content of the type {block.type}: text alone")
             texts.append(block.text)
         messages.append((message.role, "\n\n".join(texts)))
     if params.tools or not messages:
-        raise ValueError("with tools" if params.tools else "nothing")
+        raise ValueError("tools" if params.tools else "no messages")
     return SampleQuestion(server, params.system_prompt or "", tuple(messages), max(1, params.max_tokens))
 
 
