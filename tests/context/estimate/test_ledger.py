@@ -13,7 +13,7 @@ from tests.context.helpers import MODEL, answer, call, result, thinking, user
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
-from tui.context.estimate.ledger import BLOCK, Account, Ledger, shares_of
+from tui.context.estimate.ledger import BLOCK, Account, Ledger
 from tui.messages import Attachment, Message, Reasoning, Text
 
 COUNTER = TokenCounter()
@@ -42,7 +42,7 @@ def check(account: Account, messages: Sequence[Message], costs: CostBook) -> Non
         plain += count.size
         reasoning += count.split.get("reasoning", 0.0) if cost is None else cost.reasoning
         classes += count.classes
-        shares = shares_of(line, MODEL)
+        shares = account.shares(line)
         assert isclose(sum(share.tokens for share in shares), line.tokens)
         for share in shares:
             rows[share.row] = rows.get(share.row, 0.0) + share.tokens

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.models.catalog import (
     TABLE_DATE,
+    is_listed,
     list_price,
     price,
     prices_limits,
@@ -137,6 +140,27 @@ def test_no_name_has_a_larger_window_by_the_table_than_is_known_of_it() -> None:
 )
 def test_other_models_are_not_in_the_table(model: str) -> None:
     assert table_limits(model) is None
+
+
+def test_no_provider_of_the_price_data_is_passed_over() -> None:
+    def may_be_listed(clause: object) -> bool:
+        """Whether a name that `clause` matches has one of the words."""
+        if parts := getattr(clause, "or_", None):
+            return all(map(may_be_listed, parts))
+        if parts := getattr(clause, "and_", None):
+            return any(map(may_be_listed, parts))
+        return is_listed(str(next(iter(vars(clause).values()))))
+
+    for provider in get_snapshot().providers:
+        assert is_listed(provider.id), provider.id
+        assert provider.provider_match is None or may_be_listed(provider.provider_match), provider.id
+
+
+def test_a_server_of_another_name_is_not_looked_for_in_the_price_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", None)
+    assert prices_limits("home", "some-model") is None
+    assert price(Usage(1_000, 10), "home", "some-model") is None
 
 
 def test_prices_know_windows_and_admit_what_they_do_not_know() -> None:

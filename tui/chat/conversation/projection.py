@@ -111,12 +111,14 @@ def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]
 
 def _without_kinds(message: Message, able: Capabilities) -> Message:
     """Replace images and documents for a model that does not accept them by a text."""
-    parts = tuple(
+    if not any(isinstance(part, Attachment) for part in message.parts):
+        return message
+    parts = [
         Text(f"[{part.name} is not shown: this model takes no {kind}]")
         if isinstance(part, Attachment) and (kind := not_taken(part, able))
         else part
         for part in message.parts
-    )
+    ]
     return _with_parts(message, parts)
 
 
@@ -173,10 +175,10 @@ def _reasoning_rules(messages: tuple[Message, ...], target: Target, *, turn_over
     result = []
     for index, message in enumerate(messages):
         sends = not never and (always or index >= loop_from)
-        parts = tuple(part for part in message.parts if _goes_out(part, target, sends))
+        parts = [part for part in message.parts if _goes_out(part, target, sends)]
         if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
-            parts = ()  # no dialect accepts reasoning alone
-        result.append(message if len(parts) == len(message.parts) else replace(message, parts=parts))
+            parts = []  # no dialect accepts reasoning alone
+        result.append(message if len(parts) == len(message.parts) else replace(message, parts=tuple(parts)))
     return result
 
 

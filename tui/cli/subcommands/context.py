@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import shutil
-import sys
 
 from tui.chat.store.database import damage_lines
 from tui.chat.workspace import Workspace
@@ -42,14 +41,11 @@ async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage,
 
 
 def _print(usage: ContextUsage, plan: ToolPlan) -> None:
-    """The panel's lines, without colour if standard output is no terminal."""
-    from rich.console import Console
-
+    """The panel's lines, without colour."""
     from tui.views.context.table import context_lines
     from tui.views.mcp_lines import deferred_words
 
     hints = {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
     width = max(40, shutil.get_terminal_size((100, 24)).columns)
-    console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
     for line in context_lines(usage, width, hints=hints):
-        console.print(line.content.plain, markup=False)
+        write(line.content.plain)

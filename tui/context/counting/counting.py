@@ -146,21 +146,21 @@ class TokenCounter:
         with self._lock:
             remembered = self._messages.setdefault(tokenizer.name, {})
             counts = {digest: remembered[digest] for digest in digests if digest in remembered}
-        missing = [digest for digest in digests if digest not in counts]
+        missing = {digest: message for digest, message in zip(digests, messages, strict=True) if digest not in counts}
         if missing:
-            stored = self._stored(tokenizer, missing)
-            counts.update((digest, RawCount._make(values)) for digest, values in stored.items())
-            for digest, message in zip(digests, messages, strict=True):
-                if digest not in counts:
-                    counts[digest] = _raw_count(message, tokenizer)
-            fresh = {digest: counts[digest] for digest in missing if not counts[digest].failed}
-            with self._lock:
-                if len(fresh) + sum(map(len, self._messages.values())) > MEMORY_ENTRIES:
-                    for others in self._messages.values():
-                        others.clear()
-                remembered.update(fresh)
-            self._store(tokenizer, {digest: raw for digest, raw in fresh.items() if digest not in stored})
+            stored = self._stored(tokenizer, list(missing))
+            fresh = {digest: _raw_count(missing[digest], tokenizer) for digest in missing.keys() - stored.keys()}
+            counts |= {digest: RawCount._make(values) for digest, values in stored.items()} | fresh
+            self._remember(remembered, {digest: counts[digest] for digest in missing})
+            self._store(tokenizer, {digest: raw for digest, raw in fresh.items() if not raw.failed})
         return [counts[digest] for digest in digests]
+
+    def _remember(self, remembered: dict[bytes, RawCount], counts: Mapping[bytes, RawCount]) -> None:
+        with self._lock:
+            if len(counts) + sum(map(len, self._messages.values())) > MEMORY_ENTRIES:
+                for others in self._messages.values():
+                    others.clear()
+            remembered.update((digest, raw) for digest, raw in counts.items() if not raw.failed)
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
         """Tokens of one section of the system prompt, or None where counting failed."""

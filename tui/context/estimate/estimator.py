@@ -20,7 +20,7 @@ from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trim
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.learning import derive_costs, learn_refusal, learn_report
-from tui.context.estimate.ledger import Account, Ledger, make_line
+from tui.context.estimate.ledger import Account, Ledger, Line, shares_of, sums_of
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
 from tui.context.estimate.replies import cost_of_reply
@@ -341,9 +341,9 @@ class HybridTokenEstimator:
         account = session.ledger.account
         sent_reply = reply_as_sent(reply)
         digest = message_digest(sent_reply)
-        (count,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
-        visible = price(sent_reply, count, request.model)
-        answer = cost_of_reply(sent_reply, visible, usage, situation.calibration.factor)
+        (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
+        count = price(sent_reply, raw, request.model)
+        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
@@ -375,7 +375,8 @@ class HybridTokenEstimator:
         )
         self.tracker.remember(measurement)
         if output is not None:
-            account = account.extended([make_line(sent_reply, count, cost, digest.body, replied, request.model)])
+            line = Line(sent_reply, raw, cost, sums_of(sent_reply, cost, count), digest.body, replied)
+            account = account.extended([line], [shares_of(sent_reply, cost, count)])
         session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
         return measurement
 

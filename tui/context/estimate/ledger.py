@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from tui.context.counting.costs import Cost, CostBook, CountSource
-from tui.context.counting.counting import RawCount, TokenCounter, price
+from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, price
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
 BLOCK = 16
 _COMPARED = 512  # messages compared at once
+_AT_ONCE = 2_000  # messages counted at once
 
 RowTokens: TypeAlias = Mapping[str, tuple[float, float, float]]
 """Tokens by row key: known, estimated, and the derived part of the known ones."""
@@ -133,20 +134,26 @@ class Account(NamedTuple):
         whole, rest = divmod(length, BLOCK)
         sums, rows, lines = self.blocks[whole]
         blocks = (*self.blocks[:whole], Block(sums, rows))
-        return Account(self.model, self.messages[: whole * BLOCK], blocks, sums, rows).extended(lines[:rest])
+        start = Account(self.model, self.messages[: whole * BLOCK], blocks, sums, rows)
+        return start.extended(lines[:rest], list(map(self.shares, lines[:rest])))
 
-    def extended(self, fresh: Sequence[Line]) -> Account:
-        """The account of these messages and those of `fresh`."""
-        *blocks, (sums, rows, begun) = self.blocks
-        lines = (*begun, *fresh)
-        for start in range(0, len(lines) + 1, BLOCK):
-            block = Block(sums, rows, lines[start : start + BLOCK])
-            blocks.append(block)
-            sums, rows = _add_sums(sums, block.lines), dict(rows)
-            for line in block.lines:
-                add_shares(rows, shares_of(line, self.model))
-        messages = (*self.messages, *(line.message for line in fresh))
+    def extended(self, lines: Sequence[Line], shares: Sequence[Sequence[Share]]) -> Account:
+        """The account of these messages and those of `lines`, which have `shares` of the rows."""
+        *blocks, (sums_before, rows_before, begun) = self.blocks
+        sums, rows = self.sums, dict(self.rows)
+        for start in range(-len(begun), len(lines) + 1, BLOCK):
+            some = slice(max(0, start), start + BLOCK)
+            blocks.append(Block(sums_before, rows_before, (*begun, *lines[some])))
+            sums = _add_sums(sums, lines[some])
+            for of_one in shares[some]:
+                add_shares(rows, of_one)
+            sums_before, rows_before, begun = sums, dict(rows), ()
+        messages = (*self.messages, *(line.message for line in lines))
         return Account(self.model, messages, tuple(blocks), sums, rows)
+
+    def shares(self, line: Line) -> list[Share]:
+        """What the message of `line` has of each row."""
+        return shares_of(line.message, line.cost, price(line.message, line.raw, self.model))
 
 
 def _add_sums(sums: Sums, lines: Iterable[Line]) -> Sums:
@@ -163,10 +170,9 @@ def add_shares(rows: dict[str, tuple[float, float, float]], shares: Iterable[Sha
             rows[key] = known + tokens, estimated, derived + tokens * (source == "derived")
 
 
-def shares_of(line: Line, model: str) -> list[Share]:
-    """What a message has of each row: its measured cost is divided by estimate."""
-    message, cost = line.message, line.cost
-    size, split, *_ = price(message, line.raw, model)
+def shares_of(message: Message, cost: Cost | None, count: MessageCount) -> list[Share]:
+    """What a message has of each row. A measured cost is divided by estimate."""
+    size, split, *_ = count
     if cost is None:
         return [Share(row_of(message, kind), tokens, "estimated") for kind, tokens in split.items()]
     source: CountSource = "derived" if cost.source == "measured" and len(split) > 1 else cost.source
@@ -178,19 +184,17 @@ def shares_of(line: Line, model: str) -> list[Share]:
     ]
 
 
-def make_line(message: Message, raw: RawCount, cost: Cost | None, body: bytes, chain: bytes, model: str) -> Line:
-    """The line of one message, which was counted as `raw`."""
-    size, split, markup, media, fixed, has_failed, classes = count = price(message, raw, model)
+def sums_of(message: Message, cost: Cost | None, count: MessageCount) -> Sums:
+    """What a message adds to the sums."""
+    size, split, markup, media, fixed, has_failed, classes = count
     reasoning = split.get("reasoning", 0.0)
     text = max(0.0, size - reasoning - media - markup)
     visible, most = _limits(message)
     limits = size, text, max(most, size), visible, classes
     if cost is None:
         failed = size if has_failed else 0.0
-        sums = Sums(count.content, markup, media, fixed, 0.0, reasoning, failed, classes, *limits)
-    else:
-        sums = Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
-    return Line(message, raw, cost, sums, body, chain)
+        return Sums(count.content, markup, media, fixed, 0.0, reasoning, failed, classes, *limits)
+    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
 
 
 PART_MARKUP = 48
@@ -264,13 +268,19 @@ class Ledger:
         if start < len(self.account.messages):
             self.version += 1
             self.account = self.account.cut(start)
-        digests = [message_digest(message) for message in messages]
+        for begin in range(0, len(messages), _AT_ONCE):  # what is needed in between is of a few messages only
+            self._append(messages[begin : begin + _AT_ONCE])
+
+    def _append(self, messages: Sequence[Message]) -> None:
+        model, digests = self.account.model, [message_digest(message) for message in messages]
         full, bodies = [digest.full for digest in digests], [digest.body for digest in digests]
-        counts = self._counter.raw_counts(messages, self.account.model, full)
-        costs = self._costs.get(self._provider, self.account.model, full)
-        chains = chain(self.account.chain(start), bodies)
-        columns = zip(messages, counts, costs, bodies, chains, strict=True)
-        self.account = self.account.extended([make_line(*values, self.account.model) for values in columns])
+        raws = self._counter.raw_counts(messages, model, full)
+        costs = self._costs.get(self._provider, model, full)
+        chains = chain(self.account.chain(len(self.account.messages)), bodies)
+        counts = [price(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
+        sums = map(sums_of, messages, costs, counts)
+        lines = list(map(Line, messages, raws, costs, sums, bodies, chains))
+        self.account = self.account.extended(lines, list(map(shares_of, messages, costs, counts)))
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:

@@ -34,7 +34,8 @@ def call_ids(message: Message) -> frozenset[str]:
     """The ids of the tool calls in `message`."""
     if message.role != "assistant":
         return NONE
-    return frozenset(part.id for part in message.parts if isinstance(part, ToolCall))
+    ids = [part.id for part in message.parts if isinstance(part, ToolCall)]
+    return frozenset(ids) if ids else NONE
 
 
 def answered_ids(message: Message) -> frozenset[str]:

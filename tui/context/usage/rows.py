@@ -25,7 +25,6 @@ from tui.context.estimate.ledger import (
     RowTokens,
     add_shares,
     row_of,
-    shares_of,
 )
 from tui.context.estimate.preamble import Preamble
 from tui.context.estimate.preamble_costs import PreambleCost
@@ -67,6 +66,10 @@ class LazyItems(Sequence[UsageItem]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+    def __bool__(self) -> bool:
+        """A row of messages has an item for each of them: one at least."""
+        return True
 
     @overload
     def __getitem__(self, index: int) -> UsageItem: ...
@@ -179,7 +182,7 @@ class MessageShares(Mapping[str, MessageTokens]):
         rows = dict(block.rows)
         upto = {key: self._upto(rows, key) for key in self._rows}
         for line in block.lines:
-            shares = shares_of(line, self._account.model)
+            shares = self._account.shares(line)
             add_shares(rows, shares)
             whole = []
             for key, source in {key: source for key, tokens, source in shares if tokens > 0 and key in upto}.items():

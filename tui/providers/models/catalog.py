@@ -50,6 +50,15 @@ _TABLE: tuple[tuple[re.Pattern[str], int, int, bool], ...] = tuple(
 
 # Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
+# Words in the provider names that `genai-prices` knows: reading it takes a tenth of a second and 27 MB, for nothing
+# where a person's own server has another name.
+_LISTED = (
+    "amazon", "anthropic", "arcee", "avian", "aws", "azure", "baseten", "bedrock", "cerebras", "cloudflare", "cohere",
+    "copilot", "cursor", "databricks", "deepseek", "doubleword", "elevenlabs", "fireworks", "gemini", "google", "groq",
+    "huggingface", "litellm", "meta", "minimax", "mistral", "modal", "moonshot", "novita", "openai", "openrouter",
+    "ovhcloud", "perplexity", "quicksilverpro", "together", "typesafe", "vertex", "voyage", "x-ai", "xai", "zai",
+    "zhipuai",
+)  # fmt: skip
 # Models missing in `genai-prices`, and models of the same price (OpenAI's pages of both, November 2026).
 _PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol", "openai/gpt-6.2-sol": "openai/gpt-6.1-sol"}
 # (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
@@ -103,7 +112,7 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         each = [price(_alone(one), provider, one.model or model) for one in usage.passes]
         costs = [cost for cost in each if cost is not None]
         return sum(costs, Decimal(0)) if len(costs) == len(each) else None
-    if usage.input_total is None or usage.output_total is None:
+    if usage.input_total is None or usage.output_total is None or not is_listed(provider):
         return None
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
@@ -163,7 +172,14 @@ def _price_id(provider: str) -> str:
     return _PRICE_IDS.get(provider, provider)
 
 
+def is_listed(provider: str) -> bool:
+    """Whether `genai-prices` may know a provider of this name."""
+    return any(word in provider.lower() for word in _LISTED)
+
+
 def _find(provider: str, model: str) -> ModelInfo | None:
+    if not is_listed(provider):
+        return None
     from genai_prices.data_snapshot import get_snapshot
 
     try:
