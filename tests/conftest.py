@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,3 +61,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def word_tokenizer() -> Iterator[None]:
+    """The words of a text are the tokens of the model `MODEL`."""
+    from tests.context.helpers import MODEL, WordTokenizer, registered
+
+    with registered(MODEL, WordTokenizer()):
+        yield
+
+
+@pytest.fixture
+def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses between the words of the demo."""
+    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)

@@ -206,3 +206,8 @@ def of(kind: type[T], events: Iterable[object]) -> list[T]:
 async def drain(events: AsyncIterator[object]) -> list[object]:
     """All events of a turn."""
     return [event async for event in events]
+
+
+def is_summary(request: Request) -> bool:
+    """Whether a request asks for a summary."""
+    return request.messages[-1].id == "summary-request"

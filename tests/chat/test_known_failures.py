@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
 from tests.context.conversations import problems
 from tests.usages import make_usage
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, ReplyFinished, TurnFailed
@@ -27,10 +27,6 @@ from tui.providers.base import (
 )
 
 LONG = "The parser keeps the last token of every line, and the next line begins where it ended. " * 12
-
-
-def is_summary(request: Request) -> bool:
-    return request.messages[-1].id == "summary-request"
 
 
 def call(ident: str, arguments: str = '{"id": 7}') -> Answer:

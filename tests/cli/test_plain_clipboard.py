@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.machine import program
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
@@ -22,17 +23,11 @@ def bin_dir(tmp_path: Path) -> Path:
     return folder
 
 
-def tool(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-
-
 @pytest.mark.slow
 def test_an_answer_is_copied_and_a_picture_kept(run: Run, bin_dir: Path, tmp_path: Path) -> None:
     (bin_dir / "data").write_bytes(PNG)
-    tool(bin_dir, "wl-copy", f"exec /bin/cat > {bin_dir}/copied")
-    tool(bin_dir, "wl-paste", f"exec /bin/cat {bin_dir}/data")
+    program(bin_dir, "wl-copy", f"exec /bin/cat > {bin_dir}/copied")
+    program(bin_dir, "wl-paste", f"exec /bin/cat {bin_dir}/data")
     done = run("--plain", stdin="/copy\nhi\n/copy\n/paste\n", PATH=str(bin_dir), **DESKTOP)
     assert done.returncode == 0
     assert done.stderr == "chatctx: There is no answer to copy yet.\n"

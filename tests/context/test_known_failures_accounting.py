@@ -6,7 +6,6 @@ The number in a test's name is the row. What the adapters, the store and the scr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from tests.context.estimate.test_tracker import Store
 from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
-    WordTokenizer,
     answer,
     call,
     estimator,
@@ -39,10 +37,7 @@ from tui.messages import Message, Reasoning, Request, ToolSchema, Usage
 W = ModelLimits(200_000)
 
 
-@pytest.fixture(autouse=True)
-def _words() -> Iterator[None]:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def at(tokens: int, limits: ModelLimits = W, settings: BudgetSettings | None = None) -> ContextUsage:

@@ -27,10 +27,7 @@ from tui.screens.chat.screen import OpenWorkspace
 SIZES = [(120, 40), (40, 15)]
 
 
-@pytest.fixture(autouse=True)
-def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pauses between the words of the demo."""
-    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("quick_demo")
 
 
 def settings_in(folder: Path, model: str = "demo/guide", **more: Any) -> Settings:

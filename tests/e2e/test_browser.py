@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.subcommands.test_serve import free_port, serving
+from tests.cli.subcommands.test_serve import serving
 from tests.corpus import required
+from tests.machine import free_port
 from tui.chat.store.store import SessionStore
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]

@@ -12,11 +12,7 @@ from tests.e2e.test_app import running, settings_in
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.private import unsent_files
 
-
-@pytest.fixture(autouse=True)
-def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pauses between the words of the demo."""
-    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
+pytestmark = pytest.mark.usefixtures("quick_demo")
 
 
 async def test_a_message_that_cannot_be_stored_is_a_draft_again(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.corpus import required
-from tests.real.test_fakes import free_port, http, running
+from tests.machine import free_port
+from tests.real.test_fakes import http, running
 from tui.chat.conversation.events import RetryScheduled
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings

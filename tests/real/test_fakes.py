@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import required
+from tests.machine import free_port
 from tests.providers.collect import collect
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -34,12 +34,6 @@ from tui.providers.config import ProviderConfig
 from tui.providers.registry import make_provider, provider_config
 
 QUESTION = "Tell me something about context windows, please."
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def http(url: str, body: object | None = None) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, is_summary, of, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -23,10 +23,6 @@ from tui.providers.base import ProviderError
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
-
-
-def is_summary(request: Request) -> bool:
-    return request.messages[-1].id == "summary-request"
 
 
 async def test_one_try_for_each_measurement_also_when_the_server_refuses_after_it(tmp_path: Path) -> None:

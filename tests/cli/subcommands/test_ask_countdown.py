@@ -7,13 +7,9 @@ import io
 
 import pytest
 
+from tests.machine import Terminal
 from tui.chat.conversation.events import RetryScheduled
 from tui.cli.subcommands.ask import Countdown
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 async def test_it_counts_down_on_a_terminal_and_the_line_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,19 +22,13 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import pytest
 
 from tests.cli.conftest import Run, one_line
+from tests.machine import free_port
 from tui.cli.subcommands.serve import MOST_CHATS, allowed_origins, chat_command
 from tui.providers.http.route import is_loopback
 
 needs_extra = pytest.mark.skipif(
     importlib.util.find_spec("textual_serve") is None, reason='the extra "serve" is not installed'
 )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import sys
 import time
 from pathlib import Path
@@ -8,16 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.chat.interchange.test_following import append, lines, state
+from tests.machine import Terminal
 from tui.chat.interchange.following import Follower
 from tui.cli.subcommands import watch
 from tui.cli.subcommands.watch import status_text, watch_lines
 from tui.config.settings import Settings
 from tui.terminal.output import clean_streams
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_the_panel_is_drawn_by_control_sequences_and_shows_none_of_the_session(

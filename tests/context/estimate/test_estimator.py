@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -39,10 +38,7 @@ WORDS = "one two three four five"
 REPLY = answer("a " * 196)  # 200 tokens
 
 
-@pytest.fixture(autouse=True)
-def _words() -> Iterator[None]:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def test_last_input_and_last_output_and_what_is_new() -> None:

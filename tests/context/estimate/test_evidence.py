@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, WordTokenizer, answer, registered, request, user
+from tests.context.helpers import MODEL, answer, request, user
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
@@ -21,10 +21,7 @@ from tui.messages import Message, ToolSchema, Usage
 TOOLS = (ToolSchema("look", "word " * 300, "{}"),)
 
 
-@pytest.fixture(autouse=True)
-def words() -> object:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, WordTokenizer, answer, call, estimator, registered, request, user
+from tests.context.helpers import MODEL, answer, call, estimator, request, user
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.ledger import Ledger
@@ -30,10 +29,7 @@ TRUE_TOOLS, TRUE_SYSTEM = 190, 60  # what the server really makes of them: not w
 SYSTEM = "Be brief. " * 20
 
 
-@pytest.fixture(autouse=True)
-def _words() -> Iterator[None]:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def usage_of(known: HybridTokenEstimator, asked: Request) -> ContextUsage:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
-    WordTokenizer,
     answer,
     call,
     estimator,
@@ -41,10 +39,7 @@ from tui.text.names import ROW_NAMES
 WINDOW = ModelLimits(200_000, source="probe")
 
 
-@pytest.fixture(autouse=True)
-def _words() -> Iterator[None]:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def usage_of(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import program
 from tests.screens.conftest import running
 from tui.chat import clipboard
 from tui.chat.clipboard import ClipboardError, paste_tools, read
@@ -25,16 +26,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def tool(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-
-
 def holds(folder: Path, data: bytes, kind: str = "image/png") -> None:
     """The clipboard holds `data`."""
     (folder / "data").write_bytes(data)
-    tool(folder, "wl-paste", f'[ "$2" = {kind} ] || [ "$3" = {kind} ] || exit 1\nexec /bin/cat {folder}/data')
+    program(folder, "wl-paste", f'[ "$2" = {kind} ] || [ "$3" = {kind} ] || exit 1\nexec /bin/cat {folder}/data')
 
 
 @pytest.mark.parametrize(
@@ -65,13 +60,13 @@ async def test_every_tool_s_own_way_of_writing_a_picture_is_read(
     tools: Path, environ: dict[str, str], platform: str, name: str, output: str
 ) -> None:
     (tools / "data").write_bytes(PNG)
-    tool(tools, name, output.format(tools / "data"))
+    program(tools, name, output.format(tools / "data"))
     assert await read(*paste_tools(environ, platform)) == PNG
 
 
 async def test_a_tool_that_hangs_is_given_up(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clipboard, "PASTE_TIMEOUT", 0.1)
-    tool(tools, "wl-paste", "exec /bin/sleep 60")
+    program(tools, "wl-paste", "exec /bin/sleep 60")
     with pytest.raises(ClipboardError, match="did not answer"):
         await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
 

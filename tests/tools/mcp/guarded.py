@@ -26,7 +26,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.tools.mcp.mcp_running import free_port, until
+from tests.machine import free_port
+from tests.tools.mcp.mcp_running import until
 
 
 class Authority:

@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,13 +33,6 @@ def command(variable: str, *fallback: str) -> list[str]:
     if not words or shutil.which(words[0]) is None:
         required(f"set {variable} to the command that starts it ({' '.join(fallback) or 'see .ci/run'})")
     return words
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def make_hub(servers: dict[str, Any], changed: Callable[[str], None] = lambda _name: None) -> McpHub:

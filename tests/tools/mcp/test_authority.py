@@ -18,8 +18,9 @@ import pytest
 pytest.importorskip("mcp")
 pytest.importorskip("oauth2_provider")
 
+from tests.machine import free_port
 from tests.tools.mcp.guarded import serving
-from tests.tools.mcp.mcp_running import START, call, free_port, until
+from tests.tools.mcp.mcp_running import START, call, until
 from tests.tools.mcp.test_sign_in import NEEDED, by_code, hub_for, stored
 from tui.tools.base import ToolError
 from tui.tools.mcp import sign_in

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.mcp.mcp_running import call, command, free_port, running, tool
+from tests.machine import free_port
+from tests.tools.mcp.mcp_running import call, command, running, tool
 from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.server import McpServer

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from tests.context.helpers import MODEL, WordTokenizer, answer, estimator, registered, request, thinking, user
+from tests.context.helpers import MODEL, answer, estimator, request, thinking, user
 from tui.context.counting.costs import Cost
 from tui.context.counting.digests import message_digest
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -20,10 +19,7 @@ from tui.views.context.table import basis_lines
 LONG = "one two three four five " * 40
 
 
-@pytest.fixture(autouse=True)
-def _words() -> Iterator[None]:
-    with registered(MODEL, WordTokenizer()):
-        yield
+pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def line(known: HybridTokenEstimator, *messages: Message, system: str = "") -> str:

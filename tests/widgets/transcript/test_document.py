@@ -5,28 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.geometry import Size
 
+from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import KEPT_ROWS, KEPT_STRIPS, Document
 from tui.widgets.transcript.paint import LinePainter
 
 PALETTE = make_palette({})
-
-
-def conversation(count: int, words: int = 30) -> list[Message]:
-    return [
-        Message("assistant" if number % 2 else "user", (Text(f"{number} " + "word " * words),), f"m{number}", model="m")
-        for number in range(count)
-    ]
-
-
-def odd(count: int) -> list[Message]:
-    """Messages whose heights nobody can guess: blank lines that vanish, code and tables that grow."""
-    bodies = ("few" + "\n" * 9 + "words", "|a|b|\n|-|-|\n|1|2|\n", "```\nx\n```\n" * 3, "# h\n\n" * 4, "plain " * 30)
-    return [
-        Message("assistant", (Text(f"n{number}\n\n{bodies[number % 5]}"),), f"m{number}", model="m")
-        for number in range(count)
-    ]
 
 
 def document(messages: list[Message], width: int = 40) -> Document:

@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.render.documents import DOCUMENTS
+from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from tui.widgets.transcript.transcript import Transcript
 from tui.widgets.transcript.view import MANY
@@ -65,24 +66,6 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
         await pilot.pause()
         await asyncio.sleep(0.01)
     raise AssertionError("it never came about")
-
-
-def conversation(count: int, words: int = 20) -> list[Message]:
-    return [
-        Message(
-            "assistant" if number % 2 else "user", (Text(f"n{number} " + "word " * words),), f"m{number}", model="m"
-        )
-        for number in range(count)
-    ]
-
-
-def odd(count: int) -> list[Message]:
-    """Messages whose heights nobody can guess: blank lines that vanish, code and tables that grow."""
-    bodies = ("few" + "\n" * 9 + "words", "|a|b|\n|-|-|\n|1|2|\n", "```\nx\n```\n" * 3, "# h\n\n" * 4, "plain " * 30)
-    return [
-        Message("assistant", (Text(f"n{number}\n\n{bodies[number % 5]}"),), f"m{number}", model="m")
-        for number in range(count)
-    ]
 
 
 def screen(transcript: Transcript) -> list[str]:

@@ -9,7 +9,8 @@ from textual._compositor import Compositor
 from textual.geometry import Region
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
-from tests.widgets.transcript.test_transcript import conversation, running, until
+from tests.widgets.transcript.messages import conversation
+from tests.widgets.transcript.test_transcript import running, until
 from tui.messages import Message, Text
 
 

@@ -9,7 +9,8 @@ import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from tests.widgets.transcript.test_transcript import conversation, running, until
+from tests.widgets.transcript.messages import conversation
+from tests.widgets.transcript.test_transcript import running, until
 from tui.messages import Message, Text
 from tui.render.rows import Row
 from tui.widgets.transcript.drawer import Job
