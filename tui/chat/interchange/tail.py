@@ -42,7 +42,7 @@ class Tail:
     def recording(self, fallback: str) -> Recording:
         """The conversation so far, or the end of it."""
         assert self._reader is not None
-        recording = self._reader.recording(fallback)
+        recording = self._reader.read_so_far(fallback)
         return replace(recording, title=self._title) if self._title else recording
 
     def _open(self, path: Path, size: int) -> None:
@@ -100,7 +100,7 @@ class Tail:
                 self._add(earlier)
             return
         try:
-            self._reader.add(line)
+            self._reader.read_line(line)
         except MALFORMED:
             return  # a line of an unknown version is skipped alone
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
+from tui.chat.interchange.foreign.builder import Builder, seconds
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, first_words
-from tui.chat.store.ids import new_id
-from tui.messages import Message, Text
+from tui.chat.interchange.recording import Recording
+from tui.messages import Text
 
 SOURCE, NAME = "aider", "aider"
 
@@ -27,30 +26,24 @@ def read(file: SourceFile) -> list[Recording]:
 
 
 def _chats(file: SourceFile) -> Iterator[Recording]:
-    for chat in file.text.split(f"\n{START}"):
-        head, _, body = chat.removeprefix(START).partition("\n")
-        try:
-            began = datetime.fromisoformat(head.strip()).timestamp()
-        except ValueError:
-            began = 0.0
-        messages = _messages(body, began)
-        if messages:
-            yield Recording(SOURCE, first_words(messages, file.stem), tuple(messages), unscored=UNSCORED)
+    for text in file.text.split(f"\n{START}"):
+        head, _, body = text.removeprefix(START).partition("\n")
+        chat = _chat(body, seconds(head.strip()))
+        if chat.messages:
+            yield chat.recording(SOURCE, file.stem, unscored=UNSCORED)
 
 
-def _messages(body: str, at: float) -> list[Message]:
+def _chat(body: str, at: float) -> Builder:
     model = "unknown"
-    messages: list[Message] = []
+    chat = Builder()
     role, lines = "", list[str]()
 
     def finish() -> None:
         text = "\n".join(lines).strip()
         if text and role == "user":
-            messages.append(Message("user", (Text(text),), id=new_id(), created_at=at))
-        elif text and role == "assistant" and messages:
-            messages.append(
-                Message("assistant", (Text(text),), id=new_id(), created_at=at, provider="aider", model=model)
-            )
+            chat.add("user", [Text(text)], at)
+        elif text and role == "assistant" and chat.messages:
+            chat.add("assistant", [Text(text)], at, provider="aider", model=model)
         lines.clear()
 
     fenced = False
@@ -72,4 +65,4 @@ def _messages(body: str, at: float) -> list[Message]:
                 role = "assistant"
             lines.append(line)
     finish()
-    return messages
+    return chat

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, ancestors, as_json, blocks, seconds, text_of
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import Recording, clearing, compaction, first_words, picture, seconds
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.chat.interchange.recording import Recording
+from tui.messages import Attachment, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "claude-code", "Claude Code"
@@ -61,32 +58,28 @@ def read(file: SourceFile) -> list[Recording]:
     """
     talk = [line for line in file.lines if isinstance(line.get("message"), dict)]
     reader = Reader(side=bool(talk) and all(line.get("isSidechain") for line in talk))
-    file.feed(reader.add)
+    file.feed(reader.read_line)
     reader.finish()
-    return [reader.recording(file.stem)]
+    return [reader.read_so_far(file.stem)]
 
 
-class Reader:
+class Reader(Builder):
     """Reads a session line by line, also while it grows."""
 
     def __init__(self, *, side: bool = False) -> None:
-        self.messages: list[Message] = []
-        self.records: list[Record] = []
-        self.blobs: dict[str, bytes] = {}
+        super().__init__()
         self._side = side
         self._answers: dict[str, int] = {}  # request id -> position of its message
-        self._names: dict[str, str] = {}  # call id -> tool name
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
         self._unpredictable: dict[str, str] = {}  # answer -> why
         self._window: int | None = None  # which no line names
         self._lacking = ""  # what the request of the next answer has that the file lacks
-        self._start = 0  # where the context begins: after the last compaction
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
         self._dequeued: list[tuple[str, float]] = []  # texts sent with the next line
 
-    def add(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         """Take one line."""
         self._parents[str(line.get("uuid"))] = str(line.get("parentUuid") or "")
         message = line.get("message")
@@ -114,13 +107,9 @@ class Reader:
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
 
-    def recording(self, fallback: str) -> Recording:
+    def read_so_far(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        title = first_words(self.messages, fallback)
-        return Recording(
-            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs,
-            window=self._window, unpredictable=dict(self._unpredictable),
-        )  # fmt: skip
+        return self.recording(SOURCE, fallback, window=self._window, unpredictable=self._unpredictable)
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
@@ -147,9 +136,7 @@ class Reader:
 
     def _typed(self, text: str, at: float) -> None:
         if text.strip() and not text.startswith("/"):
-            message = Message("user", (Text(text),), id=new_id(), kind=_kind(text), created_at=at)
-            self._lines[message.id] = set()
-            self.messages.append(message)
+            self._lines[self.add("user", [Text(text)], at, kind=_kind(text))] = set()
 
     def _attachment(self, line: Line) -> None:
         """Context that goes out as a reminder, and (`queued_command`) words typed while the agent ran."""
@@ -157,19 +144,15 @@ class Reader:
         at = seconds(line.get("timestamp"))
         kind = str(data.get("type") or "")
         if kind == "queued_command":
-            prompt = data.get("prompt") or data.get("content") or ""
-            blocks = [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
-            parts = tuple(part for block in blocks for part in self._part(block, ""))
+            prompt = blocks(data.get("prompt") or data.get("content"))
             origin = (data.get("origin") or {}).get("kind", "human")
             typed = data.get("commandMode", "prompt") == "prompt" and origin == "human"
-            if parts:
-                kind_here: MessageKind = "chat" if typed else "injected"
-                self.messages.append(Message("user", parts, id=new_id(), kind=kind_here, created_at=at))
+            self.add("user", self._parts(prompt), at, kind="chat" if typed else "injected")
         elif kind in _NOT_IN_FILE:
             if data.get("reminderType") != "sparse":  # which is a sentence
                 self._lacking = _NOT_IN_FILE[kind]
-        elif kind not in _NOT_SENT and (reminder := self._reminder(data)):
-            self.messages.append(Message("user", tuple(reminder), id=new_id(), kind="injected", created_at=at))
+        elif kind not in _NOT_SENT:
+            self.add("user", self._reminder(data), at, kind="injected")
 
     def _reminder(self, data: Mapping[str, Any]) -> list[Part]:
         """What of an attachment goes out."""
@@ -192,7 +175,7 @@ class Reader:
         file = content.get("file") or {}
         if content.get("type") in ("image", "pdf"):
             media = "application/pdf" if content["type"] == "pdf" else str(file.get("type") or "image/png")
-            return [*picture(media, str(file.get("base64") or ""), self.blobs)]
+            return [*self.picture(media, str(file.get("base64") or ""))]
         text = file.get("content") if content.get("type") == "text" else None
         if text is None:
             return [Text("\n".join((str(data.get("filename") or ""), *_strings(content))))]
@@ -205,7 +188,7 @@ class Reader:
         calls = (line.get("microcompactMetadata") or {}).get("compactedToolIds") or []
         cleared = [(self._results[call], call) for call in calls if call in self._results]
         if cleared:
-            self.records.append(clearing(seconds(line.get("timestamp")), cleared))
+            self.clear(cleared, seconds(line.get("timestamp")))
 
     def _compacted(self, metadata: Mapping[str, Any]) -> None:
         """It compacts by itself when the window is nearly full."""
@@ -221,12 +204,8 @@ class Reader:
         typed = isinstance(content, str) or all(block.get("type") == "text" for block in content or [])
         if not typed or line.get("isMeta") or line.get("isCompactSummary"):
             return
-        path: set[str] = set()
-        at = str(line.get("parentUuid") or "")
-        while at in self._parents and at not in path:
-            path.add(at)
-            at = self._parents[at]
-        context = self.messages[self._start :]
+        path = set(ancestors(self._parents, str(line.get("parentUuid") or "")))
+        context = self.messages[self.start :]
         if not context or not path & self._lines.get(context[0].id, set()):
             return  # the beginning is in another file, or was compacted: nothing can be said
         left = [m for m in context if m.role == "assistant" and not self._lines.get(m.id, set()) & path]
@@ -239,14 +218,13 @@ class Reader:
             beside = other.role == "user" and not self._lines.get(other.id, path) & path
             if beside or (answers and all(call in calls for call in answers)):
                 dropped.add(other.id)
-        ids = [m.id for m in context if m.id in dropped]
-        self.records.append(Record(new_id(), RecordKind.SET_ASIDE, seconds(line.get("timestamp")), {"ids": ids}))
+        self.set_aside((m.id for m in context if m.id in dropped), seconds(line.get("timestamp")))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":
             return
         model = str(message.get("model", ""))
-        parts = [part for block in message.get("content") or [] for part in self._part(block, model)]
+        parts = self._parts(message.get("content") or [], model)
         key = str(line.get("requestId") or message.get("id") or "")
         usage = read_usage(message.get("usage"))
         if usage is not None and (usage.input_total or 0) > SMALL_WINDOW:
@@ -255,24 +233,15 @@ class Reader:
         if at is None:
             if key:
                 self._answers[key] = len(self.messages)
-            ident = new_id()
+            ident = self.add(
+                "assistant", parts, seconds(line.get("timestamp")), provider=PROVIDER, model=model, usage=usage,
+                finish_reason=message.get("stop_reason"),
+            )  # fmt: skip
             self._lines[ident] = {str(line.get("uuid"))}
             if usage is not None and usage.searches:
                 self._lacking = "what the server read by itself"
             if self._lacking:
                 self._unpredictable[ident], self._lacking = f"the file lacks {self._lacking}", ""
-            self.messages.append(
-                Message(
-                    "assistant",
-                    tuple(parts),
-                    id=ident,
-                    created_at=seconds(line.get("timestamp")),
-                    provider=PROVIDER,
-                    model=model,
-                    finish_reason=message.get("stop_reason"),
-                    usage=usage,
-                )
-            )
             return
         before = self.messages[at]
         self._lines[before.id].add(str(line.get("uuid")))
@@ -284,32 +253,20 @@ class Reader:
         )
 
     def _input(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-        parts = [part for block in blocks for part in self._part(block, "")]
+        parts = self._parts(blocks(message.get("content")))
         at = seconds(line.get("timestamp"))
         if line.get("isCompactSummary"):
-            self._compact(tuple(parts), at)
+            self.compact(parts, at)
             return
-        results = tuple(part for part in parts if isinstance(part, ToolResult))
-        images = tuple(part for part in parts if isinstance(part, Attachment)) if results else ()
-        rest = tuple(part for part in parts if part not in results and part not in images)
-        if results:
-            answer = Message("tool", (*results, *images), id=new_id(), created_at=at)
-            self._results |= {result.call_id: answer.id for result in results}
-            self.messages.append(answer)
-        if rest:
-            kind: MessageKind = "injected" if line.get("isMeta") else "chat"
-            self.messages.append(Message("user", rest, id=new_id(), kind=kind, created_at=at))
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        images = [part for part in parts if isinstance(part, Attachment)] if results else []
+        answer = self.add("tool", [*results, *images], at)
+        self._results |= {result.call_id: answer for result in results}
+        rest = (part for part in parts if part not in results and part not in images)
+        self.add("user", rest, at, kind="injected" if line.get("isMeta") else "chat")
 
-    def _compact(self, parts: tuple[Part, ...], at: float) -> None:
-        summary = Message("user", parts, id=new_id(), kind="summary", created_at=at)
-        if len(self.messages) > self._start:
-            first, last = self.messages[self._start].id, self.messages[-1].id
-            count = len(self.messages) - self._start
-            self.records.append(compaction(at, first, last, summary.id, (), count))
-        self.messages.append(summary)
-        self._start = len(self.messages) - 1
+    def _parts(self, content: list[Any], model: str = "") -> list[Part]:
+        return [part for block in content for part in self._part(block, model)]
 
     def _part(self, block: Mapping[str, Any], model: str) -> list[Part]:
         match block.get("type"):
@@ -321,9 +278,8 @@ class Reader:
             case "redacted_thinking":
                 return [Reasoning("", PROVIDER, model, redacted=str(block["data"]))]
             case "tool_use":
-                self._names[str(block["id"])] = str(block["name"])
-                arguments = json.dumps(block.get("input"), ensure_ascii=False)
-                return [ToolCall(str(block["id"]), str(block["name"]), arguments)]
+                name = self.names[str(block["id"])] = str(block["name"])
+                return [ToolCall(str(block["id"]), name, as_json(block.get("input")))]
             case "tool_result":
                 return self._result(block)
             case "image":
@@ -332,20 +288,19 @@ class Reader:
                 return []
 
     def _result(self, block: Mapping[str, Any]) -> list[Part]:
-        content, call = block.get("content") or "", str(block["tool_use_id"])
-        inner = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        text = "\n".join(str(piece["text"]) for piece in inner if piece.get("type") == "text")
+        call, inner = block["tool_use_id"], blocks(block.get("content"))
+        text = text_of(inner)
         loaded = [str(piece.get("tool_name")) for piece in inner if piece.get("type") == "tool_reference"]
         if loaded:
             text, self._lacking = f"Loaded: {', '.join(loaded)}", "the schemas of tools that were loaded"
         images = [part for piece in inner if piece.get("type") == "image" for part in self._image(piece)]
-        return [ToolResult(call, self._names.get(call, ""), text, bool(block.get("is_error"))), *images]
+        return [self.result(call, text, block.get("is_error")), *images]
 
     def _image(self, block: Mapping[str, Any]) -> list[Part]:
         source = block.get("source") or {}
         if source.get("type") != "base64":
             return []
-        return [*picture(str(source.get("media_type", "image/png")), str(source["data"]), self.blobs)]
+        return [*self.picture(str(source.get("media_type", "image/png")), str(source["data"]))]
 
 
 def _kind(text: str) -> MessageKind:
@@ -358,8 +313,8 @@ def _texts(line: Line) -> set[str]:
     content: Any = (line.get("attachment") or {}).get("prompt")
     if line.get("type") == "user":
         content = (line.get("message") or {}).get("content")
-    blocks = [{"text": content}] if isinstance(content, str) else content if isinstance(content, list) else []
-    return {str(block.get("text") or "").strip() for block in blocks if isinstance(block, dict)}
+    found = blocks(content) if isinstance(content, str | list) else []
+    return {str(block.get("text") or "").strip() for block in found if isinstance(block, dict)}
 
 
 def _strings(value: Any) -> list[str]:

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, text_of, usage_apart
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, first_words, seconds
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.chat.interchange.recording import Recording
+from tui.messages import Part, Reasoning, Text, ToolCall, Usage
 
 SOURCE, NAME = "cline", "Cline, Roo Code or Kilo Code"
 
@@ -38,30 +36,27 @@ def read(file: SourceFile) -> list[Recording]:
     screen = SourceFile(history.path.with_name(SCREEN))
     shown = screen.document if screen.path.is_file() else None
     usages = _usages(shown) if isinstance(shown, list) else []
-    messages: list[Message] = []
-    names: dict[str, str] = {}
+    chat = Builder()
     for entry in history.document or []:
-        messages += _messages(entry, names)
+        _add(chat, entry)
+    messages = chat.messages
     answers = [i for i, message in enumerate(messages) if message.role == "assistant"]
     if not any(messages[i].usage for i in answers) and len(usages) == len(answers):
         for index, usage in zip(answers, usages, strict=True):
             messages[index] = replace(messages[index], usage=usage)
-    records = [_left_out(shown, messages)] if isinstance(shown, list) and _range(shown) else []
-    fallback = history.path.parent.name
-    unscored = "" if any(message.usage for message in messages) else UNSCORED
-    title = first_words(messages, fallback)
-    return [Recording(SOURCE, title, tuple(messages), tuple(records), unscored=unscored)]
+    if isinstance(shown, list) and (bounds := _range(shown)):
+        chat.set_aside(message.id for message in messages[bounds[0] : bounds[1] + 1])
+    return [chat.recording(SOURCE, history.path.parent.name, unscored=UNSCORED)]
 
 
-def _messages(entry: Mapping[str, Any], names: dict[str, str]) -> list[Message]:
-    content = entry.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
+    """Add the messages of an entry."""
     at = seconds(entry.get("ts"))
     about = entry.get("modelInfo") or {}
     provider, model = str(about.get("providerId") or ""), str(about.get("modelId") or "unknown")
     parts: list[Part] = []
     results: list[Part] = []
-    for block in blocks:
+    for block in blocks(entry.get("content")):
         match block.get("type"):
             case "text" if block.get("text"):
                 parts.append(Text(str(block["text"])))
@@ -69,32 +64,17 @@ def _messages(entry: Mapping[str, Any], names: dict[str, str]) -> list[Message]:
                 signature = block.get("signature") or None
                 parts.append(Reasoning(str(block.get("thinking") or ""), provider, model, signature=signature))
             case "tool_use":
-                names[str(block["id"])] = str(block.get("name", ""))
-                arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-                parts.append(ToolCall(str(block["id"]), str(block.get("name", "")), arguments))
+                name = chat.names[str(block["id"])] = str(block.get("name", ""))
+                parts.append(ToolCall(str(block["id"]), name, as_json(block.get("input") or {})))
             case "tool_result":
-                results.append(_result(block, names))
-    messages: list[Message] = []
-    if results:
-        messages.append(Message("tool", tuple(results), id=new_id(), created_at=at))
-    if parts and entry.get("role") == "assistant":
-        tokens = (entry.get("metrics") or {}).get("tokens")
-        messages.append(
-            Message(
-                "assistant", tuple(parts), id=new_id(), created_at=at, provider=provider, model=model,
-                usage=_metrics(tokens),
-            )
-        )  # fmt: skip
+                text = text_of(blocks(block.get("content")))
+                results.append(chat.result(block.get("tool_use_id"), text, block.get("is_error")))
+    chat.add("tool", results, at)
+    if entry.get("role") != "assistant":
+        chat.add("user", parts, at)
     elif parts:
-        messages.append(Message("user", tuple(parts), id=new_id(), created_at=at))
-    return messages
-
-
-def _result(block: Mapping[str, Any], names: Mapping[str, str]) -> ToolResult:
-    call, content = str(block.get("tool_use_id")), block.get("content") or ""
-    pieces = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    text = "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text")
-    return ToolResult(call, names.get(call, ""), text, bool(block.get("is_error")))
+        usage = _metrics((entry.get("metrics") or {}).get("tokens"))
+        chat.add("assistant", parts, at, provider=provider, model=model, usage=usage)
 
 
 def _metrics(tokens: Any) -> Usage | None:
@@ -114,11 +94,11 @@ def _usages(shown: Sequence[Any]) -> list[Usage | None]:
             data = json.loads(entry.get("text") or "{}")
         except ValueError:
             data = {}
-        read, write = int(data.get("cacheReads") or 0), int(data.get("cacheWrites") or 0)
-        total = int(data.get("tokensIn") or 0)
-        if data.get("apiProtocol") != "openai":
-            total += read + write
-        usages.append(Usage(total, int(data.get("tokensOut") or 0), read, write) if total else None)
+        usage = usage_apart(data, "tokensIn", "tokensOut", "cacheReads", "cacheWrites")
+        if usage is not None and data.get("apiProtocol") == "openai":
+            total = int(data.get("tokensIn") or 0)
+            usage = replace(usage, input_total=total) if total else None
+        usages.append(usage)
     return usages
 
 
@@ -129,9 +109,3 @@ def _range(shown: Sequence[Any]) -> list[int] | None:
         if isinstance(bounds, list) and len(bounds) == 2:
             return [int(bound) for bound in bounds]
     return None
-
-
-def _left_out(shown: Sequence[Any], messages: Sequence[Message]) -> Record:
-    first, last = _range(shown) or [0, -1]
-    ids = [message.id for message in messages[first : last + 1]]
-    return Record(new_id(), RecordKind.SET_ASIDE, messages[-1].created_at, {"ids": ids})

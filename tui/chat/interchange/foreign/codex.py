@@ -6,17 +6,14 @@ token counts, rollbacks and the person's own words are used here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, texts_in
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import Recording, compaction, first_words, picture, seconds
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.chat.interchange.recording import Recording
+from tui.messages import Attachment, Part, Reasoning, Text, ToolCall, Usage
 
 SOURCE, NAME = "codex", "Codex"
 
@@ -39,18 +36,16 @@ def detect(file: SourceFile) -> bool:
 def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`."""
     reader = Reader()
-    file.feed(reader.add)
+    file.feed(reader.read_line)
     reader.close_answer(None)
-    return [reader.recording(file.stem)]
+    return [reader.read_so_far(file.stem)]
 
 
-class Reader:
+class Reader(Builder):
     """Reads a rollout line by line, also while it grows."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.records: list[Record] = []
-        self.blobs: dict[str, bytes] = {}
+        super().__init__()
         self.window: int | None = None
         self._fork: bool | None = None  # None until the first `session_meta`
         self._began = 0.0
@@ -59,21 +54,15 @@ class Reader:
         self._total: object = None  # the thread's running sum at the last token count
         self._at = 0.0
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
-        self._calls: dict[str, str] = {}  # call id -> tool name
         self._results: list[Part] = []  # outputs of calls in `_answer`
         self._unpredictable: dict[str, str] = {}  # answer -> why
         self._lacking = ""  # part of the open or next answer's input that the file lacks, in words
-        self._start = 0  # position in `messages` where the context begins
 
-    def recording(self, fallback: str) -> Recording:
+    def read_so_far(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        title = first_words(self.messages, fallback)
-        return Recording(
-            SOURCE, title, tuple(self.messages), tuple(self.records), self.blobs, window=self.window,
-            unpredictable=dict(self._unpredictable),
-        )  # fmt: skip
+        return self.recording(SOURCE, fallback, window=self.window, unpredictable=self._unpredictable)
 
-    def add(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         """Take one line."""
         payload = _payload(line)
         self._at = seconds(line.get("timestamp")) or self._at
@@ -125,16 +114,12 @@ class Reader:
         if not self._answer and (usage is None or not of_session):
             return
         parts = _share_reasoning(self._answer, usage)
-        message = Message(
-            "assistant", parts, id=new_id(), created_at=self._at, provider=self._provider, model=self._model,
-            usage=usage if of_session else None,
-        )  # fmt: skip
-        self.messages.append(message)
+        usage = usage if of_session else None
+        ident = self.add("assistant", parts, self._at, provider=self._provider, model=self._model, usage=usage)
         if self._lacking:
-            self._unpredictable[message.id], self._lacking = f"the file lacks {self._lacking}", ""
+            self._unpredictable[ident], self._lacking = f"the file lacks {self._lacking}", ""
         results, self._answer, self._results = self._results, [], []
-        if results:
-            self.messages.append(Message("tool", tuple(results), id=new_id(), created_at=self._at))
+        self.add("tool", results, self._at)
 
     def _item(self, item: Mapping[str, Any]) -> None:
         kind = item.get("type")
@@ -163,10 +148,8 @@ class Reader:
             self._answer += parts
             return
         self.close_answer(None)
-        text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
-        typed = item.get("role") == "user" and not text.startswith(_INJECTED)
-        kind: MessageKind = "chat" if typed else "injected"
-        self.messages.append(Message("user", tuple(parts), id=new_id(), kind=kind, created_at=self._at))
+        typed = item.get("role") == "user" and not texts_in(parts).strip().startswith(_INJECTED)
+        self.add("user", parts, self._at, kind="chat" if typed else "injected")
 
     def _injected(self, item: Mapping[str, Any]) -> None:
         """Messages of other agents, and schemas of tools loaded later."""
@@ -176,40 +159,36 @@ class Reader:
             self._lacking = "what agents told each other"
         parts = self._parts(content)
         if item.get("tools"):
-            parts.append(Text(json.dumps(item["tools"], ensure_ascii=False)))
-        if parts:
-            self.messages.append(Message("user", tuple(parts), id=new_id(), kind="injected", created_at=self._at))
+            parts.append(Text(as_json(item["tools"])))
+        self.add("user", parts, self._at, kind="injected")
 
     def _call(self, item: Mapping[str, Any]) -> None:
         name = str(item.get("name") or item["type"])
         arguments = item.get("arguments", item.get("input", item.get("action", {})))
         if item["type"] == "custom_tool_call" or not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        ident = str(item.get("call_id") or item.get("id") or f"call-{len(self._calls)}")
+            arguments = as_json(arguments)
+        ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.names)}")
         if item["type"] == "web_search_call":  # run by the server: what it read is in no line
             self._lacking = "what the server read by itself"
             return
-        self._calls[ident] = name
+        self.names[ident] = name
         self._answer.append(ToolCall(ident, name, arguments))
 
     def _output(self, item: Mapping[str, Any]) -> None:
         """An output belongs to the request after the one that called, wherever its line stands."""
         ident = str(item.get("call_id") or "")
         tools = item.get("tools")  # that a search loaded
-        parts = self._parts(json.dumps(tools, ensure_ascii=False) if tools else _content(item.get("output")))
-        text = "".join(part.text for part in parts if isinstance(part, Text))
+        parts = self._parts(as_json(tools) if tools else _content(item.get("output")))
         images = [part for part in parts if isinstance(part, Attachment)]
-        output: list[Part] = [ToolResult(ident, self._calls.get(ident, ""), text), *images]
+        output: list[Part] = [self.result(ident, texts_in(parts)), *images]
         if any(isinstance(part, ToolCall) and part.id == ident for part in self._answer):
             self._results += output
         else:
-            self.messages.append(Message("tool", tuple(output), id=new_id(), created_at=self._at))
+            self.add("tool", output, self._at)
 
     def _parts(self, content: Any) -> list[Part]:
-        if isinstance(content, str):
-            return [Text(content)] if content else []
         parts: list[Part] = []
-        for piece in content or []:
+        for piece in blocks(content):
             if piece.get("type") in ("input_text", "output_text", "text"):
                 parts.append(Text(str(piece.get("text", ""))))
             elif piece.get("type") == "input_image":
@@ -219,22 +198,21 @@ class Reader:
     def _image(self, url: str) -> list[Part]:
         head, _, data = url.partition(",")
         media = head.removeprefix("data:").removesuffix(";base64")
-        return [*picture(media, data, self.blobs)] if head.endswith(";base64") else []
+        return [*self.picture(media, data)] if head.endswith(";base64") else []
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         """`replacement_history` is the whole new context: what was there before stays, the rest is the summary."""
         self.close_answer(None)
         items = payload.get("replacement_history") or []
-        before = self.messages[self._start :]
         unused: dict[tuple[str, str], str] = {}  # role and text -> message id
-        for message in before:
+        for message in self.messages[self.start :]:
             if not any(isinstance(part, ToolCall) for part in message.parts):
                 unused[message.role, message.text] = message.id
         verbatim: list[str] = []
         texts = [str(payload.get("message") or "")]
         for item in items:
             parts = self._parts(item.get("content")) if item.get("type") == "message" else []
-            text = "".join(part.text for part in parts if isinstance(part, Text))
+            text = texts_in(parts)
             role = "assistant" if item.get("role") == "assistant" else "user"
             same = unused.pop((role, text), "")
             if same:
@@ -242,11 +220,7 @@ class Reader:
             else:
                 texts.append(text)
         text = "\n\n".join(filter(None, texts)) or "[Compacted by Codex. Its summary is encrypted in the file.]"
-        summary = Message("user", (Text(text),), id=new_id(), kind="summary", created_at=self._at)
-        if before:
-            self.records.append(compaction(self._at, before[0].id, before[-1].id, summary.id, verbatim, len(before)))
-        self.messages.append(summary)
-        self._start = len(self.messages) - 1
+        self.compact([Text(text)], self._at, verbatim=verbatim)
 
     def _roll_back(self, turns: int) -> None:
         """The last `turns` turns of the person leave the context."""
@@ -254,8 +228,7 @@ class Reader:
         questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
         if questions and turns:
             first = questions[max(0, len(questions) - turns)]
-            ids = [message.id for message in self.messages[first:]]
-            self.records.append(Record(new_id(), RecordKind.SET_ASIDE, self._at, {"ids": ids}))
+            self.set_aside((message.id for message in self.messages[first:]), self._at)
 
 
 def _payload(line: Line) -> Mapping[str, Any]:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from sqlite3 import Row
 from typing import Any
 
+from tui.chat.interchange.foreign.builder import Builder
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, compaction, first_words
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Message, MessageStatus, Part, Reasoning, Text, ToolCall, ToolResult
+from tui.chat.interchange.recording import Recording
+from tui.messages import MessageStatus, Part, Reasoning, Text, ToolCall
 
 SOURCE, NAME = "crush", "crush"
 
@@ -35,22 +34,17 @@ def read(file: SourceFile) -> list[Recording]:
 
 
 def _session(session: Row, rows: list[Row]) -> Recording:
-    messages: list[Message] = []
-    records: list[Record] = []
-    names: dict[str, str] = {}
+    chat = Builder()
     for row in rows:
-        message = _message(row, names)
-        if message is None:
-            continue
-        if row["id"] == session["summary_message_id"] and messages:
-            first, last = messages[0].id, messages[-1].id
-            records.append(compaction(message.created_at, first, last, message.id, (), len(messages)))
-        messages.append(message)
-    title = session["title"] or first_words(messages, session["id"])
-    return Recording(SOURCE, title, tuple(messages), tuple(records), unscored=UNSCORED)
+        before = list(chat.messages)
+        ident = _message(row, chat)
+        if row["id"] == session["summary_message_id"] and before and ident:
+            chat.record_summary(before, ident, chat.messages[-1].created_at)
+    return chat.recording(SOURCE, session["id"], session["title"], unscored=UNSCORED)
 
 
-def _message(row: Row, names: dict[str, str]) -> Message | None:
+def _message(row: Row, chat: Builder) -> str:
+    """Add the message of a row; returns its id, "" if it has none."""
     parts: list[Part] = []
     results: list[Part] = []
     finish: Mapping[str, Any] = {}
@@ -64,22 +58,19 @@ def _message(row: Row, names: dict[str, str]) -> Message | None:
                 text = str(data.get("thinking") or "")
                 parts.append(Reasoning(text, row["provider"] or "", row["model"] or "", signature=signature))
             case "tool_call":
-                names[str(data["id"])] = str(data.get("name", ""))
+                chat.names[str(data["id"])] = str(data.get("name", ""))
                 parts.append(ToolCall(str(data["id"]), str(data.get("name", "")), str(data.get("input") or "{}")))
             case "tool_result":
-                call = str(data.get("tool_call_id"))
-                text, failed = str(data.get("content") or ""), bool(data.get("is_error"))
-                results.append(ToolResult(call, names.get(call, ""), text, failed))
+                text = str(data.get("content") or "")
+                results.append(chat.result(data.get("tool_call_id"), text, data.get("is_error")))
             case "finish":
                 finish = data
     at = float(row["created_at"])
     at = at / 1000 if at > 1e11 else at  # the column says milliseconds, most files hold seconds
     if results:
-        return Message("tool", tuple(results), id=new_id(), created_at=at)
+        return chat.add("tool", results, at)
     if row["role"] == "user":
-        return Message("user", tuple(parts), id=new_id(), created_at=at) if parts else None
-    reason = str(finish.get("reason") or "")
-    return Message(
-        "assistant", tuple(parts), id=new_id(), created_at=at, provider=row["provider"] or "", model=row["model"] or "",
-        finish_reason=reason or None, status=_STATUS.get(reason, "complete"),
-    )  # fmt: skip
+        return chat.add("user", parts, at)
+    reason, provider, model = str(finish.get("reason") or ""), row["provider"] or "", row["model"] or ""
+    status = _STATUS.get(reason, "complete")
+    return chat.add("assistant", parts, at, provider=provider, model=model, finish_reason=reason or None, status=status)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tui.chat.interchange.foreign.builder import Builder, as_json, seconds
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import Recording, first_words, seconds
-from tui.chat.store.ids import new_id
+from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
 SOURCE, NAME = "gemini-cli", "Gemini CLI"
@@ -29,19 +28,18 @@ def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`; notices of the program are left out."""
     document = file.document
     history = _checkpoint(document)
+    chat = Builder()
     if history is not None:
-        saved = contents(history, PROVIDER)
-        return [Recording(SOURCE, first_words(saved, file.stem), saved, unscored="a saved chat has no usage")]
+        chat.messages += contents(history, PROVIDER)
+        return [chat.recording(SOURCE, file.stem, unscored="a saved chat has no usage")]
     several = isinstance(document, dict) and "messages" in document
-    entries = document["messages"] if several else _replayed(file.lines)
-    messages: list[Message] = []
-    for entry in entries:
+    for entry in document["messages"] if several else _replayed(file.lines):
         at = seconds(entry.get("timestamp"))
         if entry.get("type") == "user":
-            messages.append(Message("user", (Text(_text(entry.get("content"))),), id=new_id(), created_at=at))
+            chat.add("user", [Text(_text(entry.get("content")))], at)
         elif entry.get("type") == "gemini":
-            messages += _reply(entry, at)
-    return [Recording(SOURCE, first_words(messages, file.stem), tuple(messages))]
+            _reply(chat, entry, at)
+    return [chat.recording(SOURCE, file.stem)]
 
 
 def _replayed(lines: Sequence[Line]) -> list[Line]:
@@ -73,9 +71,9 @@ def _checkpoint(document: Any) -> list[Any] | None:
     return history if fits else None
 
 
-def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Message, ...]:
+def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> list[Message]:
     """Messages from the API's contents; their calls may have no ids, then results follow in the order of the calls."""
-    messages: list[Message] = []
+    chat = Builder()
     calls = 0
     waiting: list[tuple[str, str]] = []  # id and tool of the calls that no result has answered yet
     for content in entries:
@@ -90,20 +88,19 @@ def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> tuple[Messa
                 calls += 1
                 ident, name = str(call.get("id") or f"call-{calls}"), str(call.get("name", ""))
                 waiting.append((ident, name))
-                parts.append(ToolCall(ident, name, json.dumps(call.get("args") or {}, ensure_ascii=False)))
+                parts.append(ToolCall(ident, name, as_json(call.get("args") or {})))
             elif "functionResponse" in piece:
                 answer = piece["functionResponse"]
                 name = str(answer.get("name", ""))
                 call_id = next((ident for ident, tool in waiting if tool == name), str(answer.get("id") or ""))
                 waiting = [pair for pair in waiting if pair[0] != call_id]
                 results.append(ToolResult(call_id, name, _response(answer.get("response"))))
-        if results:
-            messages.append(Message("tool", tuple(results), id=new_id()))
-        if parts and content["role"] == "user":
-            messages.append(Message("user", tuple(parts), id=new_id()))
+        chat.add("tool", results)
+        if content["role"] == "user":
+            chat.add("user", parts)
         elif parts:
-            messages.append(Message("assistant", tuple(parts), id=new_id(), provider=provider))
-    return tuple(messages)
+            chat.add("assistant", parts, provider=provider)
+    return chat.messages
 
 
 def _text(content: Any) -> str:
@@ -112,7 +109,7 @@ def _text(content: Any) -> str:
     return "".join(str(piece.get("text", "")) for piece in content or [] if isinstance(piece, dict))
 
 
-def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
+def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
     model = str(entry.get("model", ""))
     parts: list[Part] = []
     for thought in entry.get("thoughts") or []:
@@ -123,18 +120,10 @@ def _reply(entry: Mapping[str, Any], at: float) -> list[Message]:
     results: list[Part] = []
     for call in entry.get("toolCalls") or []:
         ident, tool = str(call["id"]), str(call["name"])
-        parts.append(ToolCall(ident, tool, json.dumps(call.get("args"), ensure_ascii=False)))
+        parts.append(ToolCall(ident, tool, as_json(call.get("args"))))
         results.append(ToolResult(ident, tool, _output(call), call.get("status") == "error"))
-    reply = Message(
-        "assistant",
-        tuple(parts),
-        id=new_id(),
-        created_at=at,
-        provider=PROVIDER,
-        model=model,
-        usage=_usage(entry.get("tokens")),
-    )
-    return [reply, Message("tool", tuple(results), id=new_id(), created_at=at)] if results else [reply]
+    chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=_usage(entry.get("tokens")))
+    chat.add("tool", results, at)
 
 
 def _output(call: Mapping[str, Any]) -> str:
@@ -149,7 +138,7 @@ def _response(response: Any) -> str:
         (value,) = response.values()
         if isinstance(value, str):
             return value
-    return json.dumps(response, ensure_ascii=False)
+    return as_json(response)
 
 
 def _usage(data: Any) -> Usage | None:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tui.chat.interchange.foreign.builder import Builder, as_json, text_of
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, first_words
-from tui.chat.store.ids import new_id
-from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tui.chat.interchange.recording import Recording
+from tui.messages import Part, Reasoning, Text, ToolCall
 
 SOURCE, NAME = "goose", "goose"
 
@@ -59,27 +59,21 @@ def _session(
     model: str,
     window: int | None = None,
 ) -> Recording:
-    messages: list[Message] = []
-    names: dict[str, str] = {}
+    chat = Builder()
     for entry in entries:
         if (entry.get("metadata") or {}).get("agentVisible") is False:
             continue  # compacted away: on goose's screen, but not sent any more
-        parts, results = _content(entry.get("content") or [], names)
+        parts, results = _content(entry.get("content") or [], chat)
         at = float(entry.get("created") or 0)
-        if results:
-            messages.append(Message("tool", tuple(results), id=new_id(), created_at=at))
-        if parts and entry.get("role") == "user":
-            messages.append(Message("user", tuple(parts), id=new_id(), created_at=at))
+        chat.add("tool", results, at)
+        if entry.get("role") == "user":
+            chat.add("user", parts, at)
         elif parts:
-            name = model or "unknown"
-            messages.append(
-                Message("assistant", tuple(parts), id=new_id(), created_at=at, provider=provider, model=name)
-            )
-    title = title or first_words(messages, fallback)
-    return Recording(SOURCE, title, tuple(messages), window=window, unscored=UNSCORED)
+            chat.add("assistant", parts, at, provider=provider, model=model or "unknown")
+    return chat.recording(SOURCE, fallback, title, window=window, unscored=UNSCORED)
 
 
-def _content(blocks: Sequence[Mapping[str, Any]], names: dict[str, str]) -> tuple[list[Part], list[Part]]:
+def _content(blocks: Sequence[Mapping[str, Any]], chat: Builder) -> tuple[list[Part], list[Part]]:
     """Parts and tool results of a message."""
     parts: list[Part] = []
     results: list[Part] = []
@@ -92,13 +86,12 @@ def _content(blocks: Sequence[Mapping[str, Any]], names: dict[str, str]) -> tupl
             case "toolRequest":
                 call = (block.get("toolCall") or {}).get("value") or {}
                 ident, name = str(block.get("id")), str(call.get("name", ""))
-                names[ident] = name
-                parts.append(ToolCall(ident, name, json.dumps(call.get("arguments") or {}, ensure_ascii=False)))
+                chat.names[ident] = name
+                parts.append(ToolCall(ident, name, as_json(call.get("arguments") or {})))
             case "toolResponse":
-                ident, outcome = str(block.get("id")), block.get("toolResult") or {}
+                outcome = block.get("toolResult") or {}
                 value = outcome.get("value") or []
                 pieces = value.get("content") or [] if isinstance(value, dict) else value
-                text = "\n".join(str(piece.get("text", "")) for piece in pieces if piece.get("type") == "text")
-                failed = outcome.get("status") == "error"
-                results.append(ToolResult(ident, names.get(ident, ""), text or str(outcome.get("error") or ""), failed))
+                text = text_of(pieces) or str(outcome.get("error") or "")
+                results.append(chat.result(block.get("id"), text, outcome.get("status") == "error"))
     return parts, results

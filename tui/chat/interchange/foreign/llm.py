@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from sqlite3 import Row
 
+from tui.chat.interchange.foreign.builder import Builder, as_json, seconds
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, first_words
-from tui.chat.store.ids import new_id
-from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.chat.interchange.recording import Recording
+from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
 SOURCE, NAME = "llm", "llm"
 
@@ -35,41 +34,37 @@ def _older(file: SourceFile) -> Iterator[Recording]:
         " LEFT JOIN conversations c ON c.id = r.conversation_id ORDER BY r.id"
     )
     for conversation in conversations:
-        messages: list[Message] = []
+        chat = Builder()
         rows = file.query("SELECT * FROM responses WHERE conversation_id IS ? ORDER BY id", (conversation["id"],))
         for row in rows:
             at = _time(row["datetime_utc"])
             results = file.query("SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", (row["id"],))
-            if results:
-                parts = tuple(ToolResult(r["tool_call_id"] or "", r["name"], r["output"] or "") for r in results)
-                messages.append(Message("tool", parts, id=new_id(), created_at=at))
-            if row["prompt"]:
-                messages.append(Message("user", (Text(row["prompt"]),), id=new_id(), created_at=at))
+            chat.add("tool", (ToolResult(r["tool_call_id"] or "", r["name"], r["output"] or "") for r in results), at)
+            chat.add("user", [Text(row["prompt"])] if row["prompt"] else [], at)
             calls = file.query("SELECT * FROM tool_calls WHERE response_id = ? ORDER BY id", (row["id"],))
             answer: list[Part] = [Text(row["response"])] if row["response"] else []
             answer += [ToolCall(c["tool_call_id"] or "", c["name"], c["arguments"] or "{}") for c in calls]
-            messages.append(_answer(row, answer, at))
-        if messages:
-            title = conversation["name"] or first_words(messages, str(conversation["id"]))
-            yield Recording(SOURCE, title, tuple(messages))
+            _answer(chat, row, answer, at)
+        if chat.messages:
+            yield chat.recording(SOURCE, str(conversation["id"]), conversation["name"])
 
 
 def _threads(file: SourceFile) -> Iterator[Recording]:
     for thread in file.query("SELECT * FROM threads ORDER BY id"):
         turns = file.query("SELECT * FROM turns WHERE thread_id = ? ORDER BY id", (thread["id"],))
-        messages: list[Message] = []
+        chat = Builder()
         before: str | None = None
         for turn in turns:
             at = _time(turn["datetime_utc"])
             for stored in _chain(file, turn["tip_message_hash"], before):
-                message = _stored(file, stored, at)
-                if message is not None:
-                    if message.role == "assistant":
-                        message = _answer(turn, list(message.parts), at)
-                    messages.append(message)
+                match stored["role"]:
+                    case "user" | "tool" as role:
+                        chat.add(role, _parts(file, stored), at)
+                    case "assistant":  # a system prompt is no part of the history here
+                        _answer(chat, turn, _parts(file, stored), at)
             before = turn["tip_message_hash"]
-        if messages:
-            yield Recording(SOURCE, thread["name"] or first_words(messages, thread["id"]), tuple(messages))
+        if chat.messages:
+            yield chat.recording(SOURCE, thread["id"], thread["name"])
 
 
 def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
@@ -86,8 +81,7 @@ def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
     return chain[::-1]
 
 
-def _stored(file: SourceFile, row: Row, at: float) -> Message | None:
-    """A stored message; None for the system prompt, which is no part of the history here."""
+def _parts(file: SourceFile, row: Row) -> list[Part]:
     parts: list[Part] = []
     for part in file.query("SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (row["hash"],)):
         payload = json.loads(part["payload"] or "{}")
@@ -97,25 +91,17 @@ def _stored(file: SourceFile, row: Row, at: float) -> Message | None:
             case "reasoning":
                 parts.append(Reasoning(part["text"] or ""))
             case "tool_call":
-                arguments = json.dumps(payload.get("arguments") or {}, ensure_ascii=False)
+                arguments = as_json(payload.get("arguments") or {})
                 parts.append(ToolCall(str(payload.get("tool_call_id") or ""), part["tool_name"] or "", arguments))
             case "tool_result":
                 call = str(payload.get("tool_call_id") or "")
                 output = part["text"] or str(payload.get("output") or "")
                 parts.append(ToolResult(call, part["tool_name"] or "", output))
-    match row["role"]:
-        case "user":
-            return Message("user", tuple(parts), id=new_id(), created_at=at)
-        case "assistant":
-            return Message("assistant", tuple(parts), id=new_id(), created_at=at)
-        case "tool":
-            return Message("tool", tuple(parts), id=new_id(), created_at=at)
-        case _:
-            return None
+    return parts
 
 
-def _answer(row: Row, parts: list[Part], at: float) -> Message:
-    """An answer with its call's usage: `input_tokens` includes cached tokens."""
+def _answer(chat: Builder, row: Row, parts: list[Part], at: float) -> None:
+    """Add an answer with its call's usage: `input_tokens` includes cached tokens."""
     usage = None
     if row["input_tokens"]:
         details = json.loads(row["token_details"] or "{}")
@@ -123,11 +109,8 @@ def _answer(row: Row, parts: list[Part], at: float) -> Message:
         reasoning = (details.get("completion_tokens_details") or {}).get("reasoning_tokens")
         usage = Usage(row["input_tokens"], row["output_tokens"], cached, reasoning=reasoning)
     model = row["resolved_model"] or row["model"]
-    return Message("assistant", tuple(parts), id=new_id(), created_at=at, provider="llm", model=model, usage=usage)
+    chat.add("assistant", parts, at, provider="llm", model=model, usage=usage)
 
 
 def _time(stamp: str | None) -> float:
-    try:
-        return datetime.fromisoformat(f"{stamp}+00:00" if stamp and "+" not in stamp else str(stamp)).timestamp()
-    except ValueError:
-        return 0.0
+    return seconds(f"{stamp}+00:00" if stamp and "+" not in stamp else stamp)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, as_json, seconds, text_of
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, clearing, compaction, first_words, picture, seconds
+from tui.chat.interchange.recording import Recording
 from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult, Usage
 
 SOURCE, NAME = "opencode", "opencode"
 
@@ -98,23 +97,20 @@ def _loaded(path: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass
-class _Context:
-    """The conversation so far, and where its context begins."""
+class _Context(Builder):
+    """The conversation so far."""
 
-    messages: list[Message] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    blobs: dict[str, bytes] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)  # opencode's message id -> position of its first message here
-    start: int = 0
-    pruned: list[tuple[float, str, str]] = field(default_factory=list)  # when, message id, call id; not yet a record
-    counted_twice: set[str] = field(default_factory=set)  # answers, by id
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: dict[str, int] = {}  # opencode's message id -> position of its first message here
+        self.pruned: list[tuple[float, str, str]] = []  # when, message id, call id; not yet a record
+        self.counted_twice: set[str] = set()  # answers, by id
 
     def prune(self, now: float) -> None:
         """Make a record of the tool results that opencode had cleared by `now`, in seconds since the epoch."""
         due = [entry for entry in self.pruned if entry[0] <= now]
         if due:
-            self.records.append(clearing(due[-1][0], [(message, call) for _, message, call in due]))
+            self.clear([(message, call) for _, message, call in due], due[-1][0])
             self.pruned = [entry for entry in self.pruned if entry[0] > now]
 
 
@@ -131,18 +127,14 @@ def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fal
         else:
             _answered(about, entry["parts"], context)
     reverted = context.ids.get(str((info.get("revert") or {}).get("messageID") or ""))
-    if reverted is not None and reverted < len(context.messages):
-        left = [message.id for message in context.messages[reverted:]]
-        context.records.append(Record(new_id(), RecordKind.SET_ASIDE, _time(messages[-1]["info"]), {"ids": left}))
+    if reverted is not None:
+        context.set_aside((message.id for message in context.messages[reverted:]), _time(messages[-1]["info"]))
     title = str(info.get("title") or "")
-    if not title or title.startswith("New session"):
-        title = first_words(context.messages, fallback)
     corrected = _corrected(context)
-    return Recording(
-        SOURCE, title, tuple(context.messages), tuple(context.records), context.blobs,
-        unpredictable=dict.fromkeys(corrected, "the server counted what was not in its cache twice"),
-        corrected=corrected,
-    )  # fmt: skip
+    doubted = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
+    return context.recording(
+        SOURCE, fallback, "" if title.startswith("New session") else title, unpredictable=doubted, corrected=corrected
+    )
 
 
 def _corrected(context: _Context) -> dict[str, int]:
@@ -178,39 +170,28 @@ def _add_prompt(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], con
         if part.get("type") == "text" and not part.get("ignored"):
             (added if part.get("synthetic") else typed).append(Text(str(part.get("text", ""))))
         elif part.get("type") == "file":
-            typed += _file(part, context.blobs)
-    at = _time(info)
-    if typed:
-        context.messages.append(Message("user", tuple(typed), id=new_id(), created_at=at))
-    if added:
-        context.messages.append(Message("user", tuple(added), id=new_id(), kind="injected", created_at=at))
+            typed += _file(part, context)
+    context.add("user", typed, _time(info))
+    context.add("user", added, _time(info), kind="injected")
 
 
-def _file(part: Mapping[str, Any], blobs: dict[str, bytes]) -> list[Part]:
+def _file(part: Mapping[str, Any], context: _Context) -> list[Part]:
     """A picture or document. The text of a text file stands in synthetic parts beside it."""
     url, media = str(part.get("url") or ""), str(part.get("mime") or "")
     if not url.startswith("data:") or not (media.startswith("image/") or media == "application/pdf"):
         return []
-    attachments = picture(media, url.partition(",")[2], blobs)
-    return [replace(attached, name=str(part.get("filename") or attached.name)) for attached in attachments]
+    pictures = context.picture(media, url.partition(",")[2])
+    return [replace(picture, name=str(part.get("filename") or picture.name)) for picture in pictures]
 
 
 def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
     """A compaction: its answer is the summary that the context begins with from now on."""
-    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
-    at = _time(info)
-    provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
-    summary = Message(
-        "assistant", (Text(text),), id=new_id(), kind="summary", created_at=at, provider=provider, model=model,
+    context.compact(
+        [Text(text_of(parts, ""))], _time(info), role="assistant",
+        verbatim=context.ids.get(str(info.get("tail_start_id") or ""), len(context.messages)),
+        provider=str(info.get("providerID") or ""), model=str(info.get("modelID") or ""),
         usage=_usage(info.get("tokens")),
     )  # fmt: skip
-    if len(context.messages) > context.start:
-        replaced = context.messages[context.start :]
-        tail = context.ids.get(str(info.get("tail_start_id") or ""), len(context.messages))
-        verbatim = [message.id for message in context.messages[max(tail, context.start) :]]
-        context.records.append(compaction(at, replaced[0].id, replaced[-1].id, summary.id, verbatim, len(replaced)))
-    context.messages.append(summary)
-    context.start = len(context.messages) - 1
 
 
 def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
@@ -225,24 +206,20 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
         if answer:
             usage = _usage(tokens)
             failed = usage is None and bool(info.get("error"))
-            ident = new_id()
-            thought = any(isinstance(part, Reasoning) for part in answer)
-            if usage is not None and thought and not usage.reasoning:
+            doubted = False
+            if usage is not None and not usage.reasoning and any(isinstance(part, Reasoning) for part in answer):
                 usage = replace(usage, reasoning=None)  # not reported
                 after_results = bool(context.messages) and context.messages[-1].role == "tool"
                 claude = provider == "github-copilot" and model.startswith("claude")
-                if claude and after_results and usage.input_cached:
-                    context.counted_twice.add(ident)
-            context.messages.append(
-                Message(
-                    "assistant", tuple(answer), id=ident, created_at=at, provider=provider, model=model,
-                    finish_reason=reason, usage=usage, status="failed" if failed else "complete",
-                )
+                doubted = claude and after_results and bool(usage.input_cached)
+            ident = context.add(
+                "assistant", answer, at, provider=provider, model=model, finish_reason=reason, usage=usage,
+                status="failed" if failed else "complete",
             )  # fmt: skip
-        if results:
-            message = Message("tool", tuple(results), id=new_id(), created_at=at)
-            context.messages.append(message)
-            context.pruned += [(when, message.id, call) for when, call in pruned]
+            if doubted:
+                context.counted_twice.add(ident)
+        ident = context.add("tool", results, at)
+        context.pruned += [(when, ident, call) for when, call in pruned]
         answer.clear()
         results.clear()
         pruned.clear()
@@ -281,7 +258,7 @@ def _tool(part: Mapping[str, Any]) -> tuple[ToolCall, ToolResult]:
     state = part.get("state") or {}
     ident, name = str(part.get("callID") or new_id()), str(part.get("tool") or "")
     text = str(state.get("output") or state.get("error") or "")
-    call = ToolCall(ident, name, json.dumps(state.get("input") or {}, ensure_ascii=False))
+    call = ToolCall(ident, name, as_json(state.get("input") or {}))
     return call, ToolResult(ident, name, text, state.get("status") == "error")
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds
 from tui.chat.interchange.foreign.gemini import contents
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.recording import Recording, compaction, first_words, seconds
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
+from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Text, Usage
 
 SOURCE, NAME = "qwen-code", "qwen-code"
@@ -28,55 +26,36 @@ def detect(file: SourceFile) -> bool:
 
 def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`: every branch, of which only the last one is not set aside."""
-    path = _path(file.lines)
-    messages: list[Message] = []
-    records: list[Record] = []
+    lines = [line for line in file.lines if not line.get("isSidechain")]
+    parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in lines}
+    path = set(ancestors(parents, next(reversed(parents), "")))
+    chat = Builder()
     aside: list[str] = []
     answers: dict[str, int] = {}  # uuid -> position of the answer that began with it
     window: int | None = None
-    start = 0
-    for line in file.lines:
-        if line.get("isSidechain") or line.get("agentId"):
+    for line in lines:
+        if line.get("agentId"):
             continue
         at = seconds(line.get("timestamp"))
         if line.get("type") == "system" and line.get("subtype") == "chat_compression":
-            summary = _summary(line, at)
-            if len(messages) > start:
-                replaced = messages[start:]
-                records.append(compaction(at, replaced[0].id, replaced[-1].id, summary.id, (), len(replaced)))
-            messages.append(summary)
-            start = len(messages) - 1
+            history = contents((line.get("systemPayload") or {}).get("compressedHistory") or [], PROVIDER)
+            chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
             continue
         window = line.get("contextWindowSize") or window
         uuid = str(line.get("uuid"))
         for message in _messages(line, at):
             if message.role == "assistant" and uuid in answers:
-                before = messages[answers[uuid]]
+                before = chat.messages[answers[uuid]]
                 usage = message.usage or before.usage
-                messages[answers[uuid]] = replace(before, parts=(*before.parts, *message.parts), usage=usage)
+                chat.messages[answers[uuid]] = replace(before, parts=(*before.parts, *message.parts), usage=usage)
                 continue
             if message.role == "assistant":
-                answers[uuid] = len(messages)
-            messages.append(message)
+                answers[uuid] = len(chat.messages)
+            chat.messages.append(message)
             if uuid not in path:
                 aside.append(message.id)
-    if aside:
-        records.append(Record(new_id(), RecordKind.SET_ASIDE, messages[-1].created_at, {"ids": aside}))
-    title = first_words(messages, file.stem)
-    unscored = "" if any(message.usage for message in messages) else "no usage in this chat"
-    return [Recording(SOURCE, title, tuple(messages), tuple(records), window=window, unscored=unscored)]
-
-
-def _path(lines: Sequence[Line]) -> set[str]:
-    """The uuids from the last record back to the root."""
-    main_chain = [line for line in lines if not line.get("isSidechain")]
-    parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in main_chain}
-    path: set[str] = set()
-    at = next(reversed(parents), "")
-    while at in parents and at not in path:
-        path.add(at)
-        at = parents[at]
-    return path
+    chat.set_aside(aside)
+    return [chat.recording(SOURCE, file.stem, window=window, unscored="no usage in this chat")]
 
 
 def _messages(line: Line, at: float) -> list[Message]:
@@ -94,13 +73,6 @@ def _messages(line: Line, at: float) -> list[Message]:
         else replace(m, created_at=at)
         for m in messages
     ]
-
-
-def _summary(line: Line, at: float) -> Message:
-    payload = line.get("systemPayload") or {}
-    history = contents(payload.get("compressedHistory") or [], PROVIDER)
-    text = "\n\n".join(message.text for message in history if message.text)
-    return Message("user", (Text(text),), id=new_id(), kind="summary", created_at=at)
 
 
 def _usage(data: Any) -> Usage | None:

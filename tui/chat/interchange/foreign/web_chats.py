@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui.chat.conversation.history import RecordKind
+from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds, text_of
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import Recording, first_words, seconds
-from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record
-from tui.messages import Attachment, Message, Part, Text, Usage
+from tui.chat.interchange.recording import Recording
+from tui.messages import Attachment, Part, Text, Usage
 
 SOURCE, NAME = "web-chat", "ChatGPT, Claude.ai or Open WebUI"
 
 UNSCORED = "this export has no usage"
-_BRANCHES = 100_000  # messages of one conversation at most: parents may go in a circle
 
 
 def detect(file: SourceFile) -> bool:
@@ -54,43 +51,37 @@ def _kind(chat: Mapping[str, Any]) -> str:
     return "open-webui" if isinstance(history, dict) and isinstance(history.get("messages"), dict) else ""
 
 
-def _path(nodes: Mapping[str, Any], leaf: Any, parent: str) -> list[str]:
-    """Ids from the root to `leaf`, which may name no node: then the last one with no child."""
-    if leaf not in nodes:
-        parents = {str(node.get(parent)) for node in nodes.values()}
-        leaf = next((ident for ident in reversed(list(nodes)) if ident not in parents), None)
-    path: list[str] = []
-    while leaf in nodes and leaf not in path and len(path) < _BRANCHES:
-        path.append(str(leaf))
-        leaf = nodes[leaf].get(parent)
-    return path[::-1]
+class _Tree:
+    """The messages of a conversation with its branches, by id. `path` is the active branch, from the root on.
 
+    `leaf` may name no node: then it is the last one with no child.
+    """
 
-def _recording(
-    title: Any, messages: Sequence[tuple[str, Message]], path: Sequence[str], fallback: str, unscored: str
-) -> Recording:
-    """The conversation on `path`; the messages of other branches come along and are set aside."""
-    on_path = set(path)
-    aside = [message.id for ident, message in messages if ident not in on_path]
-    all_messages = tuple(message for _, message in messages)
-    records = (Record(new_id(), RecordKind.SET_ASIDE, all_messages[-1].created_at, {"ids": aside}),) if aside else ()
-    return Recording(
-        SOURCE, str(title or "") or first_words(all_messages, fallback), all_messages, records, unscored=unscored
-    )
+    def __init__(self, nodes: Mapping[str, Any], leaf: Any, parent: str) -> None:
+        parents = {ident: node.get(parent) for ident, node in nodes.items()}
+        if leaf not in nodes:
+            inner = set(map(str, parents.values()))
+            leaf = next((ident for ident in reversed(list(nodes)) if ident not in inner), None)
+        self.path = ancestors(parents, leaf)[::-1]
+        self.nodes = nodes
+        self.chat = Builder()
 
-
-def _ordered(nodes: Mapping[str, Any], path: Sequence[str]) -> list[str]:
-    """Other branches first, then the active one, so that a reader of the transcript ends where the person did."""
-    on_path = set(path)
-    return [ident for ident in nodes if ident not in on_path] + list(path)
+    def entries(self) -> Iterator[Any]:
+        """Other branches first, so that a reader of the transcript ends where the person did; they are set aside."""
+        on_path = set(self.path)
+        for ident in self.nodes:
+            if ident not in on_path:
+                yield self.nodes[ident]
+        others = [message.id for message in self.chat.messages]
+        for ident in self.path:
+            yield self.nodes[ident]
+        self.chat.set_aside(others)
 
 
 def _chatgpt(chat: Mapping[str, Any], fallback: str) -> Recording:
-    nodes = chat["mapping"]
-    path = _path(nodes, chat.get("current_node"), "parent")
-    messages: list[tuple[str, Message]] = []
-    for ident in _ordered(nodes, path):
-        data = nodes[ident].get("message") or {}
+    tree = _Tree(chat["mapping"], chat.get("current_node"), "parent")
+    for node in tree.entries():
+        data = node.get("message") or {}
         about = data.get("metadata") or {}
         if about.get("is_visually_hidden_from_conversation"):
             continue
@@ -100,32 +91,30 @@ def _chatgpt(chat: Mapping[str, Any], fallback: str) -> Recording:
         role = (data.get("author") or {}).get("role")
         at = float(data.get("create_time") or 0)
         if text and role == "user":
-            messages.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
+            tree.chat.add("user", [Text(text)], at)
         elif text and role in ("assistant", "tool"):
             model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
-            messages.append((ident, _answer((Text(text),), at, "openai", model)))
-    return _recording(chat.get("title"), messages, path, fallback, UNSCORED)
+            tree.chat.add("assistant", [Text(text)], at, provider="openai", model=model)
+    return tree.chat.recording(SOURCE, fallback, chat.get("title"), unscored=UNSCORED)
 
 
 def _claude_ai(chat: Mapping[str, Any], fallback: str) -> Recording:
     nodes = {str(entry.get("uuid") or number): entry for number, entry in enumerate(chat["chat_messages"])}
-    tree = any(entry.get("parent_message_uuid") in nodes for entry in nodes.values())
-    path = _path(nodes, chat.get("current_leaf_message_uuid"), "parent_message_uuid") if tree else list(nodes)
-    messages: list[tuple[str, Message]] = []
-    for ident in _ordered(nodes, path):
-        entry = nodes[ident]
-        blocks = entry.get("content") or []
-        text = "\n\n".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text").strip()
+    tree = _Tree(nodes, chat.get("current_leaf_message_uuid"), "parent_message_uuid")
+    if not any(entry.get("parent_message_uuid") in nodes for entry in nodes.values()):
+        tree.path = list(nodes)  # an older export: no branches
+    for entry in tree.entries():
+        text = text_of(entry.get("content") or [], "\n\n").strip()
         attached = [file for file in entry.get("attachments") or [] if file.get("extracted_content")]
         parts: list[Part] = [_attached(file) for file in attached]
         text = text or str(entry.get("text") or "").strip()
         parts += [Text(text)] if text else []
         at = seconds(entry.get("created_at"))
-        if parts and entry.get("sender") == "human":
-            messages.append((ident, Message("user", tuple(parts), id=new_id(), created_at=at)))
+        if entry.get("sender") == "human":
+            tree.chat.add("user", parts, at)
         elif parts:
-            messages.append((ident, _answer(tuple(parts), at, "anthropic", "claude")))
-    return _recording(chat.get("name"), messages, path, fallback, UNSCORED)
+            tree.chat.add("assistant", parts, at, provider="anthropic", model="claude")
+    return tree.chat.recording(SOURCE, fallback, chat.get("name"), unscored=UNSCORED)
 
 
 def _attached(file: Mapping[str, Any]) -> Attachment:
@@ -136,35 +125,24 @@ def _attached(file: Mapping[str, Any]) -> Attachment:
 
 def _open_webui(chat: Mapping[str, Any], fallback: str) -> Recording:
     history = chat["chat"]["history"]
-    nodes = history["messages"]
-    path = _path(nodes, history.get("currentId"), "parentId")
-    messages: list[tuple[str, Message]] = []
-    for ident in _ordered(nodes, path):
-        entry = nodes[ident]
+    tree = _Tree(history["messages"], history.get("currentId"), "parentId")
+    for entry in tree.entries():
         content = entry.get("content")
-        text = content if isinstance(content, str) else ""
+        parts = [Text(content)] if isinstance(content, str) and content else []
         at = float(entry.get("timestamp") or 0)
-        if text and entry.get("role") == "user":
-            messages.append((ident, Message("user", (Text(text),), id=new_id(), created_at=at)))
-        elif text:
-            answer = _answer((Text(text),), at, "open-webui", str(entry.get("model") or "unknown"))
-            messages.append((ident, _with_usage(answer, entry.get("usage"))))
-    unscored = "" if any(message.usage for _, message in messages) else UNSCORED
+        if entry.get("role") == "user":
+            tree.chat.add("user", parts, at)
+        elif parts:
+            model, usage = str(entry.get("model") or "unknown"), _usage(entry.get("usage"))
+            tree.chat.add("assistant", parts, at, provider="open-webui", model=model, usage=usage)
     title = chat.get("title") or chat["chat"].get("title")
-    return _recording(title, messages, path, fallback, unscored)
+    return tree.chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
 
 
-def _answer(parts: tuple[Part, ...], at: float, provider: str, model: str, usage: Usage | None = None) -> Message:
-    return Message("assistant", parts, id=new_id(), created_at=at, provider=provider, model=model, usage=usage)
-
-
-def _with_usage(message: Message, data: Any) -> Message:
+def _usage(data: Any) -> Usage | None:
     """The usage as the provider or Ollama wrote it. llama.cpp's `cache_n` is inside `prompt_tokens`."""
     if not isinstance(data, Mapping):
-        return message
+        return None
     total = data.get("prompt_tokens") or data.get("input_tokens") or data.get("prompt_eval_count")
     output = data.get("completion_tokens") or data.get("output_tokens") or data.get("eval_count")
-    if not isinstance(total, int):
-        return message
-    usage = Usage(total, output if isinstance(output, int) else None)
-    return _answer(message.parts, message.created_at, message.provider, message.model, usage)
+    return Usage(total, output if isinstance(output, int) else None) if isinstance(total, int) else None
