@@ -8,7 +8,8 @@ from textual.geometry import Size
 from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
-from tui.widgets.transcript.document import KEPT_ROWS, KEPT_STRIPS, Document
+from tui.widgets.transcript.document import ESTIMATED, KEPT_ROWS, KEPT_STRIPS, Document
+from tui.widgets.transcript.entry import Entry, estimate
 from tui.widgets.transcript.paint import LinePainter
 
 PALETTE = make_palette({})
@@ -23,6 +24,25 @@ def document(messages: list[Message], width: int = 40) -> Document:
 
 def labels(doc: Document) -> list[str]:
     return [doc.view(index).label for index in range(len(doc.entries))]
+
+
+def test_of_a_long_conversation_the_last_heights_are_estimated_and_the_others_sampled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    messages, asked = conversation(3 * ESTIMATED), []
+    whole = sum(estimate(Entry(message), 40) for message in messages)
+
+    def counted(entry: Entry, width: int) -> int:
+        asked.append(entry)
+        return estimate(entry, width)
+
+    monkeypatch.setattr("tui.widgets.transcript.document.estimate", counted)
+    doc = document(messages)
+    assert len(asked) < 3 * ESTIMATED
+    assert doc.heights.total == pytest.approx(whole, rel=0.05)
+    top, first = doc.draw_window(doc.heights.total // 2, 40)
+    assert len(lines(doc, top, 40)) == 40
+    assert ESTIMATED < first < 2 * ESTIMATED
 
 
 @pytest.mark.slow

@@ -37,6 +37,9 @@ KEPT_ROWS = 1_000
 KEPT_STRIPS = 256
 """Finished lines cached with their rows: a few screens. A strip with Textual's caches takes 4 KB, a row half of one."""
 
+ESTIMATED = 1_000
+"""Entries whose heights are estimated one by one, which takes about a microsecond each."""
+
 LARGE = 6_000
 """Characters; longer messages take more than about 10 ms to draw."""
 
@@ -76,28 +79,30 @@ class Document:
 
     def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
         """Show these messages. Open folds stay open if the message is still there."""
-        opened = {entry.message.id: entry for entry in self.entries if entry.message}
-        self.entries, self.index, self._calls, self._answered, self._open = [], {}, {}, {}, ("", {})
-        self._drawn = set()
+        before = [entry for entry in self.entries if entry.message and (entry.open or entry.thought is not None)]
+        self.entries = list(map(Entry, messages))
+        self.index = {message.id: index for index, message in enumerate(messages)}
+        for entry in before:
+            if entry.message and (index := self.index.get(entry.message.id)) is not None:
+                self.entries[index].open, self.entries[index].thought = entry.open, entry.thought
+        self._calls, self._answered, self._open, self._drawn = {}, {}, ("", {}), set()
         for message in messages:
-            old = opened.get(message.id)
-            entry = Entry(message, open=old.open, thought=old.thought) if old else Entry(message)
-            self._register(message, len(self.entries))
-            self.entries.append(entry)
+            if message.role != "user":
+                self._pair_calls(message)
         self._note_not_sent(not_sent)
         self._counted = len(self.entries)
         self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
         self._estimate_all()
 
-    def _register(self, message: Message, index: int) -> None:
-        """Note where a message is, and which calls its results answer: servers repeat ids, in one message and later."""
-        self.index[message.id] = index
-        calls = {number: part for number, part in enumerate(message.parts) if isinstance(part, ToolCall)}
-        if calls:
-            self._open = message.id, calls
-        caller, waiting = self._open
+    def _pair_calls(self, message: Message) -> None:
+        """Note which calls the results in `message` answer: servers repeat ids, in one message and later."""
+        calls: dict[int, ToolCall] = {}
         for number, part in enumerate(message.parts):
-            if isinstance(part, ToolResult):
+            if isinstance(part, ToolCall):
+                calls[number] = part
+                self._open = message.id, calls
+            elif isinstance(part, ToolResult):
+                caller, waiting = self._open
                 called = next((place for place, call in waiting.items() if call.id == part.call_id), None)
                 if called is not None:
                     self._calls.setdefault(message.id, {})[number] = waiting.pop(called)
@@ -105,7 +110,8 @@ class Document:
 
     def append(self, message: Message) -> None:
         """Add a message. A tool's results replace the calls they answer."""
-        self._register(message, len(self.entries))
+        self.index[message.id] = len(self.entries)
+        self._pair_calls(message)
         self._add(Entry(message))
         if message.id in self._calls and (caller := self.index.get(self._open[0])) is not None:
             self.redraw(caller)
@@ -136,7 +142,7 @@ class Document:
         entry = self.entries[index]
         entry.thought = entry.live.thought() if entry.live else entry.thought
         entry.message, entry.live = message, None
-        self._register(message, index)
+        self._pair_calls(message)
         self.redraw(index)
 
     def drop_last(self, message_id: str) -> bool:
@@ -304,7 +310,12 @@ class Document:
         return place[0], int(share * self.heights[place[0]])
 
     def _estimate_all(self) -> None:
-        self.heights = Heights([estimate(entry, self.width) if self.width else 1 for entry in self.entries])
+        """Estimate the heights: of the last entries one by one, of those before them by a sample."""
+        heights = [estimate(entry, self.width) if self.width else 1 for entry in self.entries[-ESTIMATED:]]
+        others = len(self.entries) - len(heights)
+        sample = [estimate(entry, self.width) for entry in self.entries[: others : max(1, others // ESTIMATED)]]
+        typical = round(sum(sample) / len(sample)) if sample and self.width else 1
+        self.heights = Heights([typical] * others + heights)
 
     def evict(self, first: int, last: int) -> None:
         """Keep the rows of entries `first` to `last`; drop others if there are too many."""
