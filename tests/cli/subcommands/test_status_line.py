@@ -70,13 +70,19 @@ PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (of({"message": {"usage": CLAUDE_USAGE}}), "~221k/1M 22 % · 100 % cached"),
+        (of({"message": {"usage": CLAUDE_USAGE, "model": "claude-opus-4-8"}}), "~221k/1M 22 % · 100 % cached"),
         (
             of({"payload": {"type": "token_count", "info": CODEX_INFO}}, {"payload": {"text": '"last_token_usage"'}}),
             "~64k/258k 25 % · 50 % cached",
         ),
         (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 100 % cached"),
+        (of({"message": {"usage": PI_USAGE, "model": "anthropic/claude-opus-4.5"}}), "~40k/200k 20 % · 100 % cached"),
         (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~10k/? · 50 % cached"),
+        (
+            of({"type": "gemini", "model": "gemini-3-pro-preview", "tokens": {"input": 90_000, "output": 500}}),
+            "~90k/1.05M 9 %",
+        ),
+        (of({"modelID": "gpt-5.4", "tokens": {"input": 9_000, "output": 500}}), "~10k/1.05M 1 %"),
     ],
 )
 def test_a_session_file_of_each_program(
@@ -86,6 +92,41 @@ def test_a_session_file_of_each_program(
     path.write_text(text, "utf-8")
     assert status_line.run(str(path)) == 0
     assert capsys.readouterr().out == line + "\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "window"),
+    [
+        ("claude-3-5-sonnet-20241022", 1_000, "200k 0 %"),
+        ("claude-opus-4-20250514", 1_000, "200k 0 %"),
+        ("claude-opus-4-5-20251101", 190_000, "200k 95 %"),
+        ("claude-sonnet-4-5", 210_000, "1M 21 %"),  # more than the small one holds
+        ("claude-opus-4-8", 90_000, "~1M 9 %"),  # or 200k: the file does not say
+        ("claude-opus-4-8[1m]", 90_000, "1M 9 %"),
+        ("claude-opus-4-8", 250_000, "1M 25 %"),
+        ("claude-sonnet-5", 90_000, "1M 9 %"),
+        ("somebody-s-own", 90_000, "?"),
+    ],
+)
+def test_the_window_by_the_model_and_by_what_was_sent(tmp_path: Path, model: str, tokens: int, window: str) -> None:
+    path = transcript(tmp_path, tokens - 200)
+    status = {"transcript_path": path, "model": {"id": model}}
+    assert status_line.status_line(status).split(" · ")[0].split("/")[1] == window
+    large = status | {"context_window": {"context_window_size": 500_000}}  # what the program says goes before it
+    assert "/500k" in status_line.status_line(large)
+    more = status | {"exceeds_200k_tokens": True, "model": {"id": "claude-opus-4-8"}}
+    assert "/1M " in status_line.status_line(more)
+
+
+def test_calls_left_by_where_each_program_compacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.jsonl"
+    infos = [
+        {**CODEX_INFO, "last_token_usage": {**CODEX_INFO["last_token_usage"], "input_tokens": n}}
+        for n in (50_000, 60_000)
+    ]
+    path.write_text(of(*({"payload": {"info": info}} for info in infos)), "utf-8")
+    status_line.run(str(path))
+    assert "16 calls left" in capsys.readouterr().out  # to nine tenths
 
 
 def test_what_cannot_be_read_at_once_is_left_to_watch(tmp_path: Path) -> None:
@@ -149,4 +190,4 @@ def test_it_loads_neither_a_command_line_parser_nor_anything_of_the_chat() -> No
     )
     loaded = set(done.stderr.split())
     assert done.stdout.startswith("160k/1M")
-    assert not loaded & {"click", "textual", "tiktoken", "sqlite3", "asyncio", "pathlib", "tui.chat"}
+    assert not loaded & {"click", "textual", "tiktoken", "sqlite3", "asyncio", "pathlib", "dataclasses", "tui.chat"}

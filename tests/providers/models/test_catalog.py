@@ -14,7 +14,6 @@ from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
 from tui.providers.models.catalog import (
-    TABLE_DATE,
     is_listed,
     list_price,
     price,
@@ -23,6 +22,7 @@ from tui.providers.models.catalog import (
     table_limits,
     unpriced_terms,
 )
+from tui.providers.models.windows import TABLE_DATE
 
 
 class Asked(Provider):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 TAIL_BYTES = 400_000  # bytes at the end of the transcript, which contain the last calls
-COMPACTS_AT = 0.8  # share of the window, as in `chatctx watch`
-SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, as in `chatctx watch`
+CLAUDE_COMPACTS, CODEX_COMPACTS = 0.8, 0.9  # share of the window, as in `chatctx watch`
+SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, of Claude, as in `chatctx watch`
+SOMETIMES_LARGE, ALWAYS_LARGE = (4, 6), (5, 0)  # version of Claude from which on its window is the large one
 MOST_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # to wait for a pipe
 HEAD_BYTES = 64_000  # of a rollout; they contain its folder
@@ -26,6 +28,8 @@ CODEX_DAYS, CODEX_FILES, CHATS = 3, 20, 20  # newest folders, rollouts and chats
 SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
 MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
 LAST_MESSAGES = 40  # of a session in a database
+
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[.-](\d{1,2}))?(?!\d)")
 
 
 def run(path: str | None = None) -> int | None:
@@ -60,10 +64,7 @@ def _session_line(path: str) -> str | None:
     calls = _Calls(path)
     if not calls.inputs:
         return None
-    size = calls.window
-    if size is None and calls.claude and max(calls.inputs) > SMALL_WINDOW:
-        size = LARGE_WINDOW
-    return _line(calls.inputs[-1] + calls.output, size, calls, "~")
+    return _line(calls.inputs[-1] + calls.output, calls.window_of(calls.model), calls, "~")
 
 
 def status_line(status: Mapping[str, Any]) -> str:
@@ -79,20 +80,24 @@ def status_line(status: Mapping[str, Any]) -> str:
         total = calls.inputs[-1]
     else:
         return "no call yet"
-    line = _line(total, window.get("context_window_size"), calls)
+    if status.get("exceeds_200k_tokens"):
+        calls.most = max(calls.most, SMALL_WINDOW + 1)
+    size = window.get("context_window_size")
+    known = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
+    line = _line(total, known, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
     return f"{line} · ${cost:.2f} this session" if isinstance(cost, int | float) else line
 
 
-def _line(total: int, size: int | None, calls: _Calls, mark: str = "") -> str:
+def _line(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
     """Tokens of the window, calls until compaction, share of the cache. `mark` precedes an estimate."""
-    inputs = calls.inputs
-    parts = [f"{mark}{_short(total)}/{_short(size) if size else '?'}"]
+    inputs, (size, size_mark) = calls.inputs, window
+    parts = [f"{mark}{_short(total)}/{size_mark}{_short(size) if size else '?'}"]
     if size:
         parts[0] += f" {100 * total / size:.0f} %"
         pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
-        if pace > 0:
-            parts.append(f"{max(0, int((COMPACTS_AT * size - total) / pace)):,} calls left")
+        if pace > 0 and calls.compacts_at:
+            parts.append(f"{max(0, int((calls.compacts_at * size - total) / pace)):,} calls left")
     if calls.cached and total:
         parts.append(f"{100 * calls.cached / (inputs[-1] if inputs else total):.0f} % cached")
     return " · ".join(parts)
@@ -105,30 +110,51 @@ class _Calls:
         self.inputs: list[int] = []
         self.cached = 0
         self.output = 0
-        self.window: int | None = None
-        self.claude = False
+        self.window: int | None = None  # that the file names
+        self.model = ""
+        self.most = 0  # of all inputs
+        self.compacts_at = 0.0  # share of the window, 0 if not known
         for line in _database(path) if path.endswith(".db") else _tail(path):
             try:
                 self._add(json.loads(line))
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 continue  # not a call
 
+    def window_of(self, model: str) -> tuple[int | None, str]:
+        """The window, None if it is not known, and "~" where it is likely rather than certain.
+
+        Claude's files name a model without the `[1m]` it may have been chosen with.
+        """
+        if self.window:
+            return self.window, ""
+        if version := _CLAUDE.search(model.lower()):
+            release = int(version[1]), int(version[2] or 0)
+            if self.most > SMALL_WINDOW or "[1m]" in model or release >= ALWAYS_LARGE:
+                return LARGE_WINDOW, ""
+            return (SMALL_WINDOW, "") if release < SOMETIMES_LARGE else (LARGE_WINDOW, "~")
+        from tui.providers.models.windows import table_window
+
+        window = table_window(model)
+        return (window.context if window else None), ""
+
     def _add(self, line: Mapping[str, Any]) -> None:
         if "payload" in line:  # Codex
             info = line["payload"]["info"]
             usage = info["last_token_usage"]
             total, cached, output = usage["input_tokens"], usage["cached_input_tokens"], usage["output_tokens"]
-            self.window = info.get("model_context_window") or self.window
+            self.window, self.compacts_at = info.get("model_context_window") or self.window, CODEX_COMPACTS
         elif "tokens" in line:  # Gemini CLI, opencode
             usage = line["tokens"]
+            self.model = line.get("modelID") or line.get("model") or self.model
             total, cached, output = usage["input"], usage.get("cached") or 0, usage["output"]
             if "cache" in usage:  # opencode: beside the input
                 cached = usage["cache"]["read"]
                 total += cached + usage["cache"]["write"]
         else:
             usage = line["message"]["usage"]
-            self.claude = "input_tokens" in usage
-            if self.claude:
+            self.model = line["message"].get("model") or self.model
+            if "input_tokens" in usage:  # Claude Code
+                self.compacts_at = CLAUDE_COMPACTS
                 cached, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens")
                 total, output = usage["input_tokens"] + cached + (written or 0), usage.get("output_tokens") or 0
             else:  # pi
@@ -136,7 +162,7 @@ class _Calls:
                 total, output = usage["input"] + cached + usage["cacheWrite"], usage["output"]
         if not total:
             return
-        self.cached, self.output = cached, output
+        self.cached, self.output, self.most = cached, output, max(self.most, total)
         if self.inputs and total < 0.7 * self.inputs[-1]:
             self.inputs.clear()
         if self.inputs[-1:] != [total]:
