@@ -60,7 +60,7 @@ def of(*lines: dict[str, Any]) -> str:
 
 
 CLAUDE_USAGE = {"input_tokens": 20, "cache_read_input_tokens": 220_000, "output_tokens": 1_000}
-CODEX_INFO: dict[str, object] = {
+CODEX_INFO: dict[str, Any] = {
     "last_token_usage": {"input_tokens": 60_000, "cached_input_tokens": 30_000, "output_tokens": 4_000},
     "model_context_window": 258_400,
 }
