@@ -240,3 +240,12 @@ async def test_warnings_are_shown() -> None:
     async with running(Talk(usage=usage)) as run:
         await run.press("f2")
         await run.shows("! tools are estimated larger")
+
+
+async def test_news_before_it_is_drawn_for_the_first_time_are_no_error() -> None:
+    async with running() as run:
+        panel = ContextPanel(ContextView(run.session, run.workspace), run.chat.recounted)
+        run.app.push_screen(panel)
+        run.chat.recounted()
+        await run.shows("Context", "free")
+        assert run.app.screen is panel and "An error" not in run.text

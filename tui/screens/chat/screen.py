@@ -281,7 +281,7 @@ class ChatScreen(BackgroundScreen):
 
     def _panels_follow(self) -> None:
         for screen in self.app.screen_stack:
-            if isinstance(screen, Panel):
+            if isinstance(screen, Panel) and screen.is_mounted:  # otherwise it will draw what is new by itself
                 screen.follow()
 
     # -- MCP servers ---------------------------------------------------------------------------------------------
