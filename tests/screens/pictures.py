@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
+from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
@@ -111,6 +112,9 @@ async def quiet(app: ChatApp, pilot: Pilot[Any]) -> None:
 async def still(app: ChatApp, pilot: Pilot[Any], theme: str) -> str:
     """The picture in `theme`, once nothing changes any more: a list of themes tries them on when it is drawn again."""
     app.theme = theme
+    if isinstance(app.screen, CommandPalette):  # it keeps its colours while it is open (Textual 8.2.8)
+        await app.screen.dismiss()
+        app.action_command_palette()
     await quiet(app, pilot)
     while app.theme != theme:
         app.theme = theme

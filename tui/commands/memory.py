@@ -41,8 +41,14 @@ async def _options(session: ChatSession) -> Sequence[Option]:
     files = session.memory.files
     tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
     return [
-        Option(file.name, plain(file.name), f"{'on ' if file.on else 'off'}   ~{tokens_exact(count)} tokens", file.on)
-        for file, count in zip(files, tokens, strict=True)
+        Option(
+            file.name,
+            plain(file.name),
+            f"{state}   ~{tokens_exact(count)} tokens",
+            file.on,
+            f"{state} ~{tokens_exact(count)}",
+        )
+        for file, count, state in zip(files, tokens, ("on " if file.on else "off" for file in files), strict=True)
     ]
 
 

@@ -30,7 +30,7 @@ class FormPanel(Panel[dict[str, str]]):
     FormPanel Static { height: auto; color: $text-muted; }
     FormPanel .label { color: $foreground; }
     FormPanel Input { border: none; height: 1; padding: 0 1; background: $background; margin-bottom: 1; }
-    FormPanel Input:focus { border: none; background: $boost; }
+    FormPanel Input:focus { border: none; background: $panel; }
     FormPanel .outcome { min-height: 2; }
     FormPanel .outcome.wrong { color: $text-error; }
     """

@@ -125,8 +125,8 @@ class Picker(Panel[str]):
         options.clear_options()
         width, height = options.outer_size
         room = max(20, (width or self.app.size.width - 8) - (len(self.items) > height))  # minus the scroll bar's cell
-        narrow = room < 50
-        details = [item.brief if narrow else item.detail for item in self.items]
+        narrow = room < 60
+        details = [(narrow and item.brief) or item.detail for item in self.items]
         side = max(map(cell_len, details), default=0)
         widest = max((cell_len(item.label) for item in self.items), default=0)
         label = min(widest, max(room // 2, room - side - 4))

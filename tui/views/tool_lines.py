@@ -100,7 +100,7 @@ def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits:
     if line.rule == "allow" and not line.read_only and remembered is None:
         rule = "runs, as allowed"  # by the config file, or for this conversation
     used = f"used {clock_time(line.used_at, now)}" if line.used_at else ""
-    aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 12)}"
+    aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 15 if width >= 50 else 12)}"
     room = max(10, width - 4 - 7 - len(aside) - 1)
     name = plain(line.name.removeprefix(f"{line.origin}__"))
     return Row(

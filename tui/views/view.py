@@ -53,7 +53,7 @@ class Option:
     label: str
     detail: str = ""
     current: bool = False
-    brief: str = ""  # `detail` on a narrow screen
+    brief: str = ""  # shorter than `detail`, for a narrow screen
     name: str = ""  # what is typed for it after a command, if not `key`
 
 
