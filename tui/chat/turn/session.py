@@ -130,7 +130,7 @@ class ChatSession:
         return self._events_of(action)
 
     async def _add(self, message: Message, text: str) -> None:
-        if not self.title and text.strip():
+        if not self._conversation.info.title and text.strip():
             line = " ".join(text.split())
             title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
             await self._conversation.update(title=title)
@@ -172,7 +172,8 @@ class ChatSession:
     def _remember(self) -> None:
         """Store the number for the next time this is opened, and the model for the next session."""
         self._meter.keep()
-        answered = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
+        target = self._conversation.target
+        answered = {target.provider: target.model, "": f"{target.provider}/{target.model}"}
         self._services.store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
     # -- compaction ----------------------------------------------------------------------------------------------
