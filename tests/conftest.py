@@ -16,8 +16,8 @@ from hypothesis import settings
 settings.register_profile("chatctx", deadline=None)
 settings.load_profile("chatctx")
 
-SLOW_FOLDERS = ("corpus", "e2e", "hostile", "real")
-"""Folders whose tests are all slow: they start whole programs, servers and models, or read many megabytes."""
+SLOW_FOLDERS = ("real", "corpus", "e2e", "hostile")
+"""Folders whose tests are all slow, slowest first: they start whole programs, servers and models, or read megabytes."""
 
 PROGRAM_VARIABLES = ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR", "CHATCTX_MODEL", "CHATCTX_THEME")
 TERMINAL_VARIABLES = ("COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "SSH_CONNECTION", "TMUX")
@@ -56,10 +56,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of the slow folders."""
+    """Marks the tests of the slow folders and runs them first: at the end short tests keep every process busy."""
     here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(here).parts[0]
+        return SLOW_FOLDERS.index(folder) if folder in SLOW_FOLDERS else len(SLOW_FOLDERS)
+
+    items.sort(key=place)
     for item in items:
-        if item.path.relative_to(here).parts[0] in SLOW_FOLDERS:
+        if place(item) < len(SLOW_FOLDERS):
             item.add_marker(pytest.mark.slow)
 
 
