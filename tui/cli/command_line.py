@@ -42,22 +42,21 @@ COMMANDS = (
         "ask",
         "ask one question and write the answer to standard output",
         """\
-Asks one question and writes the answer to standard output as it comes. Notices (a compaction, something trimmed, a
-second try) go to standard error. The question and the answer are a session like any other: --session and --continue
-go on with one, and so does the chat.
+Asks one question and streams the answer to standard output. Notices (a compaction, a retry) go to standard error.
+Question and answer are stored as a session, which --session, --continue and the chat can resume.
 
-The model may call tools as in the chat, each call is a line on standard error. Those that only read run; nobody can be
-asked about the others: they are refused, unless --allow names them or [tools.rules] allows them.
+The model may call tools, as in the chat; each call is reported on standard error. Tools that only read are run. All
+others are refused, since nobody can be asked, unless --allow names them or [tools.rules] allows them.
 
-What a pipe or a file brings on standard input follows the words, or stands where a lone - is. A pipe that brings
-nothing for two seconds is left alone and said; - waits for it, </dev/null leaves it out.
+Standard input (a pipe or a file) is appended to the words, or replaces a - among them. A pipe that stays silent for two
+seconds is ignored, with a message; - waits for it, </dev/null leaves it out.
 
-Memory files (AGENTS.md) of the working directory go along, as in the chat.
+Memory files (AGENTS.md) of the working directory are sent too, as in the chat.
 
-With --json the answer comes whole, as one object: session, provider, model, status, text, error, usage (tokens),
-cost (US dollars, null where the price is unknown) and seconds.
+With --json the complete answer is one object: session, provider, model, status, text, error, usage (tokens), cost
+(US dollars, null if the price is unknown) and seconds.
 
-Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that it was interrupted.""",
+Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
         click.Argument(["text"], nargs=-1, required=False, type=TEXT, help="the question; - is standard input"),
         *_model_options(),
         click.Option(["-s", "--session"], metavar="ID", type=SESSION, help="ask in this session instead of a new one"),
@@ -67,26 +66,26 @@ Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that
             metavar="FILE",
             multiple=True,
             type=FILE,
-            help="send a text file, a picture or a PDF along; may be given several times",
+            help="attach a text file, an image or a PDF; may be repeated",
         ),
         click.Option(
             ["--allow"],
             metavar="TOOL",
             multiple=True,
             type=TEXT,
-            help="run this tool without asking (a name, or a pattern like github__*); may be given several times",
+            help="run this tool without asking (a name, or a pattern like github__*); may be repeated",
         ),
         click.Option(["--system"], metavar="TEXT", type=TEXT, help="the session's system prompt; '' for none"),
         click.Option(["--system-file"], metavar="FILE", type=FILE, help="the system prompt from a file"),
-        _json_option("one JSON object, with usage, cost and seconds, not text"),
+        _json_option("one JSON object with usage, cost and seconds"),
         runs="ask:run",
         inherits=("resume",),
         examples=(
             ('chatctx ask "what is a monad?"', ""),
             ('git diff | chatctx ask "review this"', "standard input after the words"),
-            ("chatctx ask -a a.png -a b.csv what is odd here", "with a picture and a text file"),
+            ("chatctx ask -a a.png -a b.csv what is odd here", "with an image and a text file"),
             ('chatctx ask --system "In French." hello', "instructions for this session"),
-            ("chatctx ask -c and why is that", "go on with the last session"),
+            ("chatctx ask -c and why is that", "in the last session"),
             ('chatctx ask --allow "github__*" close it', "with tools that would ask"),
             ("chatctx ask --json hello | jq .cost", "for scripts"),
         ),
@@ -96,7 +95,7 @@ Exit code 0 means a whole answer, 1 none or a part of one, 2 bad usage, 130 that
         "list stored sessions",
         """\
 Lists id, time of the last change, number of messages, model and title. With TEXT only the sessions whose title or
-messages contain it. The beginning of an id is enough wherever an ID is asked for.""",
+messages contain it. Wherever an ID is expected, its beginning is enough.""",
         click.Argument(
             ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
         ),
@@ -112,12 +111,12 @@ messages contain it. The beginning of an id is enough wherever an ID is asked fo
         "context",
         "show what the next request of a session costs",
         """\
-Shows what fills the context window, as /context does in the chat: every row with its tokens and how they are known
-(measured, derived, counted or estimated). Changes nothing in the session; with -m, as another model would see it.
+Shows what fills the context window, as /context does in the chat: every row with its tokens and how they were obtained
+(measured, derived, counted or estimated). With -m, as another model would count it. The session is not changed.
 
 With --json one object: window, total, upper_bound, source, basis, rows (with their items), output_reserve,
-compaction_buffer, free, over, until_compaction, deferred (tools that wait until the model searches for them). Numbers
-are tokens, null is unknown. MCP servers are not started for this: their tools are those of the last time.""",
+compaction_buffer, free, over, until_compaction, deferred (tools that are not sent before the model searches for them).
+Numbers are tokens, null is unknown. MCP servers are not started: their tools are those of the last run.""",
         click.Argument(
             ["session"], metavar="[ID]", required=False, type=SESSION, help="the session; the last one if not given"
         ),
@@ -126,7 +125,7 @@ are tokens, null is unknown. MCP servers are not started for this: their tools a
         runs="context:run",
         examples=(
             ("chatctx context", "the last session"),
-            ("chatctx context 01a2 -m openai/gpt-5.6", "would it fit there?"),
+            ("chatctx context 01a2 -m openai/gpt-5.6", "would it fit that model?"),
             ("chatctx context --json | jq .total", "for scripts"),
         ),
     ),
@@ -134,21 +133,21 @@ are tokens, null is unknown. MCP servers are not started for this: their tools a
         "count",
         "count the tokens of texts and files",
         """\
-Counts the tokens of files, of the files in folders (those that git would not ignore), or of standard input, for any
-model: in the model's own vocabulary if it is shipped, else fitted to its counts or estimated, and says which. No key
-and no server is needed. What a message adds around a text is not counted.
+Counts the tokens of files, of folders (without what git ignores), or of standard input, for any model. The output says
+how: by the model's own vocabulary where it is included, else by weights fitted to its counts, or estimated. No key and
+no server is needed. Tokens that a message adds around its text are not counted.
 
-With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (which holds for 95
-of 100 texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl lines of {"id", "text", "model"} on standard
-input become such objects, a line each; without "model" in a line, -m says it. A line that can't be read is named on
-standard error and costs only itself. --exact asks the provider, which needs its key.""",
+With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (holds for 95 of 100
+texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl each line {"id", "text", "model"} of standard input
+becomes such an object; -m is the model of lines without one. Lines that can't be read are reported and skipped. --exact
+asks the provider, which needs a key.""",
         click.Argument(["files"], metavar="[FILE]...", nargs=-1, required=False, type=FILE, help="files or folders"),
         click.Option(
             ["-m", "--model", "models"],
             metavar="NAME",
             multiple=True,
             type=MODEL,
-            help="the model, with or without its provider; several times for several columns",
+            help="the model, with or without its provider; repeat it for more columns",
         ),
         _json_option(),
         click.Option(["--jsonl", "as_lines"], is_flag=True, help="a JSON object a line, in and out"),
@@ -163,14 +162,15 @@ standard error and costs only itself. --exact asks the provider, which needs its
     ),
     Command(
         "usage",
-        "add up tokens and cost and score the estimates",
+        "show tokens, cost and the accuracy of the estimates",
         """\
-Adds up all calls: input (fresh, written to the cache, from the cache), output and the reasoning in it ("900+?" if
-that of some calls is unknown), cost in US dollars ("$0.42+?" or "?" where prices are unknown; with --json "cost" and
-"known_cost"), how far the estimates were off, trims and compactions; for a session, for today, for all time, by
-provider, model and day. With --calls: what was predicted of each request, what the server reported, whether that is
-believed and why, what was left out, and which model answered. Imported sessions count at the time they were held.
-Calls that a fork inherited count in the session it came from; their number is shown (with --json "inherited").""",
+Adds up all calls, for a session, for today, for all time, and by provider, model and day: input (fresh, written to
+the cache, read from it), output and its reasoning, cost in US dollars, the errors of the estimates, trims and
+compactions. "900+?" or "$0.42+?" means that a part is unknown (with --json "cost" and "known_cost").
+
+With --calls each request: what was predicted, what the server reported, whether that is believed and why, what was
+left out, and which model answered. Imported sessions count at the time they were held. Calls that a fork inherited
+count in the original session; their number is shown (with --json "inherited").""",
         click.Option(
             ["-s", "--session"], metavar="ID", type=SESSION, help="the session to show; the last one if not given"
         ),
@@ -178,13 +178,13 @@ Calls that a fork inherited count in the session it came from; their number is s
             ["--days"],
             metavar="N",
             type=click.IntRange(1, 100_000),
-            help="only the last N days, today included, in the tables",
+            help="tables of the last N days, including today",
         ),
         click.Option(["--calls"], is_flag=True, help="a line for each of the session's last 100 requests instead"),
         _json_option(),
         runs="usage:run",
         examples=(
-            ("chatctx usage", "the last session beside today and all time"),
+            ("chatctx usage", "the last session, today and all time"),
             ("chatctx usage --days 7", "tables for a week"),
             ("chatctx usage --calls", "predicted and reported tokens, request by request"),
             ("chatctx usage --json | jq .all.cost", "for scripts"),
@@ -194,25 +194,25 @@ Calls that a fork inherited count in the session it came from; their number is s
         "models",
         "list the models that can be used now",
         """\
-Asks every provider with a key and every local server that answers, and lists their models, the last used
-first: context window and where that is known from, dollars for a million tokens of input and output, whether it takes
-images and tools, when its reasoning goes back to it, whether the server counts exactly. ? is unknown. A
-provider that could not be asked is named on standard error, and its last known list is shown.""",
+Asks every provider with a key and every local server, and lists their models, the last used first: context window and
+its source, dollars per million tokens of input and output, whether the model takes images and tools, when its
+reasoning is sent back, whether the server counts exactly. ? is unknown. Providers that don't answer are reported on
+standard error, and listed as they were last time.""",
         click.Argument(
             ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
         ),
         _json_option(),
         runs="listing:models",
-        examples=(("chatctx models", "all of them"), ("chatctx models qwen --json", "for scripts")),
+        examples=(("chatctx models", "all models"), ("chatctx models qwen --json", "for scripts")),
     ),
     Command(
         "export",
         "write a session to a file",
         """\
-The suffix names the format: .jsonl loses nothing (messages, records, calls, attachments) and can be imported again; .md
-is to read; .html is one page to read or to show, with highlighted code and nothing loaded from elsewhere.""",
+The suffix chooses the format: .jsonl is lossless (messages, records, calls, attachments) and can be imported again; .md
+is for reading; .html is one self-contained page with highlighted code.""",
         click.Argument(["session"], metavar="ID", type=SESSION, help="the session, or the beginning of its id"),
-        click.Argument(["file"], type=FILE, help="FILE.jsonl loses nothing; FILE.md, FILE.html to read"),
+        click.Argument(["file"], type=FILE, help="FILE.jsonl (lossless), FILE.md or FILE.html"),
         runs="files:export",
         examples=(
             ("chatctx export 01a2 talk.html", "a page"),
@@ -225,14 +225,13 @@ is to read; .html is one page to read or to show, with highlighted code and noth
         """\
 Imports chatctx's own exports (.jsonl) without loss, and sessions of Codex, Claude Code, Gemini CLI, opencode, pi,
 qwen-code, Kimi, crush, goose, Cline, Roo Code, Kilo Code, llm and aider, and exports of ChatGPT, Claude.ai and Open
-WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is
-checked and measured first and imported whole or not at all; damaged lines in files of other programs are skipped and
-named. Conversations that were imported before are recognised by their content and skipped; --again imports them as new
-ones (their calls then count twice in `chatctx usage`).
+WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is checked
+first and imported completely or not at all; damaged lines in files of other programs are reported and skipped.
+Conversations that were imported before are recognised by their content and skipped; --again imports them as new ones
+(their calls then count twice in `chatctx usage`).
 
-The usage that those programs recorded anchors the estimates: /context and `chatctx context` work at once. Their
-system prompts and tools are not in the files and are not sent from here: the numbers say what a request from here
-would cost.""",
+Estimates start from the usage that those programs recorded: /context and `chatctx context` work at once. Their system
+prompts and tools are not in the files and not sent by chatctx: the numbers are those of a request from chatctx.""",
         click.Argument(
             ["files"],
             metavar="FILE...",
@@ -240,12 +239,12 @@ would cost.""",
             type=FILE,
             help="a session, database or task folder",
         ),
-        click.Option(["--again"], is_flag=True, help="also what was imported before, as another conversation"),
+        click.Option(["--again"], is_flag=True, help="import again what was imported before, as another conversation"),
         _json_option(),
         runs="files:import_files",
         examples=(
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
-            ("chatctx import", "offers what other programs have here"),
+            ("chatctx import", "offers sessions of other programs"),
             ("chatctx import ~/.claude/projects/*/*.jsonl", "every session of Claude Code"),
             ("chatctx import --json FILE | jq -r '.[].session'", "for scripts"),
         ),
@@ -254,16 +253,15 @@ would cost.""",
         "replay",
         "score the estimator on recorded conversations",
         """\
-Feeds recorded conversations to the estimator call by call, and compares each prediction, made before the call, with
-the provider's count: median, 95th and 99th percentile of the error, bias, how often the upper bound held. Stores
-nothing.""",
+Replays recorded conversations call by call, and compares each estimate, made before the call, with the provider's
+count: median, 95th and 99th percentile of the error, bias, how often the upper bound held. Stores nothing.""",
         click.Argument(
             ["files"],
             metavar="FILE...",
             nargs=-1,
             required=True,
             type=FILE,
-            help="as for import; those with usage per call",
+            help="as for import; needs the usage of each call",
         ),
         _json_option(),
         click.Option(["--no-learning"], is_flag=True, help="without the learned correction factor"),
@@ -271,26 +269,26 @@ nothing.""",
             ["--method"],
             type=click.Choice(["hybrid", "chars4"]),
             default="hybrid",
-            help="chars4: a naive one, to compare",
+            help="chars4: four characters a token, to compare",
         ),
         runs="files:replay_files",
         examples=(
             ("chatctx replay ~/.claude/projects/*/*.jsonl", "on your own sessions"),
-            ("chatctx replay --method chars4 FILE", "four characters a token, to compare"),
+            ("chatctx replay --method chars4 FILE", "the naive method, to compare"),
         ),
     ),
     Command(
         "watch",
         "the context of another program's session",
         """\
-Follows the newest session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder, or FILE, as it grows:
-what fills its window, what the next call will cost, how far it is to its own compaction, what came from the cache, the
-price of today, and how good the forecasts were. Only reads. --line prints one line and ends; as Claude Code's
-statusLine command it reads that program's JSON on standard input.""",
+Follows the newest session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder, or FILE, as it grows: what
+fills its window, the size of the next call, how far it is to its own compaction, the share that came from the cache,
+today's cost, and how good the estimates were. Only reads. --line prints one line and exits; as Claude Code's statusLine
+command it reads that program's JSON on standard input.""",
         click.Argument(["file"], required=False, type=FILE, help="a session file"),
         click.Option(["--line"], is_flag=True, help="one line, for a status line"),
         _json_option("a line of JSON whenever something was written"),
-        click.Option(["--window"], type=TEXT, metavar="N", help="the size of the window, where the file has none"),
+        click.Option(["--window"], type=TEXT, metavar="N", help="the size of the window, if the file does not say"),
         runs="watch:run",
         examples=(
             ("chatctx watch", "beside the agent, in this folder"),
@@ -301,25 +299,25 @@ statusLine command it reads that program's JSON on standard input.""",
         "serve",
         "show the chat in a browser",
         """\
-Serves the chat as a web page until Ctrl+C. Every browser tab runs a chat of its own, on this machine, with your keys
-and sessions; at most eight at a time. The address that is printed holds a secret, without which nobody is let in, on
-this machine either. Commands that run programs or touch files of your choice (/provider, /mcp, /edit, /export, /import,
-/paste) are off in the browser unless --unrestricted is given. What is sent is not encrypted: put a proxy with https
-before it on a network that is not yours. Needs the extra "serve".""",
+Serves the chat as a web page until Ctrl+C. Each browser tab is a chat of its own, on this machine, with your keys and
+sessions; at most eight at a time. The printed address contains a secret that is required for access, also on this
+machine. Commands that run programs or access any file (/provider, /mcp, /edit, /export, /import, /paste) are disabled
+in the browser unless --unrestricted is given. The connection is not encrypted: on a network that is not yours put a
+proxy with https in front. Needs the extra "serve".""",
         *_model_options(),
         click.Option(
-            ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen at (127.0.0.1)"
+            ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen on (127.0.0.1)"
         ),
         click.Option(
-            ["--port"], metavar="N", type=click.IntRange(1, 65_535), default=8000, help="port to listen at (8000)"
+            ["--port"], metavar="N", type=click.IntRange(1, 65_535), default=8000, help="port to listen on (8000)"
         ),
         click.Option(
             ["--public-url"],
             metavar="URL",
             type=TEXT,
-            help="the address browsers see, behind a proxy or from elsewhere",
+            help="the address that browsers use, if there is a proxy",
         ),
-        click.Option(["--unrestricted"], is_flag=True, help="every command works in the browser, too"),
+        click.Option(["--unrestricted"], is_flag=True, help="enable all commands in the browser"),
         runs="serve:run",
         inherits=("resume", *SETTINGS),
         examples=(
@@ -332,8 +330,8 @@ before it on a network that is not yours. Needs the extra "serve".""",
         "config",
         "print the schema of the config file for editors",
         """\
-Prints the JSON Schema of the config file. Editors that know TOML schemas (with Taplo, Even Better TOML or tombi)
-complete and check the file by it where its first line is: #:schema chatctx.schema.json""",
+Prints the JSON Schema of the config file. Editors with Taplo, Even Better TOML or tombi complete and check the file if
+its first line is: #:schema chatctx.schema.json""",
         click.Argument(["what"], metavar="schema", type=click.Choice(["schema"]), help="what to print"),
         runs="listing:config",
         examples=(("chatctx config schema > ~/.config/chatctx/chatctx.schema.json", ""),),
@@ -342,8 +340,8 @@ complete and check the file by it where its first line is: #:schema chatctx.sche
         "completion",
         "print a completion script for bash or zsh or fish",
         """\
-Prints a script that completes commands, options, files, session ids and models. It asks chatctx itself at every Tab,
-so it needs no renewal after an update.""",
+Prints a script that completes commands, options, files, session ids and models. It asks chatctx at every Tab, so it
+stays valid after an update.""",
         click.Argument(
             ["shell"], metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish"
         ),
@@ -358,17 +356,16 @@ so it needs no renewal after an update.""",
         "doctor",
         "check the installation",
         """\
-Says where the files are, whether sessions, tokenizers and the embedded model can be used, which keys and servers are
-there, which MCP servers are configured (none is started), and what the terminal can show. Sends nothing. Exit code 1
-if something will not work.
+Reports where the files are, whether sessions, tokenizers and the embedded model work, which keys, local servers and MCP
+servers there are (none is started), and what the terminal supports. Exit code 1 if something will not work.
 
-With --repair a damaged database is read as far as that goes, and what was read is put in its place; the old file is
-kept beside it. Nothing is changed where it is whole.""",
+With --repair the readable parts of a damaged database are copied into a new one; the old file is kept beside it. An
+undamaged database is not changed.""",
         click.Option(
-            ["--repair"], is_flag=True, help="save a damaged database: copy what can be read, keep the old one"
+            ["--repair"], is_flag=True, help="replace a damaged database by its readable parts; keeps the old file"
         ),
         runs="doctor:run",
-        examples=(("chatctx doctor", ""), ("chatctx doctor --repair", "after it said that sessions are damaged")),
+        examples=(("chatctx doctor", ""), ("chatctx doctor --repair", "if it reports damaged sessions")),
     ),
 )
 
@@ -381,21 +378,21 @@ NOTES: Mapping[str, Sequence[tuple[str, str]]] = {
         (
             "chosen by",
             "-m, CHATCTX_MODEL, model in the config file, the one used last, a key in the environment "
-            "(ANTHROPIC_API_KEY, OPENAI_API_KEY ...), a server that answers on this machine (Ollama, llama.cpp, "
-            "LM Studio, vLLM), the embedded model: the first that there is",
+            "(ANTHROPIC_API_KEY, OPENAI_API_KEY ...), a local server (Ollama, llama.cpp, LM Studio, vLLM), the "
+            "embedded model; the first of these",
         ),
     ),
     "Files and settings": (
         (
             "places",
             "CHATCTX_CONFIG, CHATCTX_DATA_DIR and CHATCTX_LOG_DIR move the config file, the sessions and the log; "
-            "`chatctx doctor` shows where they are. CHATCTX_THEME is what --theme is.",
+            "`chatctx doctor` shows where they are. CHATCTX_THEME is like --theme.",
         ),
         (
             "context",
             'in the config file: compaction = "85%", "120k" or "off"; compaction_target = "50%"; '
-            "preserve_recent_turns = 4; reserve_output = 16000; rolling_context = true. The first four, and window, "
-            'also for one model, under [models."provider/model"].',
+            "preserve_recent_turns = 4; reserve_output = 16000; rolling_context = true. All but the last, and window, "
+            'also for one model, in [models."provider/model"].',
         ),
     ),
     "Exit codes": (("0", "done"), ("1", "the request failed"), ("2", "bad usage"), ("130", "interrupted")),
@@ -446,16 +443,16 @@ ROOT = _Root(
         click.Option(
             ["--plain"],
             is_flag=True,
-            help="the chat line by line, without drawing: for screen readers, simple terminals and pipes",
+            help="plain text, line by line: for screen readers, simple terminals and pipes",
         ),
-        click.Option(["-c", "--continue", "last"], is_flag=True, help="go on with the last session"),
-        click.Option(["-r", "--resume"], metavar="ID", type=SESSION, help="go on with this session (chatctx sessions)"),
+        click.Option(["-c", "--continue", "last"], is_flag=True, help="resume the last session"),
+        click.Option(["-r", "--resume"], metavar="ID", type=SESSION, help="resume this session (see chatctx sessions)"),
     ],
     help="""\
 A chat client for the terminal whose context numbers are true.
 
-Without a command, chatctx opens the chat. With no key and no configuration it talks to a small model on this
-machine. In the chat, / lists the commands, /context shows what fills the window.""",
+Without a command, chatctx opens the chat. Without a key or a server it uses a small model on this machine. In the chat,
+/ lists the commands, /context shows what fills the window.""",
 )
 click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(ROOT)
 
