@@ -40,16 +40,16 @@ def page(*messages: Message, blobs: dict[str, bytes] | None = None) -> tuple[str
     return text, Page(text)
 
 
-def safe(found: Page) -> None:
-    assert set(found.tags) <= ALLOWED
-    for name, value in found.attributes:
+def safe(document: Page) -> None:
+    assert set(document.tags) <= ALLOWED
+    for name, value in document.attributes:
         assert not name.startswith("on")
         if name in ("href", "src"):
             assert not value.lower().startswith(("javascript:", "vbscript:", "file:")), value
         assert name != "src" or value.startswith("data:image/")
 
 
-def said(text: str, role: Role = "assistant") -> Message:
+def message_of(text: str, role: Role = "assistant") -> Message:
     return Message(role, (Text(text),), id="01", model="m")
 
 
@@ -65,28 +65,30 @@ def test_everything_is_there_and_escaped() -> None:
         Message("tool", (ToolResult("c", "lookup", "</code></pre><script>"),), id="03"),
         Message("assistant", (Text("part"),), id="04", status="cancelled", error="stopped by <you>"),
     ]  # fmt: skip
-    text, found = page(*messages)
-    safe(found)
+    text, document = page(*messages)
+    safe(document)
     assert "<script" not in text
     for words in ("why <script>alert(1)</script>?", "Because", "onerror", "hm <i>", "called look<up>", "</code></pre>",
                   "1,200 in, 34 out", "cancelled: stopped by <you>", "A <b>title</b>", "demo/m&m", "m<m"):  # fmt: skip
-        assert words in found.words, words
+        assert words in document.words, words
     assert "<strong>Because</strong>" in text
     assert '<span class="n">x</span>' in text  # highlighted
 
 
 def test_nothing_is_fetched() -> None:
-    text, found = page(said("![a](https://example.com/x.png) [b](javascript:alert(1)) [c](https://example.com)"))
-    safe(found)
-    assert "img" not in found.tags
-    assert ("href", "https://example.com") in found.attributes
+    text, document = page(
+        message_of("![a](https://example.com/x.png) [b](javascript:alert(1)) [c](https://example.com)")
+    )
+    safe(document)
+    assert "img" not in document.tags
+    assert ("href", "https://example.com") in document.attributes
     assert "http-equiv" in text and "default-src 'none'" in text
     for word in ("<link", "@import", "url("):
         assert word not in text
 
 
 def test_both_colour_schemes_and_the_style_is_whole() -> None:
-    text, _ = page(said("x"))
+    text, _ = page(message_of("x"))
     assert text.count("prefers-color-scheme: dark") == 2
     style = text[text.index("<style>") : text.index("</style>")]
     assert style.count("{") == style.count("}")
@@ -97,32 +99,32 @@ def test_pictures_are_in_the_page_and_nothing_else_is() -> None:
     vector = Attachment("image", "b.svg", "image/svg+xml", "bb", 5)
     lost = Attachment("image", "c.png", "image/png", "cc", 5)
     message = Message("user", (picture, vector, lost), id="01")
-    text, found = page(message, blobs={"aa": b"hello", "bb": b"<svg/>"})
-    safe(found)
-    assert found.tags.count("img") == 1
+    text, document = page(message, blobs={"aa": b"hello", "bb": b"<svg/>"})
+    safe(document)
+    assert document.tags.count("img") == 1
     assert "data:image/png;base64,aGVsbG8=" in text
     for name in ('a".png', "b.svg", "c.png"):
-        assert name in found.words
+        assert name in document.words
 
 
 def test_a_summary_is_folded_and_control_characters_are_gone() -> None:
     summary = Message("user", (Text("- one\n- two\x1b[31m\x07"),), id="01", kind="summary")
-    text, found = page(summary)
-    assert "summary of what came before" in found.words
+    text, document = page(summary)
+    assert "summary of what came before" in document.words
     assert "<li>one</li>" in text
     assert "\x1b" not in text and "\x07" not in text
 
 
 @given(st.text(), st.sampled_from(["user", "assistant"]))
 def test_no_text_breaks_out(text: str, role: Role) -> None:
-    _, found = page(said(text, role))
-    safe(found)
-    assert found.tags.count("article") <= 1
-    assert found.tags[-1] != "plaintext"
+    _, document = page(message_of(text, role))
+    safe(document)
+    assert document.tags.count("article") <= 1
+    assert document.tags[-1] != "plaintext"
 
 
 @given(st.lists(st.sampled_from(["<", ">", "`", "```", "\n", "[", "](", ")", "javascript:", "\"", "'", "&", "|", "-",
                                  "script", "onerror=", "data:text/html,", "x", " ", "<!--", "]]>"])))  # fmt: skip
 def test_no_markdown_breaks_out(pieces: list[str]) -> None:
-    _, found = page(said("".join(pieces)))
-    safe(found)
+    _, document = page(message_of("".join(pieces)))
+    safe(document)

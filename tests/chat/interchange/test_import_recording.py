@@ -22,9 +22,9 @@ from tui.messages import Message, Request, ToolResult, Usage
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[tuple[SessionStore, SessionStore]]:
-    found = SessionStore(tmp_path / "one.db"), SessionStore(tmp_path / "two.db")
-    yield found
-    for store in found:
+    opened = SessionStore(tmp_path / "one.db"), SessionStore(tmp_path / "two.db")
+    yield opened
+    for store in opened:
         store.close()
 
 

@@ -28,12 +28,12 @@ def recorded(path: Path, calls: int = 30, per_call: float = 1.3) -> Path:
 
 
 def test_every_call_after_the_first_is_predicted_before_it_is_looked_at(tmp_path: Path) -> None:
-    found = replay(read_recording(recorded(tmp_path / "a.jsonl")), "a")
-    assert (found.calls, len(found.scored)) == (30, 29)
-    assert [call.number for call in found.scored] == list(range(1, 30))
-    late = [abs(call.error_percent) for call in found.scored[15:]]
+    replayed = replay(read_recording(recorded(tmp_path / "a.jsonl")), "a")
+    assert (replayed.calls, len(replayed.scored)) == (30, 29)
+    assert [call.number for call in replayed.scored] == list(range(1, 30))
+    late = [abs(call.error_percent) for call in replayed.scored[15:]]
     assert max(late) < 0.05
-    assert all(call.actual <= call.upper_bound for call in found.scored)
+    assert all(call.actual <= call.upper_bound for call in replayed.scored)
 
 
 def test_learning_helps_and_can_be_left_out(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_the_call_after_a_compaction_only_anchors(tmp_path: Path) -> None:
     path = recorded(tmp_path / "a.jsonl", 4)
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     lines[4:4] = [claude_line("user", "what happened") | {"isCompactSummary": True}]
-    found = replay(read_recording(write(path, *lines)), "a")
-    assert (found.calls, len(found.scored)) == (4, 2)
+    replayed = replay(read_recording(write(path, *lines)), "a")
+    assert (replayed.calls, len(replayed.scored)) == (4, 2)
 
 
 def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
 
 def test_figures() -> None:
     scored = [Scored(n, 1_000 + error, 1_020, 1_000, "delta") for n, error in enumerate((-30, -10, 0, 10, 20), 1)]
-    found = summary("x", 6, scored, 1.0)
-    assert found["median_abs_error_percent"] == 1.0
-    assert found["bias_percent"] == pytest.approx(-0.2)
-    assert found["worst_underestimate_percent"] == 3.0
-    assert found["covered_by_upper_bound_percent"] == 100.0
+    figures = summary("x", 6, scored, 1.0)
+    assert figures["median_abs_error_percent"] == 1.0
+    assert figures["bias_percent"] == pytest.approx(-0.2)
+    assert figures["worst_underestimate_percent"] == 3.0
+    assert figures["covered_by_upper_bound_percent"] == 100.0
     nothing = summary("x", 1, [], 0.0)
     assert nothing["median_abs_error_percent"] is None

@@ -101,10 +101,10 @@ def test_a_call_with_more_than_the_file_tells_is_not_scored(
         claude_line("user", "again"),
         claude_answer(text("done"), "r4", 9, cache_read_input_tokens=90_020),
     )
-    found = replay(recording, "a")
-    assert found.unpredictable == {f"the file lacks {what}": 1}
-    assert [call.message for call in found.scored][-1] == recording.messages[-1].id
-    assert abs(found.scored[-1].error_percent) < 0.1
+    replayed = replay(recording, "a")
+    assert replayed.unpredictable == {f"the file lacks {what}": 1}
+    assert [call.message for call in replayed.scored][-1] == recording.messages[-1].id
+    assert abs(replayed.scored[-1].error_percent) < 0.1
 
 
 def test_a_call_whose_server_searched_the_web_is_not_scored(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ def test_files_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
     old = put(home / ".claude" / "projects" / "-work" / "a.jsonl", 90)
     new = put(codex / "sessions" / "2026" / "05" / "01" / "rollout-x.jsonl", 10)
     put(home / ".claude" / "projects" / "-work" / "a" / "subagents" / "agent-1.jsonl", 5)
-    found = session_files({"CODEX_HOME": str(codex)}, home)
-    assert [(file.program, file.path) for file in found] == [("Codex", new), ("Claude Code", old)]
+    files = session_files({"CODEX_HOME": str(codex)}, home)
+    assert [(file.program, file.path) for file in files] == [("Codex", new), ("Claude Code", old)]
 
 
 def test_what_was_imported_is_not_offered_until_it_grows(tmp_path: Path) -> None:
