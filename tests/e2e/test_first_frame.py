@@ -15,14 +15,22 @@ PROGRAM = """
 import asyncio, json, pathlib, sys
 from tui.app import ChatApp
 from tui.config.settings import Settings
+from tui.screens.chat.screen import ChatScreen
 
 seen = {}
 
-async def open_workspace():
+opening = ChatScreen._open
+
+def note(screen):
     # Called after the first frame: what the driver has written by now was painted without a workspace.
     seen["modules"] = sorted(sys.modules)
-    seen["painted"] = any("ask, or / for commands" in strip.text for strip in app.screen._compositor.render_strips())
+    seen["painted"] = any("ask, or / for commands" in strip.text for strip in screen._compositor.render_strips())
     seen["focused"] = type(app.focused).__name__
+    return opening(screen)
+
+ChatScreen._open = note
+
+async def open_workspace():
     from tui.chat.workspace import Workspace
 
     return await Workspace.open(settings)

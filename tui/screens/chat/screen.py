@@ -43,8 +43,13 @@ log = logging.getLogger(__name__)
 
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[Workspace]]"
 
-LATER = ("tui.screens.chat.turns", "tui.screens.chat.ui", "tui.screens.chat.message_actions")
+CONVERSATION = ("tui.screens.chat.turns", "tui.chat.workspace")
 """Modules loaded between the first frame and the first conversation."""
+
+COMMANDS = ("tui.screens.chat.ui", "tui.screens.chat.message_actions")
+"""Modules loaded `COMMANDS_PAUSE` seconds after that, or with the first command: the first message goes before them."""
+
+COMMANDS_PAUSE = 0.2
 
 HISTORY_LOADED = 500
 """Prompts of earlier sessions available to the up key."""
@@ -164,9 +169,8 @@ class ChatScreen(BackgroundScreen):
             gc.freeze()
             gc.enable()
         try:
-            for name in LATER:
+            for name in CONVERSATION:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
-            await asyncio.to_thread(slash.all_commands)
             self.workspace = await self.open_workspace()
             self.state.open(self.workspace)
             session = await self.workspace.start_session()
@@ -191,6 +195,10 @@ class ChatScreen(BackgroundScreen):
         problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
         for text in problems:
             self.notify(text, severity="warning", timeout=8, markup=False)
+        await asyncio.sleep(COMMANDS_PAUSE)
+        for name in COMMANDS:
+            await asyncio.to_thread(import_module, name)
+        await asyncio.to_thread(slash.all_commands)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
         """Ask the person what an MCP server wants to know; cancelled when it does not wait any more."""
@@ -215,7 +223,8 @@ class ChatScreen(BackgroundScreen):
         self.turns.show_rest()  # the chosen message is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
-        self.background(partial(self.ui.bring_back_summary, session), "summary")
+        if session.messages:
+            self.background(partial(self.ui.bring_back_summary, session), "summary")
         self.refresh_title()
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:

@@ -41,6 +41,9 @@ LEAST_GAP, MOST_GAP = 0.05, 0.5
 """Seconds between two drawings of a growing reply."""
 GAP_FACTOR = 4.0
 """The pause is this many times the duration of the last drawing, which limits drawing to a fifth of the time."""
+WARM_UP_PAUSE = 0.05
+"""Seconds."""
+
 MANY = 500
 """Messages; longer conversations are excluded from garbage collection."""
 
@@ -133,10 +136,10 @@ class TranscriptView(ScrollView):
         self._grown()
 
     def prepare(self) -> None:
-        """Import what draws a reply: one will follow."""
+        """Import what draws a reply: one will follow. After a pause, in which the request goes out."""
         if not self._warm:
             self._warm = True
-            self.run_worker(warm_up, thread=True, exit_on_error=False)
+            self.set_timer(WARM_UP_PAUSE, lambda: self.run_worker(warm_up, thread=True, exit_on_error=False))
 
     def add_notice(self, level: Level, text: str) -> None:
         """Add a line that is not a message. Removed by the next `set_messages`."""
