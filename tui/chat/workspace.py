@@ -9,7 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tui.chat.attachments import check_taken, mentioned, read_attachment
@@ -19,8 +21,6 @@ from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.model_list import ModelList
-from tui.chat.provider_setup import ProviderSetup
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.toolbox import Toolbox
 from tui.chat.runtime.windows import Windows
@@ -46,6 +46,10 @@ from tui.providers.http.route import is_loopback
 from tui.providers.models.catalog import dollars, resolve_limits
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools
+
+if TYPE_CHECKING:
+    from tui.chat.model_list import ModelList
+    from tui.chat.provider_setup import ProviderSetup
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +86,6 @@ class Workspace:
             tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
         )
         self.servers = Servers(settings, store, self.services.tools)
-        self.setup = ProviderSetup(self._configs, self._drop, settings.config_file, settings.providers)
-        self.model_list = ModelList(self.services, self._configs)
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
@@ -121,6 +123,20 @@ class Workspace:
             except ValueError as error:
                 raise ProviderError("not_found", str(error)) from None
         return self._providers[name]
+
+    @cached_property
+    def setup(self) -> ProviderSetup:
+        """What adds and changes providers."""
+        from tui.chat.provider_setup import ProviderSetup
+
+        return ProviderSetup(self._configs, self._drop, self.settings.config_file, self.settings.providers)
+
+    @cached_property
+    def model_list(self) -> ModelList:
+        """The models of all providers."""
+        from tui.chat.model_list import ModelList
+
+        return ModelList(self.services, self._configs)
 
     async def _drop(self, name: str) -> None:
         """Close a provider whose settings have changed."""

@@ -6,7 +6,6 @@ ValueError with a one-line reason that says what to write instead.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -226,6 +225,8 @@ def read_table(table: type[Table], value: object, example: str) -> dict[str, Any
     values = {}
     for key, entry in as_table(value, example).items():
         if key not in names:
+            import difflib  # needed for mistyped names only
+
             near = difflib.get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(names))}"
             raise SettingError(f"there is no such setting; {hint}", key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +43,8 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
     preset = PRESETS.get(name)
     if table is None:
         if preset is None:
+            import difflib  # needed for mistyped names only
+
             near = difflib.get_close_matches(name, PRESETS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")

@@ -6,7 +6,6 @@ references. Further constraints are left to the tool.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -121,6 +120,8 @@ class _Check:
 
 def _hint(name: str, properties: Mapping[str, Any]) -> str:
     names = [str(name)[:80] for name in itertools.islice(properties, MOST_COMPARED)]
+    import difflib  # needed for mistyped names only
+
     if near := difflib.get_close_matches(name[:80], names, n=1):
         return f"did you mean {near[0]}?"
     return f"it takes {', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"

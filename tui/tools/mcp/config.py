@@ -6,7 +6,6 @@ starts (`launch`), so that no object that lives longer, is shown or is written h
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -336,6 +335,8 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         value = value | command
         command = value.get("path")
     if url is None and command is None:
+        import difflib  # needed for mistyped names only
+
         near = [match for other in value for match in difflib.get_close_matches(str(other), ("command", "url"), n=1)]
         hint = f"; did you mean {near[0]}?" if near else "; a program needs command, a server on the network url"
         raise McpConfigError(f"{key} has neither command nor url{hint}")
