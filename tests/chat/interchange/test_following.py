@@ -11,11 +11,10 @@ import pytest
 
 from tests.chat.interchange.foreign.test_codex import Rollout
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, pi_answer
-from tui.chat.interchange import following, tail
-from tui.chat.interchange.following import Followed, Follower, newest_session
+from tui.chat.interchange import following
+from tui.chat.interchange.following import Followed, Follower, Tail, newest_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.replay import replay
-from tui.chat.interchange.tail import Tail
 from tui.cli.subcommands.watch import watch_lines
 
 
@@ -93,9 +92,9 @@ def test_line_by_line_the_total_before_each_call_is_what_replay_predicts(
 
 
 def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail, "TAIL_BYTES", 4_000)
-    monkeypatch.setattr(tail, "BYTES_PER_TOKEN", 1)
-    monkeypatch.setattr(tail, "HEAD_BYTES", 1_000)
+    monkeypatch.setattr(following, "TAIL_BYTES", 4_000)
+    monkeypatch.setattr(following, "BYTES_PER_TOKEN", 1)
+    monkeypatch.setattr(following, "HEAD_BYTES", 1_000)
     path = tmp_path / "s.jsonl"
     append(path, *lines(60))
     found = state(Follower(path))
@@ -111,8 +110,8 @@ def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytes
 def test_as_much_is_read_as_a_context_of_so_many_tokens_can_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail, "TAIL_BYTES", 500)
-    monkeypatch.setattr(tail, "BYTES_PER_TOKEN", 2)
+    monkeypatch.setattr(following, "TAIL_BYTES", 500)
+    monkeypatch.setattr(following, "BYTES_PER_TOKEN", 2)
     path = tmp_path / "s.jsonl"
     append(path, *lines(60))
     (recording,) = read_recordings(path)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.recordings import read_recording
-from tui.chat.interchange.import_checks import checked_records, checked_row
+from tui.chat.interchange.importing import checked_records, checked_row
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import Record, SessionInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,11 @@ from statistics import quantiles
 
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Projection
-from tui.chat.interchange.foreign import claude, opencode, read_recordings
+from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.locations import SessionFile, session_files
-from tui.chat.interchange.foreign.source import SQLITE_MAGIC, SourceFile
-from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError
+from tui.chat.interchange.foreign.source import SQLITE_MAGIC, Line, SourceFile
+from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls, target_of
-from tui.chat.interchange.tail import TAIL_BYTES, Tail
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -37,9 +36,12 @@ ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not de
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
 PROGRAMS = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
-HEAD_BYTES = 64_000  # bytes of a file that contain its folder
+HEAD_BYTES = 64_000  # at the beginning of a file: its folder, the first prompt, a rollout's metadata
 SUBAGENT = '"source":{"subagent"'  # in the first line of a rollout
 SECONDS_A_DAY = 86_400
+TAIL_BYTES = 4_000_000  # of a large file that are read at least
+BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
+MOST_WAITING = 100  # lines without a known format; then the file is not followed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,105 @@ def _is_in(file: SessionFile, folder: Path) -> bool:
     if json.dumps(str(folder)) in head or hashlib.sha256(str(folder).encode()).hexdigest() in head:  # Gemini's hash
         return True
     return str(folder).replace("/", "-") == file.path.parent.name.replace("--", "-")
+
+
+class Tail:
+    """The current context. `read` is the position in the file, `skipped` the bytes left out before it."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.skipped = 0
+        self._title = ""
+        self._restart()
+
+    def _restart(self) -> None:
+        self._incomplete = b""  # the beginning of a line that is still being written
+        self._waiting: list[Line] = []  # until the format is known
+        self._reader: claude.Reader | codex.Reader | None = None
+
+    def appended(self, path: Path) -> bool:
+        """Read on. Returns False if `path` is not the file of a program that appends."""
+        if self.read == 0:
+            self._open(path, path.stat().st_size)
+        else:
+            self._read_on(path)
+        return self._reader is not None
+
+    def recording(self, fallback: str) -> Recording:
+        """The conversation so far, or the end of it."""
+        assert self._reader is not None
+        recording = self._reader.read_so_far(fallback)
+        return replace(recording, title=self._title) if self._title else recording
+
+    def _open(self, path: Path, size: int) -> None:
+        """Read the end of the file: enough bytes for the tokens of the context."""
+        amount = TAIL_BYTES
+        while True:
+            self._restart()
+            self.read = self.skipped = max(0, size - amount)
+            if self.skipped:
+                self._read_head(path)
+            self._read_on(path)
+            needed = BYTES_PER_TOKEN * self.last_input
+            if not self.skipped or needed <= amount:
+                return
+            amount = needed
+
+    def _read_head(self, path: Path) -> None:
+        with path.open("rb") as stream:
+            *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
+        head = Tail()
+        for line in _parsed(texts):
+            head._add(line)
+            if line.get("type") in ("session_meta", "turn_context"):
+                self._add(line)
+        if head._reader is not None:
+            self._title = head.recording("").title
+
+    def _read_on(self, path: Path) -> None:
+        with path.open("rb") as stream:
+            stream.seek(self.read)
+            data = self._incomplete + stream.read()
+            self.read = stream.tell()
+        *texts, self._incomplete = data.split(b"\n")
+        for line in _parsed(texts):  # the first of a tail is cut: that is no JSON
+            self._add(line)
+
+    @property
+    def last_input(self) -> int:
+        """Input tokens of the last call, 0 before one."""
+        messages = self._reader.messages if self._reader is not None else []
+        return next((m.usage.input_total for m in reversed(messages) if m.usage and m.usage.input_total), 0)
+
+    def _add(self, line: Line) -> None:
+        if self._reader is None:
+            if len(self._waiting) < MOST_WAITING:
+                self._waiting.append(line)
+            if "payload" in line and line.get("type") in ("session_meta", "response_item"):
+                self._reader = codex.Reader()
+            elif "sessionId" in line and "uuid" in line and "parts" not in (line.get("message") or {}):
+                self._reader = claude.Reader(side=bool(line.get("isSidechain")))
+            else:
+                return
+            waiting, self._waiting = self._waiting, []
+            for earlier in waiting:
+                self._add(earlier)
+            return
+        try:
+            self._reader.read_line(line)
+        except MALFORMED:
+            return  # a line of an unknown version is skipped alone
+
+
+def _parsed(texts: list[bytes]) -> Iterator[Line]:
+    """The JSON objects among `texts`; damaged lines are skipped."""
+    for text in texts:
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(line, dict):
+            yield line
 
 
 class Follower:

@@ -12,15 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
+from typing import Any, TypeVar, get_args
 
-from tui.chat.interchange.import_checks import checked_messages, checked_records, checked_row
+from tui.chat.conversation.history import fold_records
 from tui.chat.interchange.measuring import measure_when_opened
-from tui.chat.interchange.recording import Recording, RecordingError
+from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
 from tui.chat.store.calls import CallKind, CallRow, passes_of
 from tui.chat.store.ids import new_id
-from tui.chat.store.store import SessionInfo, SessionStore, storable
+from tui.chat.store.store import Record, SessionInfo, SessionStore, storable
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
-from tui.messages import Message, Reasoning, Usage
+from tui.messages import Message, MessageKind, MessageStatus, Reasoning, Role, Usage
 
 Price = Callable[[Usage, str, str], float | None]
 """US dollars for a usage, provider and model; None where the price is unknown."""
@@ -39,6 +40,30 @@ _PROVIDERS: Mapping[str, str] = {
 _FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "gemini"), ("deepseek", "deepseek"))
 _CALL = tuple(field.name for field in fields(CallRow))
 _call_values = attrgetter(*_CALL)
+
+
+_ROLES, _KINDS, _STATUSES = get_args(Role), get_args(MessageKind), get_args(MessageStatus)
+_NONE = type(None)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, _NONE),
+    "int": (int,),
+    "int | None": (int, _NONE),
+    "bool": (bool,),
+    "float": (int, float),
+    "float | None": (int, float, _NONE),
+    "dict[str, Any]": (dict,),
+    "tuple[Part, ...]": (tuple,),
+    "tuple[str, ...]": (tuple,),
+    "tuple[BilledPass, ...]": (tuple,),
+    "Usage | None": (Usage, _NONE),
+}
+MOST = 2**53
+"""Larger numbers can't be tokens, and some do not fit the database."""
+YEAR_9999 = 253_370_764_800
+"""Seconds since the epoch; later times can't be shown."""
+
+Row = TypeVar("Row", SessionInfo, Record, CallRow)
 
 
 class AlreadyHereError(RecordingError):
@@ -238,3 +263,85 @@ def _refuse(store: SessionStore, session: str, more: int) -> None:
 def _is_listed(store: SessionStore, session: str) -> bool:
     """Whether it is in the list: a deleted one may be imported again."""
     return bool(store.query("SELECT 1 FROM sessions WHERE id = ? AND deleted_at IS NULL", (session,)))
+
+
+def checked_messages(messages: Sequence[Message]) -> list[Message]:
+    """`messages` as they can be stored. One that was still being written counts as interrupted.
+
+    Raises `RecordingError` for an invalid message.
+    """
+    checked: list[Message] = []
+    ids: set[str] = set()
+    for number, message in enumerate(messages, 1):
+        reason = _message_fault(message) or ("its id occurs twice" if message.id in ids else "")
+        if reason:
+            raise RecordingError(f"damaged: message {number}: {reason}")
+        ids.add(message.id)
+        if message.status == "streaming":
+            message = replace(message, status="interrupted", error="it was still being written when it was exported")
+        checked.append(
+            replace(
+                message,
+                provider=storable(message.provider) or "",
+                model=storable(message.model) or "",
+                finish_reason=storable(message.finish_reason),
+                error=storable(message.error),
+            )
+        )
+    return checked
+
+
+def checked_row(row: Row) -> Row:
+    """A row of the session or its calls as it can be stored. Raises `RecordingError` if invalid."""
+    if fault := _fault(row):
+        raise RecordingError(f"damaged: {fault}")
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    texts: dict[str, Any] = {name: storable(value) for name, value in values.items() if isinstance(value, str)}
+    return replace(row, **texts)
+
+
+def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Records that can be folded, each checked by itself. Raises `RecordingError`."""
+    for record in records:
+        for name, value in record.data.items():
+            texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
+            if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
+                raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is no text")
+    try:
+        fold_records(records)
+    except MALFORMED as error:
+        raise RecordingError(f"damaged: a record can't be read ({type(error).__name__}: {error})") from None
+    return tuple(map(checked_row, records))
+
+
+_TEXTS = {"id", "record", "text", "frontier", "name", "message", "sha256"}
+_TEXTS |= {"compaction", "summary", "first", "last", "answer"}  # of checkpoints
+_LISTS = {"ids", "names", "kept"}
+_TIMES = ("at", "created_at", "updated_at")
+
+
+def _message_fault(message: Message) -> str:
+    """What is wrong with a message; "" for nothing."""
+    for value in (message, message.usage, *message.parts):
+        if value is not None and (fault := _fault(value)):
+            return fault
+    for name, allowed in (("role", _ROLES), ("kind", _KINDS), ("status", _STATUSES)):
+        if getattr(message, name) not in allowed:
+            return f"{name} is {getattr(message, name)!r}"
+    return "" if message.id else "it has no id"
+
+
+def _fault(value: Any) -> str:
+    """The first field of a dataclass whose value is not of its declared type, or no possible number or time."""
+    for field in fields(value):
+        content, name = getattr(value, field.name), f"{field.name} of a {type(value).__name__}"
+        if not isinstance(content, _TYPES.get(str(field.type), (str,))):
+            return f"{name} is {type(content).__name__}"
+        texts: Any = content if field.type == "tuple[str, ...]" else ()
+        if not all(isinstance(text, str) for text in texts):
+            return f"{name} is no text"
+        if isinstance(content, int | float):
+            low, high = (0, YEAR_9999) if field.name in _TIMES else (-MOST, MOST)
+            if not low <= content < high:
+                return f"{name} is {content!r:.20}"
+    return ""
