@@ -26,6 +26,7 @@ from tests.context.helpers import (
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.priors import Prior
+from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
@@ -121,13 +122,28 @@ def test_hidden_reasoning_is_never_in_the_next_input() -> None:
     assert (found.last_output, found.last_output_sent_back) == (2_315, 12)
 
 
-def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed() -> None:
-    known = estimator()
-    reply = answer("word " * 900)
-    known.record(request(user("q")), reply, Usage(1_000, 1), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), reply, user("x")))
-    assert 1_900 <= found.tokens <= 1_920
-    assert (found.last_output, found.known_tokens) == (None, 1_000)
+@pytest.mark.parametrize(
+    ("how", "output", "believed"),
+    [
+        ("vocabulary", 1, False),
+        ("vocabulary", 600, False),
+        ("vocabulary", 700, True),
+        ("estimated", 200, False),
+        ("estimated", 300, True),  # the tokens of an unknown vocabulary may be long
+    ],
+)
+def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
+    how: CountMethod, output: int, believed: bool
+) -> None:
+    tokenizer = WordTokenizer()
+    tokenizer.how = how
+    with registered("words-2", tokenizer):
+        known, reply = estimator(), answer("word " * 900)
+        known.record(request(user("q"), model="words-2"), reply, Usage(1_000, output), learn=True, at=0.0)
+        found = known.estimate(request(user("q"), reply, user("x"), model="words-2"))
+    assert found.last_output == (output if believed else None)
+    assert found.known_tokens == 1_000 + (output if believed else 0)
+    assert believed or 1_900 <= found.tokens <= 1_920
 
 
 def test_a_cancelled_reply_keeps_the_measured_input() -> None:
@@ -369,10 +385,10 @@ def test_truncated_tool_results_correct_the_measurement() -> None:
 
 def test_a_model_switch_borrows_what_the_other_model_measured() -> None:
     known = estimator()
-    known.record(request(user("q")), REPLY, Usage(20_000, 100), learn=True, at=0.0)
+    known.record(request(user("q")), REPLY, Usage(20_000, 200), learn=True, at=0.0)
     with registered("words-2", WordTokenizer()):
         found = known.estimate(request(user("q"), REPLY, user("x"), model="words-2"))
-    assert found.tokens == pytest.approx(20_105, abs=10)
+    assert found.tokens == pytest.approx(20_205, abs=10)
     assert (found.source, found.match, found.known_tokens, found.last_input) == ("estimated", "none", 0, None)
     assert found.upper_bound >= found.tokens * 1.04
 

@@ -16,6 +16,7 @@ from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import TokenCounter, price
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.model_names import shared_name
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
@@ -343,7 +344,8 @@ class HybridTokenEstimator:
         digest = message_digest(sent_reply)
         (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
         count = price(sent_reply, raw, request.model)
-        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor)
+        known = get_tokenizer(request.model).how == "vocabulary"
+        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, known=known)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
