@@ -251,7 +251,6 @@ class Servers:
         self._server(name)
         await asyncio.to_thread(self._put, INSTRUCTING, name, on)
         self._instructing[name] = on
-        self._toolbox.changed()
 
     # -- resources and prompts ---------------------------------------------------------------------------------------
 
@@ -301,6 +300,8 @@ class Servers:
         return list(resources.values())
 
     def _by_pattern(self, name: str) -> ServerResource | None:
+        from tui.tools.mcp.results import ServerResource
+
         server, _, uri = name.partition(":")
         heads = [pattern.head for pattern in self.patterns if pattern.server == server and pattern.head]
         is_address = "://" in uri or any(uri.startswith(head) and uri != head for head in heads)
@@ -343,7 +344,6 @@ class Servers:
         if self._ended:
             return
         self._news.set()
-        self._toolbox.changed()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready":
             from tui.tools.mcp.results import CachedOffer
