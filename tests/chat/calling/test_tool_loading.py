@@ -125,7 +125,6 @@ async def test_a_server_that_grows_while_the_conversation_runs_goes_from_sent_to
         session = await workspace.new_session()
         await drain(session.send("Hello."))
         source.count = 100
-        workspace.services.tools.changed()
         await drain(session.send("And now?"))
         assert [tool.name for tool in provider.requests[0].tools] == ["erp__operation_0", "erp__operation_1"]
         assert [tool.name for tool in provider.requests[1].tools] == [SEARCH]

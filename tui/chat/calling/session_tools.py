@@ -64,7 +64,6 @@ class SessionTools:
         self._allowed: set[tuple[str, str]] = set()  # (name, fingerprint), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
-        self.box.on_change(self.update_offer)
         self.update_offer()
 
     # -- offering tools -----------------------------------------------------------------------------------------
@@ -205,8 +204,8 @@ class SessionTools:
 
     @property
     def names(self) -> list[str]:
-        """The names of the tools offered now."""
-        return [tool.name for tool in self._conversation.target.tools]
+        """The names of the tools that would be offered now."""
+        return [tool.name for tool in self.plan.sent]
 
     # -- approval ------------------------------------------------------------------------------------------------
 

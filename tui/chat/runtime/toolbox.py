@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +35,6 @@ class Toolbox:
         self.support = ToolSupport(store)
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
-        self._listeners: list[weakref.WeakMethod[Callable[[], None]]] = []
         # What `Servers` sets once there are any.
         self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
         self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # so that lists they said are new count
@@ -49,23 +47,11 @@ class Toolbox:
         """Add a source, replacing an earlier one of that name, except for the built-in one."""
         if source.name != BUILT_IN:
             self._sources[source.name] = source
-            self.changed()
 
     def remove_source(self, name: str) -> None:
         """Remove a source."""
-        if name != BUILT_IN and self._sources.pop(name, None) is not None:
-            self.changed()
-
-    def changed(self) -> None:
-        """A source's tools have changed: notify all listeners."""
-        alive = [(listener, method) for listener in self._listeners if (method := listener()) is not None]
-        self._listeners = [listener for listener, _ in alive]
-        for _, method in alive:
-            method()
-
-    def on_change(self, method: Callable[[], None]) -> None:
-        """Call a bound method after each change, as long as its object lives."""
-        self._listeners.append(weakref.WeakMethod(method))
+        if name != BUILT_IN:
+            self._sources.pop(name, None)
 
     def tools(self) -> tuple[Tool, ...]:
         """All tools, the built-in ones first, then by source and name: a fixed order for the provider's cache.
