@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from tui.providers.anthropic import wire as anthropic_wire
 from tui.providers.config import ChatStyle, ProviderConfig
 from tui.providers.openai_chat import wire as chat_wire
 from tui.providers.openai_responses import wire as responses_wire
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 CONFIG = ProviderConfig("p", official=True)
 PLOT = (
@@ -42,11 +46,17 @@ def full(model: str, **changes: Any) -> Request:
     return replace(base, **changes)
 
 
-def check(body: dict[str, Any], params: Any) -> None:
+@cache
+def adapter(params: Any) -> TypeAdapter[Any]:
+    """Made once: that takes a hundred times as long as a check."""
     from pydantic import TypeAdapter
 
+    return TypeAdapter(params)
+
+
+def check(body: dict[str, Any], params: Any) -> None:
     assert set(body) <= set(params.__annotations__)
-    TypeAdapter(params).validate_python(json.loads(json.dumps(body)))
+    adapter(params).validate_python(json.loads(json.dumps(body)))
 
 
 @pytest.mark.slow
