@@ -15,10 +15,10 @@ from tui.tools.arguments import read_arguments
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.builtin import BuiltInTools
 from tui.tools.files.confine import Confinement
-from tui.tools.files.ignore import ignore_verdict, parse_ignore
 from tui.tools.files.list_files import MOST_LISTED, list_files
 from tui.tools.files.read_file import read_file
 from tui.tools.files.search_files import MOST_MATCHES, WORKER, search_files
+from tui.tools.files.walk import ignore_verdict, parse_ignore
 
 RIPGREP = shutil.which("rg")
 ENGINES = [pytest.param(None, id="python")] + [pytest.param(RIPGREP, id="ripgrep")] * (RIPGREP is not None)

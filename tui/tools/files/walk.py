@@ -1,4 +1,7 @@
-"""Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits."""
+"""Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits.
+
+What git ignores is read from the `.gitignore` files (gitignore(5)); git is not needed.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui.config.paths import is_there
 from tui.tools.base import ToolError
 from tui.tools.files.confine import BY_FOLDER, Confinement, Place
-from tui.tools.files.ignore import ALWAYS, IGNORE_FILE, IgnoreRule, ignore_verdict, parse_ignore, read_at, rules_above
+from tui.tools.files.globs import Glob, make_glob
 
 MAX_DEPTH = 40  # levels of folders
 MOST_SEEN = 200_000  # entries after which a walk ends
 _FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+IGNORE_FILE = ".gitignore"
+ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
+"""Folders of version control: never listed, never searched."""
+LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +122,78 @@ def _size(entry: os.DirEntry[str]) -> int | None:
         return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None
     except OSError:
         return None  # removed since it was listed
+
+
+# -- what git ignores --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRule:
+    """One line. `folder` is where its file is, relative to what is walked, "" for the top."""
+
+    pattern: Glob
+    negated: bool
+    folders_only: bool
+    folder: str
+
+
+def parse_ignore(text: str, folder: str) -> list[IgnoreRule]:
+    """The rules of an ignore file in `folder`; malformed lines are skipped, as git does."""
+    rules = []
+    for line in text.splitlines():
+        line = line.removesuffix("\r")
+        while line.endswith(" ") and not line.endswith("\\ "):
+            line = line[:-1]
+        if not line or line.startswith("#"):
+            continue
+        negated = line.startswith("!")
+        line = line[1:] if negated else line
+        folders_only = line.endswith("/")
+        line = line.removesuffix("/")
+        if not line or "//" in line or line.endswith("/"):  # no path has two consecutive slashes
+            continue
+        anchored = "/" in line
+        try:
+            pattern = make_glob(line, anchored=anchored)
+        except ValueError:
+            continue
+        rules.append(IgnoreRule(pattern, negated, folders_only, folder))
+    return rules
+
+
+def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool | None:
+    """The verdict of the last rule that matches `path`, relative to the rules' root; None if none matches."""
+    for rule in reversed(rules):
+        if rule.folders_only and not is_folder:
+            continue
+        if rule.folder and not path.startswith(rule.folder + "/"):
+            continue
+        below = path[len(rule.folder) + 1 :] if rule.folder else path
+        if rule.pattern.match(below):
+            return not rule.negated
+    return None
+
+
+def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
+    """The rules of the folders above `folder`, up to the root of its git repository: (path down to `folder`, rules)."""
+    rules: list[tuple[str, list[IgnoreRule]]] = []
+    for above in folder.parents if not is_there(folder / ".git") else ():
+        if text := read_at(None, above):
+            rules.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
+        if is_there(above / ".git"):
+            return rules[::-1]
+    return []
+
+
+def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> str:
+    """An ignore file's text, read through an open folder (or its path where that is not possible); "" if there is none.
+
+    Links are not followed, as in git, and a pipe is not waited for.
+    """
+    try:
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+        path = name if descriptor is not None else folder / name
+        with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
+            return file.read(LARGEST_IGNORE_FILE).decode("utf-8", "replace")
+    except OSError:
+        return ""  # missing or unreadable: git would ignore it, too

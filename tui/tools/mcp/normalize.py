@@ -32,17 +32,11 @@ _MADE_BY_SDK = "SSE stream "
 
 _MOST_PENDING = 10_000  # requests whose method is remembered
 _MOST_ISSUES = 100
-_LISTS = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
-}
-_WORDS = {
-    "tools/list": "tool",
-    "resources/list": "resource",
-    "resources/templates/list": "resource template",
-    "prompts/list": "prompt",
+_LISTS = {  # by method: the key of the list, and what is in it
+    "tools/list": ("tools", "tool"),
+    "resources/list": ("resources", "resource"),
+    "resources/templates/list": ("resourceTemplates", "resource template"),
+    "prompts/list": ("prompts", "prompt"),
 }
 _CHANGED = "notifications/tools/list_changed"
 _NO_CONTENT = ("content", "_meta", "isError", "resultType")
@@ -131,14 +125,14 @@ class Normalizer:
                 message.result = self._list(method, result)
 
     def _list(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
-        key = _LISTS[method]
+        key, _ = _LISTS[method]
         items = result.get(key)
         if not isinstance(items, list):
             self._complain(method, f"{method} was answered without a list of {key}")
             items = []
         cursor = result.get("nextCursor")
         return {
-            key: self._usable(method, key, items),
+            key: self._usable(method, items),
             **({"nextCursor": cursor} if isinstance(cursor, str) else {}),
             **self._uncached,
         }
@@ -148,12 +142,13 @@ class Normalizer:
         """Fields that the 2026-07-28 protocol requires beside a list; caching is off."""
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
 
-    def _usable(self, method: str, key: str, items: Sequence[object]) -> list[object]:
+    def _usable(self, method: str, items: Sequence[object]) -> list[object]:
         """The valid items of a list."""
+        key, kind = _LISTS[method]
         usable: list[object] = []
         for number, item in enumerate(items):
             name = _name(item) or f"number {number + 1}"
-            what = f"{_WORDS[method]} {name}"
+            what = f"{kind} {name}"
             if method == "tools/list" and isinstance(item, dict):
                 if _needs_task(item):
                     why = "it runs only as a task, which chatctx does not do"
@@ -224,9 +219,8 @@ def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict):
         what = "it has no input schema" if schema is None else "its input schema is no object"
-        return plain | {
-            "inputSchema": {"type": "object", "properties": {}}
-        }, f"{what}; it is offered without parameters"
+        plain["inputSchema"] = {"type": "object", "properties": {}}
+        return plain, f"{what}; it is offered without parameters"
     return plain | {"inputSchema": schema if schema.get("type") == "object" else schema | {"type": "object"}}, ""
 
 

@@ -126,26 +126,12 @@ def _says(text: str, structured: Mapping[str, Any], blocks: int) -> bool:
     value = structured["result"] if structured.keys() == {"result"} else structured
     if text == value or (blocks == 0 and not structured):
         return True
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, dict) and item.get("type") == "text" for item in value)
-    ):
+    if isinstance(value, list) and value and all(isinstance(e, dict) and e.get("type") == "text" for e in value):
         return text == "\n".join(str(item.get("text")) for item in value)  # content blocks, once more
     if isinstance(value, list) and blocks == len(value) > 1:  # a block for each item
-        return text == "\n".join(item if isinstance(item, str) else _json(item) for item in value) or _same(
-            [_parsed(line) for line in text.split("\n")], value
-        )
-    parsed = _parsed(text)
-    return _same(parsed, structured) or _same(parsed, value)
-
-
-def _is_text(item: object) -> bool:
-    return isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str)
-
-
-def _same(parsed: object, value: object) -> bool:
-    return _json(parsed) == _json(value)
+        written = "\n".join(item if isinstance(item, str) else _json(item) for item in value)
+        return text == written or _json([_parsed(line) for line in text.split("\n")]) == _json(value)
+    return _json(_parsed(text)) in (_json(structured), _json(value))
 
 
 def _json(value: object) -> str:

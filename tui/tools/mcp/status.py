@@ -134,13 +134,11 @@ def why(
             return exceeded(config, cause.limit), True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
-    if type(cause).__name__ in (
-        "ConnectError",
-        "ConnectTimeout",
-    ):  # httpx2's, compared by name so that it need not be loaded
-        return f"nothing answers at {config.shown}; is it running?", False
-    if type(cause).__name__ in ("ReadError", "WriteError", "RemoteProtocolError", "ReadTimeout"):
-        return f"the connection to {config.shown} broke", False
+    match type(cause).__name__:  # httpx2's, compared by name so that it need not be loaded
+        case "ConnectError" | "ConnectTimeout":
+            return f"nothing answers at {config.shown}; is it running?", False
+        case "ReadError" | "WriteError" | "RemoteProtocolError" | "ReadTimeout":
+            return f"the connection to {config.shown} broke", False
     if limit := exceeded_limit(str(cause)):
         return exceeded(config, limit), True
     match words(cause):
@@ -160,11 +158,8 @@ def sign_in_words(config: ServerConfig) -> str:
 def exceeded(config: ServerConfig, limit: int) -> str:
     """The error text for an answer over `limit` bytes."""
     where = f"{config.key} in {config.where}"
-    more = (
-        f'type = "http" in {where} has a limit that can be set'
-        if config.transport == "sse"
-        else (f"maxResponse of {where} allows more")
-    )
+    sse = config.transport == "sse"
+    more = f'type = "http" in {where} has a limit that can be set' if sse else f"maxResponse of {where} allows more"
     return f"it sent more than {size_text(limit)} in one answer; {more}"
 
 
@@ -183,10 +178,7 @@ def leaf(error: BaseException) -> BaseException:
 
 def words(error: BaseException) -> str:
     """What went wrong, in one line. For answers refused by the SDK, the first invalid field is named."""
-    listed = getattr(error, "errors", None)
-    if type(error).__name__ == "ValidationError" and callable(
-        listed
-    ):  # pydantic's, compared by name so that it need not be loaded
+    if type(error).__name__ == "ValidationError" and callable(listed := getattr(error, "errors", None)):  # pydantic's
         first = listed(include_url=False)[0]
         return line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
     return line(str(error)) or type(error).__name__
