@@ -125,6 +125,9 @@ async def test_lists_that_are_none_are_empty_and_said_so(monkeypatch: pytest.Mon
         ({"content": [{"text": "no type"}]}, "[content of an unknown type null, 19 B]\nno type", False),
         ({"content": [{"type": "image", "data": "eA=="}, {"type": "text", "text": "b"}]},
          "[image: not as MCP has it (mimeType: Field required), left out]\nb", False),
+        ({"content": [{"type": "image", "text": "a cat"}, {"type": "text", "text": 5}]},
+         "[image: not as MCP has it (data: Field required), left out]\na cat\n"
+         "[text: not as MCP has it (text: Input should be a valid string), left out]", False),
         ({"content": ["bare", 5]}, "bare\n5", False),
         ({"content": "bare"}, "bare", False),
         ({"content": None, "isError": True}, "", True),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.tools.mcp.config import Launch, ServerConfig
-from tui.tools.mcp.sign_in import SignInError, TokenStore
+from tui.tools.mcp.sign_in import SignInError, TokenStore, check_page, refusal
 from tui.tools.mcp.transport import http_options
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class DeviceSignIn:
         await _register(client, context, config, launch, data)
         answer = await _posted(client, context, endpoint, {"scope": context.client_metadata.scope or ""})
         code = Code(_text(answer, "user_code")[:LONGEST_CODE], _text(answer, "verification_uri"))
-        if not code.address.startswith(("https://", "http://")):
-            raise SignInError("the sign-in page has no http or https address")
+        check_page(code.address)
         with contextlib.suppress(InvalidStateError):
             self.code.set_result(code)
         grant = {"grant_type": GRANT, "device_code": _text(answer, "device_code")}
@@ -112,8 +111,8 @@ class DeviceSignIn:
                     pass
                 case "slow_down":
                     wait += INTERVAL
-                case error:
-                    raise SignInError(f"it was refused: {str(result.get('error_description') or error)[:200]}")
+                case _:
+                    raise refusal(result)
         raise SignInError("the code has expired")
 
 
@@ -202,7 +201,7 @@ async def _posted(client: AsyncClient, context: OAuthContext, endpoint: str, for
 
 def _text(answer: dict[str, Any], name: str) -> str:
     if "error" in answer:
-        raise SignInError(f"it was refused: {str(answer.get('error_description') or answer['error'])[:200]}")
+        raise refusal(answer)
     if not isinstance(answer.get(name), str):
         raise SignInError(f"the authorization server gave no {name}")
     return str(answer[name])

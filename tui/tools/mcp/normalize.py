@@ -265,16 +265,19 @@ def known_block(block: object) -> dict[str, Any]:
     if not isinstance(block, dict):
         return _text(block)
     kind = block.get("type")
+    text = block.get("text")
+    words = text if isinstance(text, str) else ""
     if not isinstance(kind, str) or kind not in _BLOCKS:
-        words = block["text"] if isinstance(block.get("text"), str) else ""
         size = size_text(len(json.dumps(block, ensure_ascii=False).encode("utf-8", "replace")))
         mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if words else ', left out'}]"
         return _text(f"{mark}\n{words}" if words else mark)
     try:
         getattr(types, _BLOCKS[kind]).model_validate(block, by_name=False)
     except ValidationError as error:
-        plain = {"type": kind, "text": block["text"]} if isinstance(block.get("text"), str) else None
-        return plain or _text(f"[{kind}: not as MCP has it ({_first(error)}), left out]")
+        if kind == "text" and isinstance(text, str):
+            return _text(words)
+        mark = f"[{kind}: not as MCP has it ({_first(error)}), left out]"
+        return _text(f"{mark}\n{words}" if words else mark)
     return block
 
 

@@ -57,12 +57,22 @@ class Callback:
     issuer: str | None = None
 
 
+def check_page(address: str) -> None:
+    """Raises `SignInError` for the address of a page that is not on the web."""
+    if not address.startswith(("https://", "http://")):
+        raise SignInError("the sign-in page has no http or https address")
+
+
+def refusal(answer: Mapping[str, Any]) -> SignInError:
+    """An authorization server's error (RFC 6749, section 5.2)."""
+    return SignInError(f"it was refused: {str(answer.get('error_description') or answer['error'])[:200]}")
+
+
 def read_callback(address: str) -> Callback:
     """The parameters in the address of the redirect. Raises `SignInError`."""
     query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
     if "error" in query:
-        words = query.get("error_description") or query["error"]
-        raise SignInError(f"it was refused: {words[:200]}")
+        raise refusal(query)
     if not query.get("code"):
         raise SignInError("that address has no code in it: paste the whole address of the last page")
     return Callback(query["code"], query.get("state"), query.get("iss"))
@@ -95,8 +105,7 @@ class SignIn:
 
     async def redirect(self, url: str) -> None:
         """The SDK's redirect handler."""
-        if not url.startswith(("https://", "http://")):
-            raise SignInError("the sign-in page has no http or https address")
+        check_page(url)
         with contextlib.suppress(InvalidStateError):
             self.address.set_result(url)
 
