@@ -45,9 +45,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.progress("")
     if ui.busy or chat.session is not session:
         raise CommandError(f"Not switched to {full_name}: an answer is under way. /model {full_name} tries again.")
-    from tui.context.usage.usage import surely_fits  # loads tokenizers: not before the first frame
-
-    if not option and session.messages and not surely_fits(usage):
+    if not option and session.messages and not usage.budget.fits(usage.upper_bound):
         option = await ui.confirm(too_small(session, full_name, usage)) or STAY
     if option == COMPACT:
         await ui.turn(session.compact_for(full_name))

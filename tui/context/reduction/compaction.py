@@ -137,7 +137,7 @@ def _change(before: int, after: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """The size a compaction aims for. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
+    """The size that a compaction leaves. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
 
     The target lies well below the threshold, so that the next compaction is many turns away. `target` is set by the
     person; None: the fraction, or half of what the threshold leaves beside system prompt and tools if that is more.

@@ -114,7 +114,7 @@ def enforce_context_limit(
     if limit is None or current_tokens <= limit:
         return TrimResult(state, 0, ())
     goal = current_tokens - int(limit * config.target_fraction)
-    work = Trimmer(messages, count, state, pinned, config, goal=goal, prefix_bound=prefix_bound)
+    work = _Trimmer(messages, count, state, pinned, config, goal=goal, prefix_bound=prefix_bound)
     over = current_tokens - limit
     passes: list[int] = []
     for number, act in (
@@ -234,7 +234,7 @@ def _changed(
 # -- one trim ----------------------------------------------------------------------------------------------------------
 
 
-class Trimmer:
+class _Trimmer:
     """One trim in progress. Counts what it frees until `goal` tokens are free."""
 
     def __init__(
@@ -476,9 +476,9 @@ def _head_and_tail(key: tuple[str, str], text: str, marker: str, share: float) -
     return Cut(*key, marker, head=keep - keep // 2, tail=keep // 2)
 
 
-def _level(sizes: Sequence[int], room: int) -> int:
-    """The cap under which `sizes` add up to `room` (the small ones stay whole), at least `LEAST_RESULT`."""
-    rest, left = room, len(sizes)
+def _level(sizes: Sequence[int], total: int) -> int:
+    """The cap under which `sizes` add up to `total` (the small ones stay whole), at least `LEAST_RESULT`."""
+    rest, left = total, len(sizes)
     for size in sorted(sizes):
         if size * left > rest:
             return max(LEAST_RESULT, rest // left)

@@ -207,8 +207,8 @@ class MessageShares(Mapping[str, MessageTokens]):
 
 
 def _weight(rows: RowTokens, key: str, factor: float) -> float:
-    known, estimated, _ = rows.get(key, NO_TOKENS)
-    return known + estimated * factor
+    measured, estimated, _ = rows.get(key, NO_TOKENS)
+    return measured + estimated * factor
 
 
 class Rows(NamedTuple):
@@ -311,7 +311,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     total, account, calibration = situation.estimate.tokens, situation.account, situation.calibration
     rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
     split = split_preamble(request, situation.preamble, calibration)
-    tokens = {key: known for key, (known, _, _) in rows.items()}
+    tokens = {key: measured for key, (measured, _, _) in rows.items()}
     tokens["tool_results"] = max(0.0, tokens["tool_results"] - situation.estimate.cleared)
     tokens["hidden"] = min(float(total), calibration.hidden + split.hidden)
 
@@ -413,7 +413,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     if preamble.counted is not None:
         return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
     weights = _estimated_weights(request, preamble)
-    whole, words = sum(weights.values()), sum(weights[key] for key in SECTION_ROWS)
+    whole, prompts = sum(weights.values()), sum(weights[key] for key in SECTION_ROWS)
     costs = calibration.preambles.costs
     measured = costs.get(preamble.digest.hex())
     added = 0.0
@@ -422,7 +422,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     hidden = max(0.0, added - calibration.hidden)
     # What a request without tools has before its messages.
     alone = costs.get(preamble_digest(request.system, ()).hex())
-    if not words:
+    if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
     difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
     likely = LEAST_PREAMBLE * weights["tools"] <= difference <= FACTOR_HIGH * weights["tools"]
@@ -431,7 +431,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
         return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible, hidden)
     weights["tools"] = difference
     for key in SECTION_ROWS:
-        weights[key] *= _ratio(max(0.0, alone.actual - added), words)
+        weights[key] *= _ratio(max(0.0, alone.actual - added), prompts)
     one = sum(weights[key] > 0 for key in SECTION_ROWS) <= 1
     agreed = measured.agreed and alone.agreed
     doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)

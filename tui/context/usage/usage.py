@@ -84,7 +84,7 @@ class ContextUsage:
     rows: tuple[UsageRow, ...]
     warnings: tuple[str, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
-    rolling: bool = False  # rolling context is on: it makes room, not compaction
+    rolling: bool = False  # rolling context is on: the oldest content is left out, nothing is compacted
     messages: Mapping[str, MessageTokens] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -96,11 +96,6 @@ class ContextUsage:
     def percent(self) -> float | None:
         """The share of the window in use; None if the window is unknown."""
         return None if self.budget.context is None else 100 * self.total / self.budget.context
-
-
-def surely_fits(usage: ContextUsage) -> bool:
-    """Whether the upper bound of the next request fits too; True if the window is unknown."""
-    return usage.budget.fits(usage.upper_bound)
 
 
 @dataclass(frozen=True, slots=True)
