@@ -219,7 +219,7 @@ class BpeCounter(WordCounter):
 # Splitting. `re` takes half as long as `regex` but knows no \p{..}: for characters of the Basic Multilingual Plane the
 # properties are spelled out; beyond it the lists of ranges would be long and slow.
 Plane: TypeAlias = Literal["ascii", "basic", "all"]
-_BEYOND = re.compile("[^\0-\uffff]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _PROPERTY = re.compile(r"\\p\{(\w+)\}|\\.|[][]")
 _ASCII = {
     "L": "A-Za-z",

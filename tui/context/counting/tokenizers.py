@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from tui.context.counting.bpe import BpeCounter, Weights
 from tui.context.counting.classes import CLASSES, total, unpack
-from tui.context.counting.claude import ClaudeCounter
 from tui.context.counting.encodings import ENCODINGS, FAMILIES
 from tui.context.counting.words import TokenizerError, WordCounter
 
@@ -124,6 +123,8 @@ class ShippedTokenizer:
 @lru_cache
 def _tokenizer(name: str) -> ShippedTokenizer:
     if name.startswith("claude"):
+        from tui.context.counting.claude import ClaudeCounter  # its patterns take 3 ms to compile
+
         return ShippedTokenizer(name, partial(ClaudeCounter, name))
     if name in ENCODINGS:
         return ShippedTokenizer(name, partial(BpeCounter, ENCODINGS[name]))

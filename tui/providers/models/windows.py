@@ -26,8 +26,8 @@ class Window(NamedTuple):
 
 # Names are matched whole, except for a date or "latest" at their end: an unknown name should stay unknown rather than
 # get the window of a similar one.
-_TABLE: tuple[tuple[re.Pattern[str], Window], ...] = tuple(
-    (re.compile(rf"(?:{pattern}){_DATED}"), Window(context, output, limited))
+_TABLE: tuple[tuple[str, Window], ...] = tuple(
+    (rf"(?:{pattern}){_DATED}", Window(context, output, limited))
     for pattern, context, output, limited in (
         (r"gpt-5(\.\d)?-chat", 128_000, 16_384, False),
         (r"gpt-5\.3-codex-spark", 128_000, 32_000, False),
@@ -51,4 +51,4 @@ _TABLE: tuple[tuple[re.Pattern[str], Window], ...] = tuple(
 def table_window(model: str) -> Window | None:
     """The window of a model, with or without a vendor prefix; None if it is not in the table."""
     name = model.lower().rpartition("/")[2].partition(":")[0]
-    return next((window for pattern, window in _TABLE if pattern.fullmatch(name)), None)
+    return next((window for pattern, window in _TABLE if re.fullmatch(pattern, name)), None)
