@@ -16,6 +16,7 @@ from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.locations import SessionFile, session_files
 from tui.chat.interchange.foreign.source import SQLITE_MAGIC, Line, SourceFile
+from tui.chat.interchange.measuring import LEARNED_CALLS
 from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls, target_of
 from tui.context.counting.counting import TokenCounter
@@ -28,8 +29,6 @@ from tui.messages import Usage
 from tui.providers.capabilities import claude as claude_of
 from tui.providers.models.catalog import dollars, known_limits
 
-LEARNED_CALLS = 100
-"""Calls measured of a session that was long when it was opened: enough to learn from, in well under a second."""
 QUIET_SECONDS = 1.0  # since the last change, after which the last answer is taken to be complete
 PACE_CALLS = 20  # calls over which the growth of the context is averaged
 ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not depend on how it was chosen

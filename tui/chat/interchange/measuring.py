@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.history import HistoryState, fold_records
 from tui.chat.interchange.recording import Recording
 from tui.chat.interchange.replay import answered_calls, recorded_calls
 from tui.chat.store.learned import UNMEASURED
@@ -27,7 +27,9 @@ from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.reduction.checkpoints import CompactionRecord
 from tui.messages import Message, SystemSection
 
-MEASURED_CALLS = 64
+LEARNED_CALLS = 100
+"""Calls learned of a session that was long when it was opened: enough to learn from, in well under a second."""
+KEPT_MEASUREMENTS = 64
 """Of the last context: enough to go back a few turns; more would evict measurements of the person's own sessions."""
 
 
@@ -47,7 +49,7 @@ def tokens_not_in_file(recording: Recording) -> int | None:
     """
     if recording.info is not None and not fold_records(recording.records).memory:
         return None
-    for reply, usage, request, _ in recorded_calls(recording, skip=_last_context(recording).start):
+    for reply, usage, request, _ in recorded_calls(recording, skip=_last_context(recording)):
         if reply.kind != "summary":
             alone = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
             return max(0, (usage.input_total or 0) - alone.estimate(request).tokens)
@@ -68,22 +70,24 @@ def measure_imported(
     """
     entry = json.loads(store.get_state(UNMEASURED) or "{}")[session]
     not_in_file, corrected = entry["not_in_file"], entry["corrected"]
+    tracker = ConversationStateTracker()
     recording = Recording("", "", tuple(messages), tuple(records), corrected=corrected)
-    context, sent = _last_context(recording), system if not_in_file is None else ()
-    tracker, book = ConversationStateTracker(), CalibrationBook()
-    learner = HybridTokenEstimator(estimator.counter, tracker, book, estimator.costs)
-    models: set[tuple[str, str]] = set()
-    skip = max(context.start, context.stop - MEASURED_CALLS)
-    for reply, usage, request, _ in recorded_calls(recording, sent, skip=skip):
+    sent = system if not_in_file is None else ()
+    book, models, context = CalibrationBook(), set[tuple[str, str]](), -1
+    skip = max(0, sum(1 for _ in answered_calls(recording)) - LEARNED_CALLS)
+    for reply, usage, request, state in recorded_calls(recording, sent, skip=skip):
         if reply.kind == "summary":
             continue
+        if context != _summaries(state):
+            context, tracker = _summaries(state), ConversationStateTracker()
+            learner = HybridTokenEstimator(estimator.counter, tracker, book, estimator.costs)
         model = request.provider, shared_name(request.model)
         if model not in models:  # what was learned about system prompts does not apply to another program's
             models.add(model)
             book.put(*model, replace(estimator.calibrations.get(*model), preambles=PreambleCosts()))
         learner.record(request, reply, recording.believed(reply, usage), at=reply.created_at, recorded=True)
     preamble, now = hashlib.sha256(f"preamble of {session}".encode()).digest(), time.time()
-    for measurement in tracker.measurements():
+    for measurement in tracker.measurements()[-KEPT_MEASUREMENTS:]:
         if not_in_file is not None:
             tokens = measurement.preamble_tokens + not_in_file
             measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)
@@ -94,12 +98,15 @@ def measure_imported(
     store.change_state(UNMEASURED, lambda sessions: {key: sessions[key] for key in sessions if key != session})
 
 
-def _last_context(recording: Recording) -> range:
-    """The calls since the last summary replaced messages, by number."""
-    start, end, summaries = 0, 0, -1
+def _last_context(recording: Recording) -> int:
+    """The number of calls before the last summary replaced messages."""
+    start, context = 0, -1
     for number, (_, reply, _, state) in enumerate(answered_calls(recording)):
-        count = sum(isinstance(record, CompactionRecord) and record.summary != "" for record in state.checkpoints)
-        if reply.kind != "summary" and count != summaries:
-            start, summaries = number, count
-        end = number + 1
-    return range(start, end)
+        if reply.kind != "summary" and _summaries(state) != context:
+            start, context = number, _summaries(state)
+    return start
+
+
+def _summaries(state: HistoryState) -> int:
+    """How often a summary replaced messages. Cleared tool results have none, and the context goes on."""
+    return sum(isinstance(record, CompactionRecord) and record.summary != "" for record in state.checkpoints)
