@@ -20,7 +20,7 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.turn.session import ChatSession
 from tui.messages import Message, ToolCall, ToolResult
-from tui.screens.approval import ApprovalPanel
+from tui.screens.question import ApprovalPanel
 from tui.views.call_text import readable_arguments
 
 EVIL = {"title": "Fix \x1b[2Jit [red]now[/]", "body": "first\nrepo: other/place\nthird", "labels": ["a", "b"]}

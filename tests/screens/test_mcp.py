@@ -21,7 +21,7 @@ from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.patterns import Gap, ServerPattern
 from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
-from tui.views.mcp_lines import Deferred, mcp_rows
+from tui.views.tool_lines import Deferred, mcp_rows
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 

@@ -9,7 +9,7 @@ from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
 from tests.screens.talks import Talk, assistant, ident, long_talk, stored, user
 from tests.screens.tool_scene import ASKED
-from tui.screens.approval import ApprovalPanel
+from tui.screens.question import ApprovalPanel
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall
-from tui.text.endings import FINISH_KINDS, ending_line, finish_kind
-from tui.text.sources import source_markdown, sources_markdown
+from tui.text.endings import FINISH_KINDS, ending_line, finish_kind, source_markdown, sources_markdown
 
 YES = Text("Yes.")
 

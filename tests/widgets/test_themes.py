@@ -9,7 +9,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from tui.views.context.picture import COLOURS
+from tui.views.context_picture import COLOURS
 from tui.widgets.themes import ThemeError, find_theme, load_themes, parse_theme, read_theme, shipped_dir
 
 SHIPPED = sorted(path.stem for path in shipped_dir().glob("*.toml"))

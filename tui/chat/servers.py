@@ -20,7 +20,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, SystemSection
-from tui.text.mentions import mention_of, mentioned_names
+from tui.text.names import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config import ServerConfig, content_hash

@@ -38,10 +38,9 @@ from tui.messages import ToolCall
 from tui.providers.keys import redact
 from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line, clean_text
-from tui.text.endings import provider_explanation, status_text
+from tui.text.endings import provider_explanation, source_lines, status_text
 from tui.text.names import arguments_summary, label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact
-from tui.text.sources import source_lines
 from tui.views.call_text import readable_arguments
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from tui.commands.ui import UI, Chat, Command
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show the parts of the next request. Changes nothing."""
-    from tui.views.context.table import ContextView
+    from tui.views.context_table import ContextView
 
     await ui.show(ContextView(chat.session, chat.workspace))
 

@@ -12,7 +12,7 @@ from tui.commands.ui import UI, Chat, Command, CommandError
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
     from tui.chat.clipboard import ClipboardError, keep, paste_tools, read
-    from tui.text.mentions import mention_of
+    from tui.text.names import mention_of
 
     screen = ui.screen
     try:

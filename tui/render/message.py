@@ -16,10 +16,9 @@ from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
 from tui.text.clean import clean_line, clean_output, clean_text
-from tui.text.endings import status_text
+from tui.text.endings import sources_markdown, sources_of, status_text
 from tui.text.names import arguments_summary
 from tui.text.numbers import duration, plural, size_text, tokens_labelled, tokens_short
-from tui.text.sources import sources_markdown, sources_of
 
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000

@@ -13,12 +13,12 @@ from textual.content import Content
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
-from tui.views.mcp_lines import deferred_tools, instruction_words, listed_tools, mcp_rows, summary, wrapped
+from tui.views.tool_lines import deferred_tools, instruction_words, listed_tools, mcp_rows, servers_summary, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.views.mcp_lines import McpView
+    from tui.views.tool_lines import McpView
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class McpPanel(RowsPanel[None, Row]):
     def redraw(self) -> None:
         """Draw everything."""
         width, lines, deferred = self.list_width, self.servers.lines, deferred_tools(self.session)
-        head = wrapped(summary(self._tools, lines, deferred), width) if lines else [""]
+        head = wrapped(servers_summary(self._tools, lines, deferred), width) if lines else [""]
         rows = mcp_rows(
             lines,
             self._tools,

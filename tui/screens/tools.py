@@ -14,8 +14,7 @@ from textual.content import Content
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
-from tui.views.mcp_lines import deferred_tools, listed_tools, wrapped
-from tui.views.tool_lines import tool_rows, tools_summary
+from tui.views.tool_lines import deferred_tools, listed_tools, tool_rows, tools_summary, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:

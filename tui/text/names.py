@@ -1,4 +1,4 @@
-"""Display names of models, speakers, tool calls and the rows of `/context`."""
+"""Display names of models, speakers, tool calls and the rows of `/context`; mentions of files in a message."""
 
 from __future__ import annotations
 
@@ -96,3 +96,17 @@ def arguments_summary(arguments: str) -> str:
         text = str(parsed)
     line = clean_line(str(text)[: 4 * _SUMMARY_LENGTH])
     return line if len(line) <= _SUMMARY_LENGTH else line[: _SUMMARY_LENGTH - 1] + "…"
+
+
+_MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
+
+
+def mention_of(path: str) -> str:
+    """The mention of a file, which attaches it to the message."""
+    return f'@"{path}"' if " " in path else f"@{path}"
+
+
+def mentioned_names(text: str) -> list[tuple[str, ...]]:
+    """The mentions in `text`, each with its possible readings: as written, and without trailing punctuation."""
+    mentions = _MENTION.findall(text)
+    return [(quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'\"")) for quoted, plain in mentions]

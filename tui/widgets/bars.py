@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from tui.text.cells import clip, plain
 from tui.text.numbers import Cost, approx, percent, spent, tokens_short
-from tui.views.context.picture import CATEGORIES, alarm, context_bar, urgency
+from tui.views.context_picture import CATEGORIES, alarm, context_bar, urgency
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage

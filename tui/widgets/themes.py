@@ -14,7 +14,7 @@ from typing import Any
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from tui.views.context.picture import COLOURS
+from tui.views.context_picture import COLOURS
 
 DEFAULT_THEME = "chatctx-dark"
 

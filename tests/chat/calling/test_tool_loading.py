@@ -15,7 +15,7 @@ from tui.messages import ToolResult, ToolSchema
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import SEARCH
-from tui.views.context.table import ContextView
+from tui.views.context_table import ContextView
 
 PARAMETERS = '{"properties":{"identifier":{"type":"string"}},"required":["identifier"],"type":"object"}'
 

@@ -13,7 +13,7 @@ from tui.config.settings import ModelSettings, Settings
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Usage
 from tui.providers.base import ProviderError, StreamEnd, TextDelta, UsageUpdate
-from tui.views.context.table import headline
+from tui.views.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
 

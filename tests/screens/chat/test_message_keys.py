@@ -10,7 +10,7 @@ from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, ident, user
 from tui.screens.chat.screen import ChatScreen
 from tui.screens.chat.turns import message_keys
-from tui.widgets.composer.composer import PromptArea
+from tui.widgets.composer import PromptArea
 
 
 def talk() -> Talk:

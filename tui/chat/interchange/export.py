@@ -15,8 +15,8 @@ from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.config.private import open_private
 from tui.messages import Attachment, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.clean import clean_text
+from tui.text.endings import source_markdown
 from tui.text.numbers import timestamp
-from tui.text.sources import source_markdown
 
 FORMAT = "chatctx-session"
 VERSION = 1

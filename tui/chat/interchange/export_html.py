@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
+from tui.text.endings import is_web_address
 from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp
-from tui.text.sources import is_web_address
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -42,8 +42,8 @@ async def _measure(settings: Settings, ident: str | None) -> tuple[ContextUsage,
 
 def _print(usage: ContextUsage, plan: ToolPlan) -> None:
     """The panel's lines, without colour."""
-    from tui.views.context.table import context_lines
-    from tui.views.mcp_lines import deferred_words
+    from tui.views.context_table import context_lines
+    from tui.views.tool_lines import deferred_words
 
     hints = {"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {}
     width = max(40, shutil.get_terminal_size((100, 24)).columns)

@@ -22,7 +22,7 @@ from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
 from tui.text.names import PREAMBLE_ROWS
 from tui.text.numbers import approx, money, percent, plural, size_text, tokens_exact, tokens_short
-from tui.views.context.picture import picture_lines
+from tui.views.context_picture import picture_lines
 
 POLL_SECONDS = 0.5  # one stat() call each
 

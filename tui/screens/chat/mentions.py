@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tui.config.paths import at_home
 from tui.text.cells import plain
 from tui.text.match import match
-from tui.text.mentions import mention_of
+from tui.text.names import mention_of
 from tui.text.numbers import size_text
 from tui.views.view import Choice
 

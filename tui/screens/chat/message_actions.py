@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
-from tui.views.context.messages import why_not
+from tui.views.context_messages import why_not
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession

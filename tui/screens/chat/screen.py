@@ -23,7 +23,7 @@ from tui.screens.chat.drafts import DraftCost, Drafts
 from tui.screens.chat.mentions import FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import QueueList, Status, StatusBar, TitleBar, welcome
-from tui.widgets.composer.composer import Composer
+from tui.widgets.composer import Composer
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
 

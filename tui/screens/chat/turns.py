@@ -42,8 +42,8 @@ from tui.text.numbers import duration, plural, tokens_exact, tokens_short
 from tui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from tui.screens.approval import ApprovalPanel
     from tui.screens.chat.screen import ChatScreen
+    from tui.screens.question import ApprovalPanel
     from tui.tools.approval import Decision
 
 log = logging.getLogger(__name__)
@@ -368,7 +368,7 @@ class RunningTools:
         self._enter(f"running {', '.join(names[:NAMED])}{more}{done}", self._since)
 
     def _ask(self, asked: ApprovalAsked) -> None:
-        from tui.screens.approval import ApprovalPanel  # not before the first frame
+        from tui.screens.question import ApprovalPanel  # not before the first frame
 
         self._enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
         if not self._screen.app.app_focus:

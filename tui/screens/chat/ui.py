@@ -104,7 +104,7 @@ class ScreenUI:
         changed = self.chat.recounted
         match type(view).__name__:
             case "ContextView":
-                self._context_closed(await self._push("tui.screens.context.panel", "ContextPanel", view, changed))
+                self._context_closed(await self._push("tui.screens.context", "ContextPanel", view, changed))
             case "ToolsView":
                 await self._push("tui.screens.tools", "ToolsPanel", view, changed)
             case "McpView":

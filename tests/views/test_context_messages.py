@@ -7,7 +7,7 @@ import pytest
 from tests.usages import assistant, make_usage, user
 from tui.context.usage.rows import MessageTokens
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
-from tui.views.context.messages import listed, message_line, message_lines, preview, why_not
+from tui.views.context_messages import listed, message_line, message_lines, preview, why_not
 from tui.views.ledger import Call, calls_of, chart_lines, legend
 
 USAGE = make_usage(1_550, messages={"m1": MessageTokens(900, "derived"), "m2": MessageTokens(150, "estimated")})

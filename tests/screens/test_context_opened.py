@@ -12,7 +12,7 @@ from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
-from tui.screens.context.panel import ContextPanel, attachment_text
+from tui.screens.context import ContextPanel, attachment_text
 from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each

@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from tests.text.test_clusters import CLUSTERS
-from tui.widgets.composer.composer import Composer
+from tui.widgets.composer import Composer
 
 FAMILY = "👩‍👩‍👧"
 

@@ -14,7 +14,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.usage import ClassFactor, calculate_context_usage
 from tui.messages import Message, Usage
-from tui.views.context.table import basis_lines
+from tui.views.context_table import basis_lines
 
 LONG = "one two three four five " * 40
 

@@ -14,8 +14,8 @@ from textual.content import Content
 from tui.text.cells import clip, pad, plain
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
-from tui.views.context.picture import CATEGORIES, alarm, category, picture_lines, urgency
-from tui.views.mcp_lines import deferred_words, wrapped
+from tui.views.context_picture import CATEGORIES, alarm, category, picture_lines, urgency
+from tui.views.tool_lines import deferred_words, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:

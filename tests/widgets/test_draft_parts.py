@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.composer.paste import PasteChips
-from tui.widgets.composer.prompt_history import LIMIT, PromptHistory
+from tui.widgets.composer import PasteChips
+from tui.widgets.prompt_history import LIMIT, PromptHistory
 
 
 def test_history_goes_back_and_returns_to_the_draft() -> None:

@@ -12,7 +12,7 @@ from textual.content import Content
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import age, approx, tokens_exact
-from tui.views.context.picture import category
+from tui.views.context_picture import category
 
 if TYPE_CHECKING:
     from tui.context.counting.costs import CountSource

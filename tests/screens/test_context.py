@@ -13,8 +13,8 @@ from tui.chat.turn.session import ChatSession
 from tui.context.estimate.evidence import Verdict
 from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import Capabilities
-from tui.screens.context.panel import ContextPanel
-from tui.views.context.table import ContextView
+from tui.screens.context import ContextPanel
+from tui.views.context_table import ContextView
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 

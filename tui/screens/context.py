@@ -12,22 +12,22 @@ from textual.content import Content
 
 from tui.messages import Attachment, ToolSchema
 from tui.screens.base import SHORT, Hint
-from tui.screens.context.fits import FitsPanel
-from tui.screens.context.history import HistoryPanel
-from tui.screens.context.messages import MessagesPanel
+from tui.screens.context_history import HistoryPanel
+from tui.screens.context_messages import MessagesPanel
+from tui.screens.models import FitsPanel
 from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
 from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import approx, plural, size_text, tokens_exact
-from tui.views.context.picture import picture_lines
-from tui.views.context.table import Line, basis_lines, headline, row_hints, table_lines
+from tui.views.context_picture import picture_lines
+from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.context.usage.rows import UsageItem
     from tui.context.usage.usage import ContextUsage
-    from tui.views.context.table import ContextView
+    from tui.views.context_table import ContextView
 
 log = logging.getLogger(__name__)
 

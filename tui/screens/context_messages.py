@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from tui.screens.base import BACK, Panel, clickable, set_title
-from tui.views.context.messages import MessageLine, listed, message_line, message_lines, why_not
+from tui.views.context_messages import MessageLine, listed, message_line, message_lines, why_not
 from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import LeftOut
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import Cost
-from tui.views.context.picture import (
+from tui.views.context_picture import (
     CATEGORIES,
     COLOURS,
     cells,
@@ -26,7 +26,7 @@ from tui.views.context.picture import (
     segments_of,
     urgency,
 )
-from tui.views.context.table import context_lines, headline
+from tui.views.context_table import context_lines, headline
 from tui.widgets.bars import Status, number, status_line
 
 tokens = st.integers(0, 3_000_000)
