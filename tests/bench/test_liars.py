@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.liars import DIALECTS, LIARS, WINDOW_KINDS, Lying, Said, body_of, converse, matrix
-from tui.context.estimate import evidence
 from tui.context.estimate.evidence import Claim, Step, Verdict
 
 EVERY = 59  # of the cells; a prime, so that every value of every axis is in the slice
@@ -46,8 +45,7 @@ def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch)
     def gullible(claim: Claim, steps: list[Step]) -> Verdict:
         return Verdict(confirmed=True)
 
-    monkeypatch.setattr("tui.context.estimate.reports.weigh", gullible)
-    assert evidence.weigh is not gullible
+    monkeypatch.setattr("tui.context.estimate.evidence.weigh", gullible)
     for liar in ("5,000,000", "cut to the window", "a placeholder of 100"):
         assert converse(Lying(liar, "chat", "unknown", 3, 8, seed=5)).wrong, liar
 

@@ -18,7 +18,7 @@ from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
-from tui.context.estimate.replies import cost_of_reply
+from tui.context.estimate.learning import cost_of_reply
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.messages import Message, Reasoning, Text, ToolCall, Usage
 

@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 
 from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
+    BOUND_CALLS,
+    EARLY_SPREAD,
     KEPT,
+    KEPT_ERRORS,
     Calibration,
     CalibrationBook,
+    Errors,
 )
-from tui.context.estimate.errors import BOUND_CALLS, EARLY_SPREAD, KEPT_ERRORS, Errors
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, fit
-from tui.context.estimate.preamble_costs import KEPT_PREAMBLES, PreambleCosts
+from tui.context.estimate.preamble import KEPT_PREAMBLES, PreambleCosts
 
 tokens = st.floats(0, 1e7, allow_nan=False)
 

@@ -17,15 +17,24 @@ from tui.context.counting.counting import TokenCounter, price
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.model_names import shared_name
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.bases import Anchored, Base, borrowed, corrected, trimmed
 from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.evidence import ALLOWANCE, Verdict
-from tui.context.estimate.learning import derive_costs, learn_refusal, learn_report
+from tui.context.estimate.evidence import ALLOWANCE, ReportLog, Verdict
+from tui.context.estimate.learning import cost_of_reply, derive_costs, learn_refusal, learn_report
 from tui.context.estimate.ledger import Account, Ledger, Line, shares_of, sums_of
 from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
-from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, after_edits, learned, predict
-from tui.context.estimate.replies import cost_of_reply
-from tui.context.estimate.reports import ReportLog
+from tui.context.estimate.prediction import (
+    Anchored,
+    Base,
+    ConversationEstimate,
+    Situation,
+    TotalSource,
+    after_edits,
+    borrowed,
+    corrected,
+    learned,
+    predict,
+    trimmed,
+)
 from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
 from tui.messages import Message, Reasoning, Request, Usage
 

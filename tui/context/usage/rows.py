@@ -26,8 +26,7 @@ from tui.context.estimate.ledger import (
     add_shares,
     row_of,
 )
-from tui.context.estimate.preamble import Preamble
-from tui.context.estimate.preamble_costs import PreambleCost
+from tui.context.estimate.preamble import Preamble, PreambleCost
 from tui.context.estimate.prediction import Situation, learned
 from tui.messages import Message, Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
