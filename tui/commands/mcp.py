@@ -62,7 +62,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await _sign_in(ui, servers, name)
         case "logout", name if name:
             await servers.sign_out(name)
-            await ui.say(f"The sign-in to {plain(name)} is forgotten here.")
+            await ui.say(f"Signed out of {plain(name)} on this machine.")
         case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")

@@ -127,9 +127,7 @@ def _says_so(name: str, suffix: str) -> bool:
 
 # -- by content --------------------------------------------------------------------------------------------------------
 
-SCANNED = 5_000_000
-"""Bytes searched of a file."""
-
+SCANNED = 5_000_000  # bytes searched of a file
 CHUNK = 64_000  # bytes searched at once: an expression blocks every thread while it runs
 OVERLAP = 4_000  # bytes by which chunks overlap
 

@@ -20,8 +20,7 @@ MAX_DEPTH = 40  # levels of folders
 MOST_SEEN = 200_000  # entries after which a walk ends
 _FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 IGNORE_FILE = ".gitignore"
-ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
-"""Folders of version control: never listed, never searched."""
+ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})  # folders of version control: never listed, never searched
 LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
 
 

@@ -27,12 +27,8 @@ NAME = re.compile(r"""[^\s:"'`\\](?:[^\n:"'`\\]{0,98}[^\s:"'`\\])?""")
 """READMEs have blanks and slashes in names; a colon would end it in `@server:resource`."""
 
 TABLES = ("mcpServers", "servers", "mcp", "context_servers")
-TIMEOUT = 60.0
-"""Seconds a call may take without a message from the server."""
-
-MAX_RESPONSE = 64_000_000
-"""Bytes of one answer or event."""
-
+TIMEOUT = 60.0  # seconds a call may take without a message from the server
+MAX_RESPONSE = 64_000_000  # bytes of one answer or event
 LARGEST_ENV_FILE = 1_000_000  # characters
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")

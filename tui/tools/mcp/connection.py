@@ -33,28 +33,15 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
-MOST_PAGES = 50
-"""Pages read of a list, which bounds a list that never ends."""
-
-START_WAIT = 60.0
-"""Seconds for a server's first answer: some are downloaded first."""
-
-SIGN_IN_WAIT = 600.0
-"""Seconds a person gets to sign in."""
-
-COMPLETE_WAIT = 2.0
-"""Seconds to wait for completions."""
-
-PROGRESS_PAUSE = 0.2
-"""Seconds between two progress texts of a tool: servers send thousands."""
-
+MOST_PAGES = 50  # pages read of a list, which bounds a list that never ends
+START_WAIT = 60.0  # seconds for a server's first answer: some are downloaded first
+SIGN_IN_WAIT = 600.0  # seconds a person gets to sign in
+COMPLETE_WAIT = 2.0  # seconds to wait for completions
+PROGRESS_PAUSE = 0.2  # seconds between two progress texts of a tool: servers send thousands
 LONGEST_PROGRESS = 80  # characters of a progress text
 
-MOST_SUBSCRIBED = 32
-"""Resources of one server whose changes are followed."""
-
-LISTEN_AGAIN = 10.0
-"""Seconds before a lost subscription is renewed."""
+MOST_SUBSCRIBED = 32  # resources of one server whose changes are followed
+LISTEN_AGAIN = 10.0  # seconds before a lost subscription is renewed
 
 
 @dataclass(frozen=True, slots=True)

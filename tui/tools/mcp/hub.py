@@ -20,8 +20,7 @@ if TYPE_CHECKING:  # loaded with the first server that is added
 
 T = TypeVar("T")
 
-END_WAIT = 5.0
-"""Seconds for the thread to end; it is a daemon, so anything that hangs dies with the process."""
+END_WAIT = 5.0  # seconds for the thread to end; it is a daemon, so anything that hangs dies with the process
 
 
 class McpHub:

@@ -18,18 +18,12 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCError, JSONRPCResponse
 
-NOT_READABLE = -32700
-"""Parse error (JSON-RPC 2.0, section 5.1)."""
-
+NOT_READABLE = -32700  # parse error (JSON-RPC 2.0, section 5.1)
 CLOSED = -32000
 """The SDK's code for a closed connection. Servers use it too, for other errors."""
 
-SERVER_ERROR = -32099
-"""Replaces -32000 in errors from servers; from the range that JSON-RPC reserves for them."""
-
-_MADE_BY_SDK = "SSE stream "
-"""Prefix of errors with that code that come from the SDK's HTTP transport."""
-
+SERVER_ERROR = -32099  # replaces -32000 in errors from servers; from the range that JSON-RPC reserves for them
+_MADE_BY_SDK = "SSE stream "  # prefix of errors with that code that come from the SDK's HTTP transport
 _MOST_PENDING = 10_000  # requests whose method is remembered
 _MOST_ISSUES = 100
 _LISTS = {  # by method: the key of the list, and what is in it

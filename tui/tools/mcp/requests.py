@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 
     from tui.tools.mcp.connection import Connection
 
-REJECTED = -1
-"""Error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)."""
-
-MOST_TURNED_DOWN = 5
-"""Questions turned down in a row after which a server may not ask again until it is restarted."""
-
+REJECTED = -1  # error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)
+MOST_TURNED_DOWN = 5  # questions turned down in a row after which a server may not ask again until it is restarted
 LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
 MOST_LOGGED = 100  # lines of log messages in a second
 

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import mcp.types as types
 
 
-LONGEST_NAME = 64
-"""Characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`."""
-
+LONGEST_NAME = 64  # characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`
 SEPARATOR = "__"
 
 

@@ -56,29 +56,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ATTEMPTS = 5
-"""Consecutive failed starts before the person is asked to act."""
-
-STEADY = 60.0
-"""Seconds after which a connection counts as working, and the attempts are reset."""
-
-BACKOFF = 1.0
-"""Seconds before the second attempt; doubled for each further one."""
-
-SETTLE = 0.05
-"""Seconds between a change notification and listing again: changes come in bursts."""
-
-LONGEST_SETTLE = 5.0
-"""Maximum of that, doubled each time, for a server that keeps changing."""
-
-CURRENT_WAIT = 5.0
-"""Seconds that the next request waits for a list which has changed."""
-
+ATTEMPTS = 5  # consecutive failed starts before the person is asked to act
+STEADY = 60.0  # seconds after which a connection counts as working, and the attempts are reset
+BACKOFF = 1.0  # seconds before the second attempt; doubled for each further one
+SETTLE = 0.05  # seconds between a change notification and listing again: changes come in bursts
+LONGEST_SETTLE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
+CURRENT_WAIT = 5.0  # seconds that the next request waits for a list which has changed
 MOST_CHANGES = 10_000
 """Changes within one such time after which a server is stopped: handling them would take all the time."""
 
-CALL_WAIT = 60.0
-"""Seconds a call waits for a starting server, and a server may take for listing."""
+CALL_WAIT = 60.0  # seconds a call waits for a starting server, and a server may take for listing
 
 
 class McpServer:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
-MOST_TOOLS = 2_000
-"""Maximal tools read of one server."""
-
+MOST_TOOLS = 2_000  # maximal tools read of one server
 LONGEST_REASON = 300  # characters
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
 LONGEST_NAME = 200  # characters
