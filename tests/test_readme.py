@@ -21,9 +21,17 @@ def test_the_readme_lists_every_slash_command_and_no_other() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_a_page_links_to_what_is_there(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    links = re.findall(r"\]\(([^)#\s]*)(#[^)\s]+)?\)", page.read_text("utf-8"))
+    for link, anchor in ((link, anchor) for link, anchor in links if "://" not in link):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor[1:] in anchors(target), link + anchor
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of its headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
