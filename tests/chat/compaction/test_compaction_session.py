@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, is_summary, of, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -15,11 +15,12 @@ from tui.chat.conversation.events import (
     ContextTrimmed,
     Notice,
     SessionEvent,
+    ToolStarted,
     TurnFailed,
 )
 from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Message, Request
-from tui.providers.base import ProviderError
+from tui.providers.base import ProviderError, StreamEnd, ToolCallDelta
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
@@ -109,6 +110,17 @@ async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for
         assert "Nothing was sent" in await stopped(session.send("on"))
         assert not provider.requests
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
+
+
+async def test_nothing_is_compacted_while_tools_run(tmp_path: Path) -> None:
+    call = [ToolCallDelta(0, "c1", "fetch", "{}"), StreamEnd("tool_calls", "tool_calls")]
+    async with open_workspace(tmp_path, ScriptedProvider([call]), tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        async for event in session.send("go"):
+            if isinstance(event, ToolStarted):
+                with pytest.raises(RuntimeError, match="a turn is running"):
+                    await drain(session.compact())
+        assert session.messages[-1].text == "Certainly."
 
 
 async def test_a_failed_compaction_says_what_becomes_of_the_request(tmp_path: Path) -> None:

@@ -89,14 +89,15 @@ def compacted(messages: Sequence[Message], made: Summarise) -> tuple[Message, ..
 def test_it_acts_at_the_threshold_of_the_shown_usage_or_when_the_bound_is_over(
     total: int, upper: int, acts: bool
 ) -> None:
-    assert should_compact(usage(total, upper=upper), measurement="call-1") is acts
+    assert should_compact(usage(total, upper=upper)) is acts
 
 
 @pytest.mark.parametrize("trigger", ["auto", "overflow"])
-def test_at_most_once_for_each_measurement(trigger: Trigger) -> None:
+def test_at_most_once_for_each_completed_call(trigger: Trigger) -> None:
     full = usage(9_900)
-    assert should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-1")
-    assert not should_compact(full, trigger=trigger, measurement="call-2", compacted_at="call-2")
+    assert should_compact(full, trigger=trigger)
+    assert not should_compact(full, trigger=trigger, tried=True)
+    assert should_compact(full, trigger="manual", tried=True)
 
 
 @pytest.mark.parametrize(
@@ -112,34 +113,28 @@ def test_at_most_once_for_each_measurement(trigger: Trigger) -> None:
 )
 def test_off_means_off_on_every_path(trigger: Trigger, enabled: bool, acts: bool) -> None:
     full = usage(9_900)
-    assert should_compact(full, trigger=trigger, enabled=enabled, measurement="x") is acts
+    assert should_compact(full, trigger=trigger, enabled=enabled) is acts
 
 
 def test_a_threshold_of_none_never_acts_by_itself() -> None:
-    assert not should_compact(usage(9_900, threshold=None), measurement="x")
+    assert not should_compact(usage(9_900, threshold=None))
 
 
 def test_with_an_unknown_window_only_an_overflow_acts() -> None:
-    assert not should_compact(usage(900_000, None), measurement="x")
-    assert should_compact(usage(900_000, None), trigger="overflow", measurement="x")
-
-
-def test_never_while_tools_run() -> None:
-    assert not should_compact(usage(9_900), measurement="x", tools_running=True)
-    with pytest.raises(CompactionRefusedError, match="still running"):
-        should_compact(usage(9_900), trigger="manual", tools_running=True)
+    assert not should_compact(usage(900_000, None))
+    assert should_compact(usage(900_000, None), trigger="overflow")
 
 
 def test_a_fixed_part_over_the_threshold_is_said_and_not_compacted() -> None:
     """Rows 50 to 52: 29k of tools in a window of 32,768 with the trigger at 27.9k compacted for ever."""
     full = usage(29_477, 32_768, fixed=29_000)
     with pytest.raises(CompactionRefusedError, match=r"cannot hold.*29,000"):
-        should_compact(full, measurement="x", last_message_tokens=100)
+        should_compact(full, last_message_tokens=100)
 
 
 def test_a_last_message_over_the_threshold_is_said_and_not_compacted() -> None:
     with pytest.raises(CompactionRefusedError, match="8,600"):
-        should_compact(usage(9_900, fixed=200), measurement="x", last_message_tokens=8_600)
+        should_compact(usage(9_900, fixed=200), last_message_tokens=8_600)
 
 
 # -- what ----------------------------------------------------------------------------------------------------------

@@ -53,15 +53,14 @@ class Compactor:
         self._meter = meter
         self._services = services
         self._emit = emit
-        self._tried_at: str | None = None
-        self.measurement = ""  # names the latest completed call; at most one automatic compaction for each
+        self.tried = False  # without being asked for, since the latest completed call
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
         """Compact if due; returns whether. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
         if not await asyncio.to_thread(self._is_due, trigger, usage):
             return False
         if trigger != "manual":
-            self._tried_at = self.measurement
+            self.tried = True
         self._emit(CompactionStarted(automatic=trigger != "manual"))
         plan = await asyncio.to_thread(self._plan, trigger, usage)
         summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
@@ -104,8 +103,7 @@ class Compactor:
             usage,
             trigger=trigger,
             enabled=self._meter.settings.compaction != "off",
-            measurement=self.measurement,
-            compacted_at=self._tried_at,
+            tried=self.tried,
             last_message_tokens=sum(map(self._meter.count, last)),
         )
 

@@ -224,7 +224,7 @@ class Turn:
         """
         request = attempt.request
         if reply.status == "complete":
-            self._compactor.measurement = reply.id  # also where the server reports no usage
+            self._compactor.tried = False
         action = None
         if attempt.error is not None:
             action = await self._next_action(attempt.error, request, arrived=bool(reply.parts))

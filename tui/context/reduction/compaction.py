@@ -32,22 +32,17 @@ def should_compact(
     *,
     trigger: Trigger = "auto",
     enabled: bool = True,
-    measurement: str = "",
-    compacted_at: str | None = None,
-    tools_running: bool = False,
+    tried: bool = False,
     last_message_tokens: int = 0,
 ) -> bool:
     """Whether to compact; every path to a compaction asks this.
 
-    `measurement` names the latest completed call, `compacted_at` the one at which the last compaction was tried: at
-    most one each. `enabled` is the person's setting; if off, an overflow does not compact either. Raises
-    `CompactionRefusedError` if system prompt, tools, memory and the last message (`last_message_tokens`) leave no
-    space, so that compacting again could not help, and for a manual compaction while tools run.
+    `tried`: one was tried without being asked for since the latest completed call; it is at most one for each.
+    `enabled` is the person's setting; if off, an overflow does not compact either. Raises `CompactionRefusedError` if
+    system prompt, tools, memory and the last message (`last_message_tokens`) leave no space, so that compacting again
+    could not help.
     """
-    if trigger == "manual":
-        if tools_running:
-            raise CompactionRefusedError("A tool is still running. /compact again when it is done.")
-    elif tools_running or not enabled or compacted_at == measurement:
+    if trigger != "manual" and (tried or not enabled):
         return False
     if trigger == "auto" and not _over_threshold(usage):
         return False
