@@ -113,7 +113,7 @@ async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for
 
 
 async def test_nothing_is_compacted_while_tools_run(tmp_path: Path) -> None:
-    call = [ToolCallDelta(0, "c1", "fetch", "{}"), StreamEnd("tool_calls", "tool_calls")]
+    call: Answer = [ToolCallDelta(0, "c1", "fetch", "{}"), StreamEnd("tool_calls", "tool_calls")]
     async with open_workspace(tmp_path, ScriptedProvider([call]), tools=Tools()) as workspace:
         session = await workspace.new_session()
         async for event in session.send("go"):
