@@ -118,7 +118,7 @@ def _counting() -> Iterable[BenchRow]:
     ours, raw = both(lambda: TokenCounter().count_message(message, MODEL), lambda: bare(large), rounds=25)
     yield BenchRow("count 1 MB of new text, against the bare vocabulary", ours, raw, 1.1)
     (pattern,) = ENCODINGS["o200k"].patterns
-    ranks = dict(load_ranks("o200k_base").items())
+    ranks = dict(load_ranks("o200k_base").tokens())
     encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
     ours, raw = both(lambda: bare(large), lambda: len(encode(large)), rounds=9)
     yield BenchRow("the bare vocabulary, words seen before, against tiktoken", ours, raw, 2.0)
@@ -156,7 +156,7 @@ def _memory() -> tuple[float, float]:
     theirs = _MEASURED.format(
         imports="from tui.context.counting.bpe import load_ranks\nfrom tiktoken import Encoding",
         work=(
-            "e = Encoding('o', pat_str=r'\\S+', mergeable_ranks=dict(load_ranks('o200k_base').items()), "
+            "e = Encoding('o', pat_str=r'\\S+', mergeable_ranks=dict(load_ranks('o200k_base').tokens()), "
             "special_tokens={})"
         ),
     )

@@ -22,7 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui.context.counting.bpe import ABSENT, merge
+from tui.context.counting.bpe import merge
+from tui.context.counting.encodings import ABSENT
 
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "vocabularies"
 PREFIX = 3

@@ -7,27 +7,26 @@ several times over in hash maps (70 MB for 200,000 tokens).
 from __future__ import annotations
 
 import lzma
-import re
 import sys
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from heapq import heappop, heappush
 from importlib.resources import files
 from itertools import accumulate, chain, pairwise
 from operator import mul
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from tui.context.counting.classes import main_class, pack, word_classes
+from tui.context.counting.encodings import ABSENT, Encoding, splitters
 from tui.context.counting.words import LONG, TokenizerError, WordCounter, packed, pieces
 
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
 CACHED_LONG_WORDS = 64
 CACHED_RANKS = 16_384  # about 2 MB
 PREFIX = 3  # leading bytes of a token, which the index holds
-ABSENT = 1 << 32  # above every rank
 
 
 def read_vocabulary(name: str) -> bytes:
@@ -41,46 +40,50 @@ def read_vocabulary(name: str) -> bytes:
         raise TokenizerError(f"the vocabulary {name} is damaged: reinstall chatctx") from error
 
 
-class Ranks:
-    """Merge ranks of tokens, packed.
+class Ranks(dict[bytes, int]):
+    """Merge ranks of tokens: a packed table of all, and as a dict those looked up last, for parts of words.
 
-    Tokens are grouped by their first three bytes and their length. `keys` holds the groups in order, `starts` and
-    `offsets` where each begins in `ranks` and in `suffixes`, which has what follows the first three bytes.
+    In the table tokens are grouped by their first three bytes and their length. `groups` holds them in order,
+    `starts` and `offsets` where each begins in `ranks` and in `suffixes`, which has what follows the first three bytes.
     """
 
     def __init__(self, data: bytes, size: int = ABSENT) -> None:
-        """Read `data` as packed by `tests/bench/vocabularies.py`; of its tokens the first `size` count.
+        """Read `data` as packed by `tests/bench/vocabularies.py`; of its tokens those of rank below `size` count.
 
         Raises `ValueError` for anything else.
         """
-        self.size = size
-        tokens, groups = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:8], "little")
-        if 8 + 6 * groups + 3 * tokens > len(data):
+        super().__init__()
+        tokens, count = int.from_bytes(data[:4], "little"), int.from_bytes(data[4:8], "little")
+        if 8 + 6 * count + 3 * tokens > len(data):
             raise ValueError("not a vocabulary")
+        self.size = size
         at = 8
-        self.keys = _joined(data[at : at + 4 * groups], groups)
-        at += 4 * groups
-        counts = _joined(data[at : at + 2 * groups] + bytes(2 * groups), groups)
-        at += 2 * groups
+        self.groups = _joined(data[at : at + 4 * count], count)
+        at += 4 * count
+        counts = _joined(data[at : at + 2 * count] + bytes(2 * count), count)
+        at += 2 * count
         self.ranks = _joined(data[at : at + 3 * tokens] + bytes(tokens), tokens)
         self.suffixes = data[at + 3 * tokens :]
         self.starts = array("I", accumulate(counts, initial=0))
-        widths = (max(0, (key & 255) - PREFIX) for key in self.keys)
+        widths = [max(0, (key & 255) - PREFIX) for key in self.groups]
         self.offsets = array("I", accumulate(map(mul, counts, widths), initial=0))
         if self.starts[-1] != tokens or self.offsets[-1] != len(self.suffixes):
             raise ValueError("not a vocabulary")
 
-    def __len__(self) -> int:
-        return len(self.ranks)
+    def __missing__(self, token: bytes) -> int:
+        if len(self) >= CACHED_RANKS:
+            self.clear()
+        rank = self[token] = self.find(token)
+        return rank
 
-    def get(self, token: bytes) -> int:
-        """The rank of `token`, or `ABSENT`."""
+    def find(self, token: bytes) -> int:
+        """The rank of `token` in the table, or `ABSENT`."""
         length = len(token)
         if length > 255:
             return ABSENT
         key = int.from_bytes(token[:PREFIX].ljust(PREFIX, b"\0"), "big") << 8 | length
-        group = bisect_left(self.keys, key)
-        if group == len(self.keys) or self.keys[group] != key:
+        group = bisect_left(self.groups, key)
+        if group == len(self.groups) or self.groups[group] != key:
             return ABSENT
         row, width = self.starts[group], length - PREFIX
         if width > 0:
@@ -95,9 +98,9 @@ class Ranks:
         rank = self.ranks[row]
         return rank if rank < self.size else ABSENT
 
-    def items(self) -> Iterator[tuple[bytes, int]]:
-        """Every token with its rank."""
-        for group, key in enumerate(self.keys):
+    def tokens(self) -> Iterator[tuple[bytes, int]]:
+        """Every token of the table with its rank."""
+        for group, key in enumerate(self.groups):
             length, offset = key & 255, self.offsets[group]
             head, width = (key >> 8).to_bytes(PREFIX, "big")[:length], max(0, length - PREFIX)
             for row in range(self.starts[group], self.starts[group + 1]):
@@ -124,43 +127,12 @@ def load_ranks(name: str, size: int = ABSENT) -> Ranks:
         raise TokenizerError(f"the vocabulary {name} is damaged: reinstall chatctx") from error
 
 
-class Encoding(NamedTuple):
-    """How a family splits text into words, and which vocabulary merges them.
-
-    `vocabulary` is the shipped file, of which the tokens of rank below `size` count. Words are split by `patterns`,
-    each splitting what the one before it left. `nfc` composes the text first. `characters` merges characters instead
-    of bytes, as SentencePiece does: "\u2581" is a blank, and a character without a token costs its bytes.
-    `leading_blank` puts a blank before the text.
-    """
-
-    vocabulary: str
-    patterns: tuple[str, ...]
-    size: int = ABSENT
-    nfc: bool = False
-    characters: bool = False
-    leading_blank: bool = False
-
-
 class Weights(NamedTuple):
     """The inputs of a family's count if its vocabulary is not shipped: `tokens` by another
     vocabulary and `characters`, both by class and neither negative (see `tests/bench/fit_classes.py`)."""
 
     tokens: tuple[float, ...]
     characters: tuple[float, ...]
-
-
-class _RankCache(dict[bytes, int]):
-    """Ranks of parts of words. Most lookups are answered in C."""
-
-    def __init__(self, ranks: Ranks) -> None:
-        super().__init__()
-        self._ranks = ranks
-
-    def __missing__(self, token: bytes) -> int:
-        if len(self) >= CACHED_RANKS:
-            self.clear()
-        rank = self[token] = self._ranks.get(token)
-        return rank
 
 
 class BpeCounter(WordCounter):
@@ -171,7 +143,6 @@ class BpeCounter(WordCounter):
         self.encoding = encoding
         self.weights = weights
         self._ranks = load_ranks(encoding.vocabulary, encoding.size)
-        self._rank: Callable[[bytes], int] = _RankCache(self._ranks).__getitem__
         self._merge_long = lru_cache(CACHED_LONG_WORDS)(self._merge)
 
     def split(self, text: str) -> Iterator[Iterable[str]]:
@@ -182,7 +153,7 @@ class BpeCounter(WordCounter):
         if self.encoding.leading_blank and text:
             text = " " + text
         for piece in pieces(text):
-            split, *more = splitters(self.encoding.patterns, plane_of(piece))
+            split, *more = splitters(self.encoding.patterns, piece)
             words: Iterable[str] = split(piece)
             for split in more:
                 words = chain.from_iterable(map(split, words))
@@ -207,77 +178,14 @@ class BpeCounter(WordCounter):
 
     def _merge(self, data: bytes) -> int:
         """Tokens of one word. The pair with the lowest rank is merged until no pair has a rank."""
-        if self._ranks.get(data) != ABSENT:
+        if self._ranks.find(data) != ABSENT:
             return 1
+        rank = self._ranks.__getitem__
         if not self.encoding.characters:
-            return len(merge(data, list(range(len(data) + 1)), self._rank)) - 1
+            return len(merge(data, list(range(len(data) + 1)), rank)) - 1
         bounds = [at for at, byte in enumerate(data) if byte & 0xC0 != 0x80]
-        parts = pairwise(merge(data, [*bounds, len(data)], self._rank))
-        return sum(1 if self._rank(data[start:end]) != ABSENT else end - start for start, end in parts)
-
-
-# Splitting. `re` takes half as long as `regex` but knows no \p{..}: for characters of the Basic Multilingual Plane the
-# properties are spelled out; beyond it the lists of ranges would be long and slow.
-Plane: TypeAlias = Literal["ascii", "basic", "all"]
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
-_PROPERTY = re.compile(r"\\p\{(\w+)\}|\\.|[][]")
-_ASCII = {
-    "L": "A-Za-z",
-    "Lu": "A-Z",
-    "Ll": "a-z",
-    "N": "0-9",
-    "P": r"!-#%-*,-/:;?@\[-\]_{}",
-    "S": r"$+<->\^`|~",
-    "Lt": "",
-    "Lm": "",
-    "Lo": "",
-    "M": "",
-}
-_BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # `re` adds \x1c to \x1f
-
-
-def plane_of(text: str) -> Plane:
-    """The smallest set of characters that `text` is made of."""
-    return "ascii" if text.isascii() else "all" if _BEYOND.search(text) else "basic"
-
-
-@lru_cache(16)
-def splitters(patterns: tuple[str, ...], plane: Plane) -> list[Callable[[str], list[str]]]:
-    """Functions that split texts of one plane by `patterns`, each what the one before it left."""
-    if plane == "all":
-        import regex
-
-        return [regex.compile(pattern).findall for pattern in patterns]
-    properties = _ASCII if plane == "ascii" else _basic_properties()
-    return [re.compile(spell_out(pattern, properties)).findall for pattern in patterns]
-
-
-def spell_out(pattern: str, properties: Mapping[str, str]) -> str:
-    r"""`pattern` with the characters of `properties` instead of `\p{..}` and `\s`."""
-    in_set = False
-
-    def spelled(match: re.Match[str]) -> str:
-        nonlocal in_set
-        if match[0] in "[]":
-            in_set = match[0] == "["
-        if match[0] == r"\S":
-            return f"[^{_BLANK}]"
-        members = _BLANK if match[0] == r"\s" else properties[match[1]] if match[1] else match[0]
-        return members if in_set or members == match[0] else f"[{members}]"
-
-    return _PROPERTY.sub(spelled, pattern)
-
-
-@lru_cache(1)
-def _basic_properties() -> dict[str, str]:
-    """The ranges of characters in the Basic Multilingual Plane that have each property."""
-    import regex
-
-    plane = "".join(map(chr, range(0x10000)))
-    return {
-        name: "".join(f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in regex.findall(rf"\p{{{name}}}+", plane))
-        for name in _ASCII
-    }
+        parts = pairwise(merge(data, [*bounds, len(data)], rank))
+        return sum(1 if rank(data[start:end]) != ABSENT else end - start for start, end in parts)
 
 
 def merge(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:

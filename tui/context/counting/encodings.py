@@ -1,4 +1,4 @@
-"""The encoding of each model family. NOTICE names the source and licence of every vocabulary.
+"""The encoding of each model family, and splitting by it. NOTICE names the source and licence of every vocabulary.
 
 The patterns are those of the families' published tokenizers (`tokenizer.json`, `tekken.json`, tiktoken's
 `openai_public.py`); `tests/corpus/test_vocabularies.py` compares the counts.
@@ -6,7 +6,30 @@ The patterns are those of the families' published tokenizers (`tokenizer.json`, 
 
 from __future__ import annotations
 
-from tui.context.counting.bpe import Encoding
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+ABSENT = 1 << 32  # above every rank
+
+
+class Encoding(NamedTuple):
+    """How a family splits text into words, and which vocabulary merges them.
+
+    `vocabulary` is the shipped file, of which the tokens of rank below `size` count. Words are split by `patterns`,
+    each splitting what the one before it left. `nfc` composes the text first. `characters` merges characters instead
+    of bytes, as SentencePiece does: "\u2581" is a blank, and a character without a token costs its bytes.
+    `leading_blank` puts a blank before the text.
+    """
+
+    vocabulary: str
+    patterns: tuple[str, ...]
+    size: int = ABSENT
+    nfc: bool = False
+    characters: bool = False
+    leading_blank: bool = False
+
 
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -95,3 +118,65 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys(("command", "c4ai-command", "aya"), "command-r"),
     "smollm": "smollm2",
 }
+
+# Splitting. `re` takes half as long as `regex` but knows no \p{..}: for characters of the Basic Multilingual Plane the
+# properties are spelled out; beyond it the lists of ranges would be long and slow.
+Plane: TypeAlias = Literal["ascii", "basic", "all"]
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_PROPERTY = re.compile(r"\\p\{(\w+)\}|\\.|[][]")
+_ASCII = {
+    "L": "A-Za-z",
+    "Lu": "A-Z",
+    "Ll": "a-z",
+    "N": "0-9",
+    "P": r"!-#%-*,-/:;?@\[-\]_{}",
+    "S": r"$+<->\^`|~",
+    "Lt": "",
+    "Lm": "",
+    "Lo": "",
+    "M": "",
+}
+_BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # `re` adds \x1c to \x1f
+
+
+def splitters(patterns: tuple[str, ...], text: str) -> list[Callable[[str], list[str]]]:
+    """Functions that split `text` by `patterns`, each what the one before it left."""
+    return _compiled(patterns, "ascii" if text.isascii() else "all" if _BEYOND.search(text) else "basic")
+
+
+@lru_cache(16)
+def _compiled(patterns: tuple[str, ...], plane: Plane) -> list[Callable[[str], list[str]]]:
+    if plane == "all":
+        import regex
+
+        return [regex.compile(pattern).findall for pattern in patterns]
+    properties = _ASCII if plane == "ascii" else _basic_properties()
+    return [re.compile(spell_out(pattern, properties)).findall for pattern in patterns]
+
+
+def spell_out(pattern: str, properties: Mapping[str, str]) -> str:
+    r"""`pattern` with the characters of `properties` instead of `\p{..}` and `\s`."""
+    in_set = False
+
+    def spelled(match: re.Match[str]) -> str:
+        nonlocal in_set
+        if match[0] in "[]":
+            in_set = match[0] == "["
+        if match[0] == r"\S":
+            return f"[^{_BLANK}]"
+        members = _BLANK if match[0] == r"\s" else properties[match[1]] if match[1] else match[0]
+        return members if in_set or members == match[0] else f"[{members}]"
+
+    return _PROPERTY.sub(spelled, pattern)
+
+
+@lru_cache(1)
+def _basic_properties() -> dict[str, str]:
+    """The ranges of characters in the Basic Multilingual Plane that have each property."""
+    import regex
+
+    plane = "".join(map(chr, range(0x10000)))
+    return {
+        name: "".join(f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in regex.findall(rf"\p{{{name}}}+", plane))
+        for name in _ASCII
+    }

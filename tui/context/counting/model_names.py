@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tui.context.counting.encodings import FAMILIES
 from tui.context.counting.priors import prior_of
-from tui.context.counting.tokenizers import ESTIMATED, family_of, get_tokenizer, plain_name
+from tui.context.counting.tokenizers import ESTIMATED, family_of, get_tokenizer, longest_prefix, plain_name
 
 # What providers put behind a name for one release of it: a whole date, month and day, year and month, or that it is
 # the newest. Four digits that are no date (a window, as in `llama3-70b-8192`) stay.
@@ -40,6 +40,5 @@ def another_family(asked: str, answered: str) -> bool:
 
 def _brand(model: str) -> str:
     """The letters that a family's names begin with: "claude", "gpt", "llama"; "" for a name of no family."""
-    name = plain_name(model)
-    match = re.match("[a-z]+", max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default=""))
+    match = re.match("[a-z]+", longest_prefix(plain_name(model), FAMILIES) or "")
     return match[0] if match else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from tui.context.counting.tokenizers import family_of, plain_name
+from tui.context.counting.tokenizers import family_of, longest_prefix, plain_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +188,4 @@ def relative_size(model: str) -> float:
 @lru_cache(maxsize=256)
 def prior_of(model: str) -> Prior:
     """The prior of the longest family name that `model` starts with, else `DEFAULT`."""
-    name = plain_name(model)
-    best = max((family for family in PRIORS if name.startswith(family)), key=len, default=None)
-    return DEFAULT if best is None else PRIORS[best]
+    return PRIORS.get(longest_prefix(plain_name(model), PRIORS) or "", DEFAULT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
 from math import ceil
@@ -69,6 +69,11 @@ def plain_name(model: str) -> str:
             name = rest
             break
     return name.replace(".", "-") if name.startswith("claude") else name  # gateways write claude-sonnet-4.5
+
+
+def longest_prefix(name: str, prefixes: Iterable[str]) -> str | None:
+    """The longest of `prefixes` that `name` starts with."""
+    return max(filter(name.startswith, prefixes), key=len, default=None)
 
 
 @lru_cache(1)
@@ -138,9 +143,7 @@ def _tokenizer(name: str) -> ShippedTokenizer:
 
 def family_of(model: str) -> str:
     """The family of `model`, by the longest matching prefix of its name; `ESTIMATED` for none."""
-    name = plain_name(model)
-    best = max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default="")
-    return FAMILIES.get(best, ESTIMATED)
+    return FAMILIES.get(longest_prefix(plain_name(model), FAMILIES) or "", ESTIMATED)
 
 
 def margins_of(model: str) -> Sequence[float]:
@@ -194,8 +197,5 @@ def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
 @lru_cache(1_000)
 def get_tokenizer(model: str) -> Tokenizer:
     """The tokenizer for `model`: the one registered for the longest prefix of its name, else its family's."""
-    name = plain_name(model)
-    registered = max((prefix for prefix in _registry if name.startswith(prefix)), key=len, default=None)
-    if registered is not None:
-        return _registry[registered]
-    return _tokenizer(family_of(model))
+    registered = longest_prefix(plain_name(model), _registry)
+    return _tokenizer(family_of(model)) if registered is None else _registry[registered]
