@@ -8,9 +8,9 @@ from tests.commands.scripted_ui import Commands
 async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) -> None:
     before = await talk.session.refresh_usage()
     sent = [message.id for message in talk.session.messages]
-    said = await talk.said("/leave-out")
+    line = await talk.said("/leave-out")
     after = await talk.session.refresh_usage()
-    assert f"{before.total - after.total:,} tokens less" in said
+    assert f"{before.total - after.total:,} tokens less" in line
     assert before.total > after.total
     assert set(talk.session.not_sent) == {m for m in sent if talk.session.not_sent.get(m) == "excluded"} != set()
     assert "is sent again" in await talk.said("/leave-out")

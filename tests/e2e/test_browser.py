@@ -28,10 +28,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 def program() -> str:
     if find_spec("textual_serve") is None:
         required('the extra "serve" is not installed')
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
         required(f"no browser found: {', '.join(BROWSERS)}")
-    return found
+    return browser
 
 
 @contextmanager
@@ -65,8 +65,8 @@ class Page:
                 return dict(answer["result"])
 
     async def value(self, expression: str) -> Any:
-        found = await self.call("Runtime.evaluate", expression=expression)
-        return found["result"].get("value")
+        answer = await self.call("Runtime.evaluate", expression=expression)
+        return answer["result"].get("value")
 
     async def until(self, expression: str) -> None:
         for _ in range(600):

@@ -46,9 +46,9 @@ def answered(screen: str) -> bool:
 
 def number(screen: str) -> int:
     """The status bar's tokens."""
-    found = re.search(r"~?([\d.,]+k?) / 8\.2k", screen)
-    assert found, screen
-    text = found[1].replace(",", "")
+    match = re.search(r"~?([\d.,]+k?) / 8\.2k", screen)
+    assert match, screen
+    text = match[1].replace(",", "")
     return round(float(text[:-1]) * 1000) if text.endswith("k") else int(text)
 
 

@@ -41,8 +41,8 @@ def talk() -> Talk:
     ]
     waiting = tuple(ToolSchema(f"erp__operation_{number}", "", "{}", "erp") for number in range(187))
     tooling.plan = ToolPlan((), waiting, 187 * 155)
-    own = ServerConfig("build", "/home/me/parser/.mcp.json", command="./tools/build-server")
-    tooling.project = ProjectFile(Path("/home/me/parser/.mcp.json"), "00", (own,))
+    server = ServerConfig("build", "/home/me/parser/.mcp.json", command="./tools/build-server")
+    tooling.project = ProjectFile(Path("/home/me/parser/.mcp.json"), "00", (server,))
     return tooling.on(scenes.talk())
 
 

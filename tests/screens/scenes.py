@@ -200,16 +200,16 @@ OTHERS = (
 
 def calls() -> Sequence[CallRow]:
     """Three weeks of use."""
-    found = []
+    rows = []
     for day in range(20):
         size = 20_000 + 9_000 * (day * 7 % 5)
-        found.append(
+        rows.append(
             replace(
                 CALL, at=NOW - 86_400 * day, input_total=size, input_cached=size * 3 // 4, predicted=size + 12 * day
             )
         )
-    found += [replace(CALL, session="s2", provider="local", model="SmolLM2-135M-Instruct", cost=0.0, input_cached=0)]
-    return [*found, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
+    rows += [replace(CALL, session="s2", provider="local", model="SmolLM2-135M-Instruct", cost=0.0, input_cached=0)]
+    return [*rows, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
 
 
 def talk(usage: ContextUsage | None = None, said: Sequence[Message] | None = None, *, rolling: bool = False) -> Talk:

@@ -73,8 +73,8 @@ def with_idents(usage: ContextUsage) -> ContextUsage:
 
 def echo(request: Request) -> Answer:
     """Answers with what was said."""
-    said = [message.text for message in request.messages if message.role == "user"]
-    return answer(f"You said: {said[-1][:200] if said else ''}.")
+    questions = [message.text for message in request.messages if message.role == "user"]
+    return answer(f"You questions: {questions[-1][:200] if questions else ''}.")
 
 
 @dataclass
@@ -126,12 +126,12 @@ class SetModels(ModelList):
     gate: asyncio.Event | None = None
     problems: tuple[str, ...] = ()
     failure: Exception | None = None
-    known: Sequence[tuple[str, Model]] = MODELS
+    current: Sequence[tuple[str, Model]] = MODELS
 
     def _now(self) -> tuple[ListedModel, ...]:
         return tuple(
             ListedModel(provider, ModelInfo(m.id, limits=m.limits, price=m.price), Capabilities())
-            for provider, m in self.known
+            for provider, m in self.current
         )
 
     async def cached(self) -> Listing:
@@ -190,7 +190,7 @@ class Talk:
         box = Toolbox(settings.tools, workspace.store, self.tools)
         workspace.services = Services(**{**services, "tools": box})
         models = SetModels(workspace.services, workspace.model_list._configs)
-        models.known = self.models
+        models.current = self.models
         workspace.model_list = models
         self._store(workspace)
         self.prepare(workspace)

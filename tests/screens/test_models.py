@@ -32,7 +32,7 @@ async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[in
         await run.command("/model")
         await run.shows("anthropic/claud", "200k", "$3/$15", "lab/mystery", "as of 2 d ago")
         await run.press("down")
-        run.models.known = (*PRICED, ("lab", Model("fresh", ModelLimits(8_192, source="probe"))))
+        run.models.current = (*PRICED, ("lab", Model("fresh", ModelLimits(8_192, source="probe"))))
         run.models.gate.set()
         await run.shows("lab/fresh", "lab: no answer")
         assert "as of" not in run.text
@@ -51,7 +51,7 @@ async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_wa
         run.models.gate = asyncio.Event()
         await run.command("/model")
         await run.shows("lab/mystery")
-        run.models.known = (PRICED[1], PRICED[0])
+        run.models.current = (PRICED[1], PRICED[0])
         run.models.gate.set()
         await run.shows("● anthropic/claude-x")
         picker = run.app.screen

@@ -235,10 +235,10 @@ async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
-        kept = ""
-        while kept != f"mine {GOAL}":
+        stored = ""
+        while stored != f"mine {GOAL}":
             await run.pilot.pause(0.05)
-            kept = await run.session.summaries.saved_draft()
+            stored = await run.session.summaries.saved_draft()
         await run.press("ctrl+s")
         await run.shows("Compacted ")
         await run.idle()

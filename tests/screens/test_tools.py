@@ -52,12 +52,12 @@ async def test_the_keys_stay_on_one_line_below_the_list() -> None:
 
 
 async def test_an_open_list_follows_servers() -> None:
-    given = tooling()
-    async with running(given.talk()) as run:
+    setup = tooling()
+    async with running(setup.talk()) as run:
         await run.command("/tools")
         await run.shows("● create_issue")
-        given.listed.append(replace(LINES[2], name="mail__send", origin="mail"))
-        given.tell(run.workspace, "mail")
+        setup.listed.append(replace(LINES[2], name="mail__send", origin="mail"))
+        setup.tell(run.workspace, "mail")
         await run.shows("MCP server mail: 1 of 1 on")
 
 
@@ -70,13 +70,13 @@ async def test_the_cost_of_all_says_how_it_is_known() -> None:
 
 @pytest.mark.slow
 async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
-    given = tooling()
-    async with running(given.talk()) as run:
+    setup = tooling()
+    async with running(setup.talk()) as run:
         await run.command("/tools")
         await run.shows("● list_files")
         await run.press("enter")
         await run.pilot.pause()
-        assert [line.on for line in given.listed] == [True, True, True, False]
+        assert [line.on for line in setup.listed] == [True, True, True, False]
         await run.press("down", "space")
         await run.shows("○ list_files")
         await run.press("up", "space")
@@ -87,25 +87,25 @@ async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
 
 @pytest.mark.slow
 async def test_all_of_a_server_is_one_switch() -> None:
-    given = tooling(listed=[replace(LINES[2], name=f"github__{number}") for number in range(40)])
-    async with running(given.talk()) as run:
+    setup = tooling(listed=[replace(LINES[2], name=f"github__{number}") for number in range(40)])
+    async with running(setup.talk()) as run:
         await run.command("/tools")
         await run.shows("MCP server github: 40 of 40 on")
         await run.press("space")
         await run.shows("MCP server github: 0 of 40 on")
-        assert given.switched == [("github__*", False)]
+        assert setup.switched == [("github__*", False)]
 
 
 @pytest.mark.slow
 async def test_an_answer_can_be_forgotten() -> None:
-    given = tooling()
-    async with running(given.talk()) as run:
+    setup = tooling()
+    async with running(setup.talk()) as run:
         await run.command("/tools")
         await run.shows("gone__tool: never runs, you said", "asks first, you said")
         await run.press(*["down"] * 6, "f")
-        await run.until(lambda: [answer.tool for answer in given.answers] == ["github__create_issue"])
+        await run.until(lambda: [answer.tool for answer in setup.answers] == ["github__create_issue"])
         await run.press(*["up"] * 2, "f")
-        await run.until(lambda: not given.answers)
+        await run.until(lambda: not setup.answers)
 
 
 @pytest.mark.slow
@@ -141,12 +141,12 @@ async def test_all_of_a_cut_result_can_be_read() -> None:
 
 
 async def test_opening_the_panel_changes_nothing() -> None:
-    given = tooling()
-    async with running(given.talk()) as run:
+    setup = tooling()
+    async with running(setup.talk()) as run:
         records = run.workspace.store.records(TALK)
         await run.command("/tools")
         await run.until(lambda: isinstance(run.app.screen, ToolsPanel))
         await run.shows("● list_files")
         await run.press("escape")
-        assert (given.listed, given.answers, given.switched) == (LINES, ANSWERS, [])
+        assert (setup.listed, setup.answers, setup.switched) == (LINES, ANSWERS, [])
         assert run.workspace.store.records(TALK) == records

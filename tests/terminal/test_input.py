@@ -86,9 +86,9 @@ TERMINALS: dict[str, dict[str, str]] = {
 def read(*pieces: str) -> list[Message]:
     """The events of what a terminal sends, once an escape that stands alone is taken for the key."""
     parser = TerminalParser()
-    found = [event for piece in pieces for event in parser.feed(piece)]
+    events = [event for piece in pieces for event in parser.feed(piece)]
     parser._timeout_time = 0.0 if parser._timeout_time is not None else None
-    return [*found, *parser.tick()]
+    return [*events, *parser.tick()]
 
 
 def names(events: list[Message]) -> list[str]:
@@ -124,15 +124,15 @@ def test_an_escape_that_was_read_before_belongs_to_the_arrow_behind_it() -> None
 
 def test_escape_and_a_key_pressed_later_are_two_keys() -> None:
     parser = TerminalParser()
-    found = list(parser.feed("\x1b"))
+    events = list(parser.feed("\x1b"))
     time.sleep(constants.ESCAPE_DELAY)
-    found += [*parser.tick(), *parser.feed("\x1b[A")]
-    assert names(found) == ["escape", "up"]
-    found = list(parser.feed("\x1b\x1b"))
+    events += [*parser.tick(), *parser.feed("\x1b[A")]
+    assert names(events) == ["escape", "up"]
+    events = list(parser.feed("\x1b\x1b"))
     for _ in range(2):
         time.sleep(constants.ESCAPE_DELAY)
-        found += parser.tick()
-    assert names(found) == ["escape", "escape"]
+        events += parser.tick()
+    assert names(events) == ["escape", "escape"]
 
 
 def test_letters_of_modify_other_keys_are_letters() -> None:
@@ -163,8 +163,8 @@ def test_a_paste_is_text_whatever_is_in_it(pasted: str, size: int) -> None:
     assert [
         letter for letter in paste.text if letter not in "\n\t" and (ord(letter) < 32 or 127 <= ord(letter) < 160)
     ] == []
-    kept = [letter for letter in pasted if letter.isprintable()]
-    assert [letter for letter in paste.text if letter in kept] == [letter for letter in kept if letter != "\u202e"]
+    shown = [letter for letter in pasted if letter.isprintable()]
+    assert [letter for letter in paste.text if letter in shown] == [letter for letter in shown if letter != "\u202e"]
 
 
 @given(

@@ -22,10 +22,10 @@ LONG = "one two three four five " * 40
 pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
-def line(known: HybridTokenEstimator, *messages: Message, system: str = "") -> str:
+def line(hybrid: HybridTokenEstimator, *messages: Message, system: str = "") -> str:
     """The sum on screen, which has to come to the total."""
     usage = calculate_context_usage(
-        request(*messages, system=system), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+        request(*messages, system=system), estimator=hybrid, limits=ModelLimits(200_000), settings=BudgetSettings()
     )
     text = basis_lines(usage, 200)[0].plain.removeprefix("basis   ")
     if usage.basis.last_input is not None:
@@ -39,9 +39,9 @@ ANSWER = answer("a " * 196)  # 200 tokens
 
 
 def measured(reply: Message | None = None, usage: Usage | None = None) -> HybridTokenEstimator:
-    known = estimator()
-    known.record(request(user("q")), reply or ANSWER, usage or Usage(1_000, 200), learn=True, at=0.0)
-    return known
+    hybrid = estimator()
+    hybrid.record(request(user("q")), reply or ANSWER, usage or Usage(1_000, 200), learn=True, at=0.0)
+    return hybrid
 
 
 def test_without_a_call_nothing_is_added_up() -> None:
@@ -55,8 +55,8 @@ def test_last_input_last_output_and_what_is_new() -> None:
 
 def test_only_what_goes_back_of_the_output() -> None:
     reply = answer("word " * 12)
-    known = measured(reply, usage=Usage(100, 2_315, reasoning=2_303))
-    assert line(known, user("q"), reply) == "last input 100 + last output 2,315 (12 of it sent back)"
+    hybrid = measured(reply, usage=Usage(100, 2_315, reasoning=2_303))
+    assert line(hybrid, user("q"), reply) == "last input 100 + last output 2,315 (12 of it sent back)"
 
 
 def test_an_answer_that_is_set_aside_is_not_added() -> None:
@@ -70,10 +70,10 @@ def test_an_output_nobody_reported_is_not_said_to_be_none() -> None:
 
 
 def test_the_servers_count_is_not_a_calls_usage() -> None:
-    known = estimator()
-    known.note_count(request(user("q")), 68, at=0.0)
-    assert line(known, user("q")) == "counted by the server 68"
-    assert line(known, user("q"), ANSWER, user(LONG)).startswith("counted by the server 68 + new ~")
+    hybrid = estimator()
+    hybrid.note_count(request(user("q")), 68, at=0.0)
+    assert line(hybrid, user("q")) == "counted by the server 68"
+    assert line(hybrid, user("q"), ANSWER, user(LONG)).startswith("counted by the server 68 + new ~")
 
 
 def test_a_longer_system_prompt_is_new() -> None:
@@ -81,31 +81,31 @@ def test_a_longer_system_prompt_is_new() -> None:
 
 
 def test_what_left_since_is_taken_off() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = []
     total = 300
     for number in range(10):
         talk.append(user(f"{number} " * 100))
         total += 104
-        known.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
         talk.append(answer(f"a{number}"))
         total += 10
-    assert " - not sent any more ~3" in line(known, *talk[6:], user("x"))
+    assert " - not sent any more ~3" in line(hybrid, *talk[6:], user("x"))
 
 
 def test_reasoning_that_left_is_taken_off() -> None:
     thought = thinking("hm " * 30, "so")
-    known = estimator()
-    known.record(request(user("q")), thought, Usage(1_000, 200, reasoning=150), learn=True, at=0.0)
-    known.record(request(user("q"), thought, user("r")), answer("b"), Usage(1_210, 10), learn=True, at=1.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), thought, Usage(1_000, 200, reasoning=150), learn=True, at=0.0)
+    hybrid.record(request(user("q"), thought, user("r")), answer("b"), Usage(1_210, 10), learn=True, at=1.0)
     bare = replace(thought, parts=thought.parts[1:])
-    assert "- not sent any more" in line(known, user("q"), bare, user("r"), answer("b"))
+    assert "- not sent any more" in line(hybrid, user("q"), bare, user("r"), answer("b"))
 
 
 def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None:
-    known = estimator()
+    hybrid = estimator()
     usage = calculate_context_usage(
-        request(user("q")), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+        request(user("q")), estimator=hybrid, limits=ModelLimits(200_000), settings=BudgetSettings()
     )
     classes = (ClassFactor("latin", 900, 1.0), ClassFactor("devanagari", 400, 1.3))
     basis = replace(usage.basis, factor=1.1, measured_calls=3, classes=classes)
@@ -116,17 +116,17 @@ def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None
 
 
 def test_what_is_new_is_all_that_came_since_also_where_some_of_it_was_measured() -> None:
-    known = measured()
-    known.costs.put("p", MODEL, {message_digest(ANSWER).full: Cost(200, 0, "measured")})
-    text = line(known, user("q"), ANSWER, user("x"), ANSWER, user("y"))
+    hybrid = measured()
+    hybrid.costs.put("p", MODEL, {message_digest(ANSWER).full: Cost(200, 0, "measured")})
+    text = line(hybrid, user("q"), ANSWER, user("x"), ANSWER, user("y"))
     assert "sent again" not in text
     assert re.search(r"\+ new ~2\d\d$", text)
 
 
 def test_first_estimates_are_told_apart_from_those_that_had_a_measured_call() -> None:
-    known = estimator()
+    hybrid = estimator()
     usage = calculate_context_usage(
-        request(user("q")), estimator=known, limits=ModelLimits(200_000), settings=BudgetSettings()
+        request(user("q")), estimator=hybrid, limits=ModelLimits(200_000), settings=BudgetSettings()
     )
     basis = replace(
         usage.basis,

@@ -111,10 +111,10 @@ def test_a_bad_file_is_skipped_and_the_others_are_there(tmp_path: Path) -> None:
 
 
 def test_a_theme_of_ones_own_replaces_one_of_the_program(tmp_path: Path) -> None:
-    own = "[colors]\nprimary='#123456'\nforeground='#000'\nbackground='#fff'"
-    (tmp_path / "ember.toml").write_text(own, encoding="utf-8")
-    found = find_theme("ember", tmp_path)
-    assert found is not None and found.primary == "#123456"
+    theme = "[colors]\nprimary='#123456'\nforeground='#000'\nbackground='#fff'"
+    (tmp_path / "ember.toml").write_text(theme, encoding="utf-8")
+    ember = find_theme("ember", tmp_path)
+    assert ember is not None and ember.primary == "#123456"
     assert find_theme("../ember", tmp_path) is None
     assert find_theme("", tmp_path) is None
 

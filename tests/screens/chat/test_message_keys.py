@@ -114,5 +114,5 @@ def test_no_key_of_the_screen_is_taken_by_the_prompt() -> None:
 
 
 def _keys(node: type) -> dict[str, Binding]:
-    found = [binding for binding in vars(node).get("BINDINGS", ()) if isinstance(binding, Binding)]
-    return {key.strip(): binding for binding in found for key in binding.key.split(",")}
+    bindings = [binding for binding in vars(node).get("BINDINGS", ()) if isinstance(binding, Binding)]
+    return {key.strip(): binding for binding in bindings for key in binding.key.split(",")}

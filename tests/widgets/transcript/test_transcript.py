@@ -499,9 +499,9 @@ async def test_a_long_conversation_is_kept_out_of_garbage_collection() -> None:
     messages = conversation(MANY)
     try:
         async with running() as (pilot, view):
-            kept = gc.get_freeze_count()
+            frozen = gc.get_freeze_count()
             view.set_messages(messages[:20])
-            assert gc.get_freeze_count() <= kept
+            assert gc.get_freeze_count() <= frozen
             view.set_messages(messages)
             await pilot.pause()
             assert gc.isenabled()

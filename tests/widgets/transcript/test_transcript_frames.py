@@ -64,15 +64,15 @@ async def test_the_scroll_bar_is_drawn_when_its_thumb_moves_and_only_then(monkey
         bar = view.vertical_scrollbar
         refreshes: list[object] = []
         monkeypatch.setattr(bar, "refresh", lambda *regions: refreshes.append(regions))
-        shown, kept = drawn(bar), 0
+        shown, not_drawn = drawn(bar), 0
         for _ in range(12):
             refreshes.clear()
             view.append(Message("user", (Text("one line"),), f"x{len(view.document.entries)}"))
             await pilot.pause()
             now = drawn(bar)
             assert now == shown or refreshes
-            kept += not refreshes
+            not_drawn += not refreshes
             shown = now
-        assert kept  # most of the time there is nothing to draw
+        assert not_drawn  # most of the time there is nothing to draw
         assert bar.position == view.scroll_y
         assert bar.window_virtual_size == view.virtual_size.height
