@@ -23,7 +23,7 @@ def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatc
         "unset": {"command": "x", "env": {"K": "${CHATCTX_SURELY_NOT_SET}"}},
         "wrong": {"comand": "x"},
     }
-    found = _servers(Settings(mcp_servers=servers, config_file=tmp_path / "own" / "config.toml"))
+    found = list(_servers(Settings(mcp_servers=servers, config_file=tmp_path / "own" / "config.toml")))
     assert [(finding.level, finding.what) for finding in found] == [
         ("ok", "mcp"), ("ok", "mcp"), ("note", "mcp"), ("problem", "mcp"), ("problem", "mcp"), ("problem", "mcp"),
         ("note", "mcp"),
@@ -44,4 +44,4 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("tui.cli.subcommands.doctor.importlib.util.find_spec", lambda _name: None)
     first, *_ = _servers(Settings(mcp_servers={"a": {"command": sys.executable}}, config_file=tmp_path / "c.toml"))
     assert (first.level, first.text) == ("problem", "the part for servers is not installed: pip install 'chatctx[mcp]'")
-    assert _servers(Settings(config_file=tmp_path / "c.toml")) == []
+    assert list(_servers(Settings(config_file=tmp_path / "c.toml"))) == []

@@ -41,7 +41,7 @@ def test_doctor_says_what_it_could_not_close(tmp_path: Path) -> None:
         folder.mkdir(mode=0o700)
     settings.database.touch(0o600)
     settings.log_file.touch(0o600)
-    assert _private(settings) == []
+    assert list(_private(settings)) == []
     settings.database.chmod(0o644)
     settings.log_dir.chmod(0o750)
     assert [(found.level, found.text) for found in _private(settings)] == [

@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -47,14 +47,7 @@ def run(settings: Settings, *, repair: bool = False) -> int:
     """Print the findings. Returns 1 if there is a problem, else 0."""
     if repair:
         return _repair(settings)
-    checks: tuple[Callable[[Settings], list[Finding]], ...] = (
-        _program,
-        _files,
-        _tokenizer,
-        _providers,
-        _servers,
-        _terminal,
-    )
+    checks = (_program, _files, _tokenizer, _providers, _servers, _terminal)
     findings = [finding for check in checks for finding in check(settings)]
     marks = {"ok": "✓", "note": "·", "problem": "✗"}
     write(table([(marks[f.level], f.what, f.text) for f in findings]))
@@ -104,51 +97,47 @@ _UNREADABLE = (
 )
 
 
-def _program(settings: Settings) -> list[Finding]:
+def _program(settings: Settings) -> Iterator[Finding]:
     text = f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return [Finding("ok", "chatctx", text)]
+    yield Finding("ok", "chatctx", text)
 
 
-def _files(settings: Settings) -> list[Finding]:
+def _files(settings: Settings) -> Iterator[Finding]:
     state = "" if is_there(settings.config_file) else " (not there yet; the defaults hold)"
-    findings = [Finding("ok", "config", f"{settings.config_file}{state}")]
-    if not is_there(settings.database):
-        unwritable = _unwritable(settings.database)
-        text = unwritable or f"{settings.database} (made at the first start)"
-        findings.append(Finding("problem" if unwritable else "ok", "sessions", text))
-    else:
-        try:
-            damage = _damage(settings.database)
-            store = SessionStore(settings.database)
-            count = store.count_sessions()
-            store.close()
-            text = f"{settings.database}, {plural(count, 'session')}, {size_text(settings.database.stat().st_size)}"
-            findings.append(Finding("ok", "sessions", text))
-            if damage:
-                findings.append(Finding("problem", "sessions", f"damaged ({damage}): chatctx doctor --repair"))
-        except StoreError as error:
-            findings.append(Finding("problem", "sessions", str(error)))
-    findings += _private(settings)
+    yield Finding("ok", "config", f"{settings.config_file}{state}")
+    yield from _database(settings.database)
+    yield from _private(settings)
     unwritable = _unwritable(settings.log_file)
-    findings.append(
-        Finding("note", "log", f"none: {unwritable}") if unwritable else Finding("ok", "log", str(settings.log_file))
-    )
-    return findings
+    yield Finding("note", "log", f"none: {unwritable}") if unwritable else Finding("ok", "log", str(settings.log_file))
 
 
-def _private(settings: Settings) -> list[Finding]:
+def _database(database: Path) -> Iterator[Finding]:
+    if not is_there(database):
+        unwritable = _unwritable(database)
+        text = unwritable or f"{database} (made at the first start)"
+        yield Finding("problem" if unwritable else "ok", "sessions", text)
+        return
+    try:
+        damage = _damage(database)
+        store = SessionStore(database)
+        count = store.count_sessions()
+        store.close()
+        text = f"{database}, {plural(count, 'session')}, {size_text(database.stat().st_size)}"
+        yield Finding("ok", "sessions", text)
+        if damage:
+            yield Finding("problem", "sessions", f"damaged ({damage}): chatctx doctor --repair")
+    except StoreError as error:
+        yield Finding("problem", "sessions", str(error))
+
+
+def _private(settings: Settings) -> Iterator[Finding]:
     """Files and folders that others may read, of those that the program could not restrict at start."""
     logs = settings.log_dir.glob("*.log*") if is_there(settings.log_dir) else ()
-    files = [*database_files(settings.database), *logs]
-    findings = [
-        Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")
-        for path, mode in readable_by_others(files)
-    ]
-    folders = dict.fromkeys((settings.data_dir, settings.log_dir))
-    return findings + [
-        Finding("note", "private", f"others may look into {path} (mode {mode:04o}); if it is yours alone: chmod 700 it")
-        for path, mode in readable_by_others(folders)
-    ]
+    for path, mode in readable_by_others([*database_files(settings.database), *logs]):
+        yield Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")
+    for path, mode in readable_by_others(dict.fromkeys((settings.data_dir, settings.log_dir))):
+        text = f"others may look into {path} (mode {mode:04o}); if it is yours alone: chmod 700 it"
+        yield Finding("note", "private", text)
 
 
 def _unwritable(file: Path) -> str:
@@ -159,7 +148,7 @@ def _unwritable(file: Path) -> str:
     return "" if os.access(nearest, os.W_OK) else f"{nearest} can't be written to"
 
 
-def _tokenizer(settings: Settings) -> list[Finding]:
+def _tokenizer(settings: Settings) -> Iterator[Finding]:
     from tui.context.counting.tokenizers import O200K
     from tui.context.counting.words import TokenizerError
 
@@ -167,61 +156,67 @@ def _tokenizer(settings: Settings) -> list[Finding]:
         O200K.load()
     except TokenizerError as error:
         text = f"{error}; counts come from a rough heuristic until it is reinstalled"
-        return [Finding("problem", "tokenizer", text)]
-    return [Finding("ok", "tokenizer", "the vocabularies that were shipped with the program can be read")]
+        yield Finding("problem", "tokenizer", text)
+    else:
+        yield Finding("ok", "tokenizer", "the vocabularies that were shipped with the program can be read")
 
 
-def _providers(settings: Settings) -> list[Finding]:
+def _providers(settings: Settings) -> Iterator[Finding]:
     try:
         configs = all_configs(settings.providers, gguf=settings.gguf)
     except ValueError as error:
-        return [Finding("problem", "providers", str(error))]
-    findings = []
-    for name, config in configs.items():
-        variables = " or ".join(config.key_env)
-        if config.has_key():
-            source = "by api_key_command" if config.api_key_command else f"in {variables}"
-            findings.append(Finding("ok", "key", f"{name}: there is one {source}"))
-        elif name in settings.providers and config.needs_key:
-            text = f"{name}: no key; set {variables or 'a variable and name it by api_key_env'}, or api_key_command"
-            findings.append(Finding("problem", "provider", text))
-        elif name in settings.providers:
-            findings.append(Finding("ok", "provider", f"{name}: {redact(config.base_url)}"))
-    local = asyncio.run(answering(configs))
-    findings += [Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}") for name in local]
+        yield Finding("problem", "providers", str(error))
+        return
+    if settings.model:
+        yield _model(settings.model, configs)
+    named = settings.providers
+    findings = [f for name, config in configs.items() if (f := _provider(name, config, named=name in named))]
+    for name in asyncio.run(answering(configs)):
+        findings.append(Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}"))
+    yield from findings
     lacking = missing_part(settings.gguf)
     if not findings:
         answers = "only the demo answers" if lacking else "the embedded model answers"
-        findings.append(Finding("note", "providers", f"no key and no local server; {answers}"))
-    findings += [Finding("note", "providers", line) for line in ignored_settings(settings.providers)]
-    findings.append(Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model))
-    return [*_model(settings, configs), *findings]
+        yield Finding("note", "providers", f"no key and no local server; {answers}")
+    for line in ignored_settings(settings.providers):
+        yield Finding("note", "providers", line)
+    yield Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model)
 
 
-def _model(settings: Settings, configs: Mapping[str, ProviderConfig]) -> list[Finding]:
-    """The configured model, if any: whether its name is valid."""
-    if not settings.model:
-        return []
+def _provider(name: str, config: ProviderConfig, *, named: bool) -> Finding | None:
+    """A provider with a key, or one that is `named` in the config file."""
+    variables = " or ".join(config.key_env)
+    if config.has_key():
+        source = "by api_key_command" if config.api_key_command else f"in {variables}"
+        return Finding("ok", "key", f"{name}: there is one {source}")
+    if not named:
+        return None
+    if config.needs_key:
+        text = f"{name}: no key; set {variables or 'a variable and name it by api_key_env'}, or api_key_command"
+        return Finding("problem", "provider", text)
+    return Finding("ok", "provider", f"{name}: {redact(config.base_url)}")
+
+
+def _model(name: str, configs: Mapping[str, ProviderConfig]) -> Finding:
+    """The configured model: whether its name is valid."""
     try:
-        choice = asyncio.run(choose_default(configs, explicit=settings.model))
+        choice = asyncio.run(choose_default(configs, explicit=name))
     except ValueError as error:
-        return [Finding("problem", "model", str(error))]
-    return [Finding("ok", "model", f"{choice.provider}/{choice.model}" if choice.model else choice.provider)]
+        return Finding("problem", "model", str(error))
+    return Finding("ok", "model", f"{choice.provider}/{choice.model}" if choice.model else choice.provider)
 
 
-def _servers(settings: Settings) -> list[Finding]:
+def _servers(settings: Settings) -> Iterator[Finding]:
     """The configured MCP servers. None is started."""
     configured = find_servers(settings.mcp_servers, settings.config_file, Path.cwd(), {})
-    findings = [Finding("problem", "mcp", problem) for problem in configured.problems]
+    for problem in configured.problems:
+        yield Finding("problem", "mcp", problem)
     if configured.servers and importlib.util.find_spec("mcp") is None:
-        findings.append(Finding("problem", "mcp", "the part for servers is not installed: pip install 'chatctx[mcp]'"))
-    findings += [_server(server) for server in configured.servers]
+        yield Finding("problem", "mcp", "the part for servers is not installed: pip install 'chatctx[mcp]'")
+    yield from map(_server, configured.servers)
     if configured.project is not None:
         names = ", ".join(server.name for server in configured.project.servers) or "nothing"
-        findings.append(
-            Finding("note", "mcp", f"{configured.project.path} names {names}; /mcp asks before it is started")
-        )
-    return findings
+        yield Finding("note", "mcp", f"{configured.project.path} names {names}; /mcp asks before it is started")
 
 
 def _server(server: ServerConfig) -> Finding:
@@ -239,12 +234,11 @@ def _server(server: ServerConfig) -> Finding:
     return Finding("ok", "mcp", text)
 
 
-def _terminal(settings: Settings) -> list[Finding]:
+def _terminal(settings: Settings) -> Iterator[Finding]:
     size = shutil.get_terminal_size()
     colour = os.environ.get("COLORTERM") or os.environ.get("TERM") or "unknown"
     shown = "no colour (NO_COLOR)" if os.environ.get("NO_COLOR") else f"{colour} colours"
     inside = " in tmux" if os.environ.get("TMUX") else ""
-    findings = [Finding("ok", "terminal", f"{size.columns}x{size.lines}, {shown}{inside}, {sys.stdout.encoding}")]
+    yield Finding("ok", "terminal", f"{size.columns}x{size.lines}, {shown}{inside}, {sys.stdout.encoding}")
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
-        findings.append(Finding("note", "terminal", "not UTF-8: set LANG to a UTF-8 locale, or symbols will be wrong"))
-    return findings
+        yield Finding("note", "terminal", "not UTF-8: set LANG to a UTF-8 locale, or symbols will be wrong")
