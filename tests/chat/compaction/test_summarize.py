@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from typing import cast
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.context.conversations import Talk, budget
 from tui.chat.compaction.request import (
     MOST_CHUNKS,
@@ -22,13 +23,12 @@ from tui.chat.compaction.request import (
     summary_prompt,
 )
 from tui.chat.compaction.summarize import SummaryFailedError, summarise
-from tui.chat.conversation.completion import Completion, complete_with
+from tui.chat.conversation.completion import Completion, billed
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import (
     ErrorKind,
-    Provider,
     ProviderError,
     StreamEnd,
     StreamEvent,
@@ -243,21 +243,6 @@ async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_oth
     assert [f for f in facts if f not in summary.text] == []
 
 
-class Scripted:
-    """A provider that streams what it was told."""
-
-    def __init__(self, *events: StreamEvent) -> None:
-        self._events = events
-        self.closed = False
-
-    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        try:
-            for event in self._events:
-                yield event
-        finally:
-            self.closed = True
-
-
 @pytest.mark.parametrize(
     ("events", "text", "problem"),
     [
@@ -271,12 +256,13 @@ class Scripted:
         ),
     ],
 )
-async def test_the_answer_of_a_provider(events: tuple[StreamEvent, ...], text: str, problem: str) -> None:
-    provider = Scripted(*events)
-    call = complete_with(cast("Provider", provider))
-    answer = await call(BASE)
-    assert (answer.text, answer.problem) == (text, problem)
-    assert provider.closed
+async def test_the_answer_of_a_provider(
+    tmp_path: Path, events: tuple[StreamEvent, ...], text: str, problem: str
+) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider([events], report_usage=False)) as workspace:
+        completion = await billed(workspace.fake, workspace.services, "compaction")(BASE)
+        assert (completion.text, completion.problem) == (text, problem)
+        assert workspace.fake.closed
 
 
 # -- the source as text ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,8 +15,9 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
+from tui.chat.store.parts import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
-from tui.providers.base import ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta, UsageUpdate
+from tui.providers.base import Provider, ProviderError
 from tui.providers.models.catalog import dollars
 
 if TYPE_CHECKING:
@@ -47,48 +48,14 @@ class Completion:
 Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
 
 
-class _Answer:
-    """What has arrived of an answer: also when it breaks off or is cancelled."""
+def _completion(builder: PartsBuilder) -> Completion:
+    """What has arrived. Without an end marker it is incomplete.
 
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._usage: Usage | None = None
-        self._ended = self._cut = False
-        self._answered_by = ""
-
-    async def read(self, stream: AsyncGenerator[StreamEvent, None]) -> None:
-        """Read `stream` to its end. Raises `ProviderError`."""
-        async with aclosing(stream):
-            async for event in stream:
-                match event:
-                    case TextDelta(text):
-                        self._texts.append(text)
-                    case UsageUpdate(usage):
-                        self._usage = usage
-                    case ModelNamed(model):
-                        self._answered_by = model
-                    case StreamEnd(kind):
-                        self._ended, self._cut = kind in ("stop", "other"), kind == "length"
-                    case _:
-                        pass
-
-    def completion(self) -> Completion:
-        """What has arrived. Without an end marker it is incomplete.
-
-        So is an answer that ended at its output limit, since a summary ends with open questions and the next step.
-        """
-        return Completion("".join(self._texts), self._usage, self._ended, self._cut, self._answered_by)
-
-
-def complete_with(provider: Provider) -> Complete:
-    """`Complete` by a provider."""
-
-    async def complete(request: Request) -> Completion:
-        answer = _Answer()
-        await answer.read(provider.stream(request))
-        return answer.completion()
-
-    return complete
+    So is an answer that ended at its output limit, since a summary ends with open questions and the next step.
+    """
+    text = "".join(part.text for part in builder.parts() if isinstance(part, Text))
+    end = builder.end.kind if builder.end is not None else None
+    return Completion(text, builder.usage, end in ("stop", "other"), end == "length", builder.answered_by)
 
 
 def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
@@ -109,17 +76,20 @@ def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
         started = time.monotonic()
         begin = asyncio.to_thread(services.calls.begin, request, None, message=None, kind=kind)
         call = await uninterrupted(begin)
-        answer = _Answer()
+        builder = PartsBuilder(request.provider, request.model)
         problem: str | None = "cancelled"
         try:
-            await answer.read(provider.stream(await asyncio.to_thread(with_bytes, request, services.store.blob)))
-            arrived = answer.completion()
+            complete = await asyncio.to_thread(with_bytes, request, services.store.blob)
+            async with aclosing(provider.stream(complete)) as stream:
+                async for event in stream:
+                    builder.apply(event)
+            arrived = _completion(builder)
             problem = None if arrived.cut else arrived.problem or None  # as for any answer: being cut is not a failure
         except ProviderError as error:
             problem = str(error)
             raise
         finally:
-            arrived, seconds = answer.completion(), time.monotonic() - started
+            arrived, seconds = _completion(builder), time.monotonic() - started
             await uninterrupted(asyncio.to_thread(finish, call, request, arrived, seconds, problem))
         return arrived
 
