@@ -49,6 +49,16 @@ class ServerRequests:
             self._turned_down = 0 if reply.action == "accept" else self._turned_down + 1
             return reply
 
+    async def _answered(self, question: Callable[[], Question], what: str) -> Reply | types.ErrorData:
+        """The reply to a question; an error for one that is not supported, which raises ValueError."""
+        import mcp.types as types
+
+        try:
+            asked = question()
+        except ValueError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support {what} {error}")
+        return await self._answer(asked)
+
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         """Answers `roots/list`."""
         import mcp.types as types
@@ -63,11 +73,9 @@ class ServerRequests:
         import mcp.types as types
 
         del context
-        try:
-            question = question_of(self._server, params)
-        except ValueError as error:
-            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support asking for {error}")
-        reply = await self._answer(question)
+        reply = await self._answered(lambda: question_of(self._server, params), "asking for")
+        if isinstance(reply, types.ErrorData):
+            return reply
         content = None if reply.content is None else dict(reply.content)
         return types.ElicitResult.model_validate({"action": reply.action, "content": content})
 
@@ -93,11 +101,9 @@ class ServerRequests:
         import mcp.types as types
 
         del context
-        try:
-            question = sample_of(self._server, params)
-        except ValueError as error:
-            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support sampling with {error}")
-        reply = await self._answer(question)
+        reply = await self._answered(lambda: sample_of(self._server, params), "sampling with")
+        if isinstance(reply, types.ErrorData):
+            return reply
         if reply.sampled is None:
             return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
         content = types.TextContent(type="text", text=reply.sampled.text)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tui.config.paths import at_home
 from tui.providers.http.route import client_options
@@ -130,18 +130,30 @@ async def watched(transport: Any, normalizer: Normalizer, ended: Callable[[], No
         yield _Reading(reading, normalizer, ended), _Writing(writing, normalizer)
 
 
-class _Reading:
+class _Stream:
+    """One of the SDK's streams; what is not here is its own."""
+
+    def __init__(self, stream: Any, normalizer: Normalizer) -> None:
+        self._stream = stream
+        self._normalizer = normalizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.__aexit__(*error)
+
+
+class _Reading(_Stream):
     """A read stream that normalizes messages and notices its end."""
 
     def __init__(self, stream: Any, normalizer: Normalizer, ended: Callable[[], None]) -> None:
-        self._stream = stream
-        self._normalizer = normalizer
+        super().__init__(stream, normalizer)
         self._ended = ended
-
-    @property
-    def last_context(self) -> Any:
-        """Required by the SDK of its own streams."""
-        return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
         """The next message."""
@@ -151,11 +163,7 @@ class _Reading:
             self._ended()
             raise
 
-    async def aclose(self) -> None:
-        """Close it."""
-        await self._stream.aclose()
-
-    def __aiter__(self) -> _Reading:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
@@ -165,34 +173,15 @@ class _Reading:
             self._ended()
             raise
 
-    async def __aenter__(self) -> _Reading:
-        await self._stream.__aenter__()
-        return self
-
     async def __aexit__(self, *error: Any) -> None:
         self._ended()
-        await self._stream.__aexit__(*error)
+        await super().__aexit__(*error)
 
 
-class _Writing:
+class _Writing(_Stream):
     """A write stream that shows its messages to the normalizer."""
-
-    def __init__(self, stream: Any, normalizer: Normalizer) -> None:
-        self._stream = stream
-        self._normalizer = normalizer
 
     async def send(self, item: Any) -> None:
         """Send a message."""
         self._normalizer.sent(item)
         await self._stream.send(item)
-
-    async def aclose(self) -> None:
-        """Close it."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> _Writing:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stream.__aexit__(*error)
