@@ -81,7 +81,7 @@ def test_what_cannot_teach_is_ignored() -> None:
     assert taught((0.0, 0.0, 50.0), (100.0, 4.0, -1.0)) == Calibration()
     assert Calibration().note(0, 0, 0) == Calibration()
     assert Calibration().learn_media(0, 5) == Calibration()
-    assert PreambleCosts().learn("x", 10, -5) == PreambleCosts()
+    assert PreambleCosts().learn(b"x", 10, -5) == PreambleCosts()
     assert PreambleCosts().learn_change(100, -50) == PreambleCosts()
 
 
@@ -138,17 +138,17 @@ def test_a_bound_is_read_from_no_more_than_the_latest_errors() -> None:
 
 
 def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
-    costs = PreambleCosts().learn("one", 1_000, 1_350)
-    assert costs.tokens("one", 1_000) == 1_000  # one call's word
-    assert costs.learn("one", 1_000, 3_000).tokens("one", 1_000) == 1_000  # they differ
-    costs = costs.learn("one", 1_000, 1_400)
-    assert costs.tokens("one", 1_000) == 1_400
-    assert costs.tokens("two", 1_100) == 1_500  # the learned one and the estimated difference
+    costs = PreambleCosts().learn(b"one", 1_000, 1_350)
+    assert costs.tokens(b"one", 1_000) == 1_000  # one call's word
+    assert costs.learn(b"one", 1_000, 3_000).tokens(b"one", 1_000) == 1_000  # they differ
+    costs = costs.learn(b"one", 1_000, 1_400)
+    assert costs.tokens(b"one", 1_000) == 1_400
+    assert costs.tokens(b"two", 1_100) == 1_500  # the learned one and the estimated difference
     costs = costs.learn_change(100, 150).learn_change(100, 150)
-    assert costs.tokens("two", 1_100) == 1_550
-    assert PreambleCosts().tokens("two", 1_100) == 1_100
+    assert costs.tokens(b"two", 1_100) == 1_550
+    assert PreambleCosts().tokens(b"two", 1_100) == 1_100
     for number in range(50):
-        costs = costs.learn(str(number), 10, 10)
+        costs = costs.learn(b"%d" % number, 10, 10)
     assert len(costs.costs) == KEPT_PREAMBLES
 
 
@@ -170,7 +170,7 @@ def test_a_restart_changes_nothing() -> None:
     store = Store()
     calibration = taught((500.0, 10.0, 700.0)).note(1_000, 990, 20.0).learn_media(10, 20)
     calibration = calibration.note(1_000, 1_100, 50.0, first=True)
-    calibration = replace(calibration, preambles=PreambleCosts().learn("x", 10, 12).learn_change(5, 6))
+    calibration = replace(calibration, preambles=PreambleCosts().learn(b"x", 10, 12).learn_change(5, 6))
     CalibrationBook(store).put("p", "m", calibration)
     again = CalibrationBook(store).get("p", "m")
     assert again == calibration
@@ -179,8 +179,8 @@ def test_a_restart_changes_nothing() -> None:
 
 
 def test_what_an_earlier_version_kept_of_a_preamble_is_one_calls_word() -> None:
-    old = {**Calibration().to_json(), "preambles": {"one": [10, 6_000]}}
-    assert Calibration.from_json(old).preamble_tokens("one", 10) == 10
+    old = {**Calibration().to_json(), "preambles": {b"one".hex(): [10, 6_000]}}
+    assert Calibration.from_json(old).preamble_tokens(b"one", 10) == 10
 
 
 def test_what_a_server_adds_is_believed_as_long_as_the_last_two_conversations_agree() -> None:

@@ -35,7 +35,8 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
-        self._measured: tuple[Request, object] | None = None  # the inputs of `latest`
+        self._measured: tuple[Request | None, object] = (None, None)  # the inputs of `latest`
+        self._snapshot_key = f"usage:{conversation.info.id}"
 
     @property
     def target(self) -> Target:
@@ -84,23 +85,16 @@ class Meter:
 
     async def usage(self) -> ContextUsage:
         """The measured next request; measured again only if something has changed."""
-        request = await self._next()
-        inputs = self._inputs(request)
-        if self.latest is None or self._measured is None or not _same(self._measured, inputs):
+        request = await asyncio.to_thread(self.request)
+        inputs = self.limits(), self.budget_settings(), self._services.estimator.revision  # learning makes it outdated
+        if self.latest is None or self._measured[0] is not request or self._measured[1] != inputs:
             before = self.latest.warnings if self.latest is not None else ()
             self.latest = await asyncio.to_thread(self.measure, request)
-            self._measured = inputs
+            self._measured = request, inputs
             for warning in self.latest.warnings:
                 if warning not in before:
                     log.warning("context of %s: %s", self.full_name, warning)
         return self.latest
-
-    def _inputs(self, request: Request) -> tuple[Request, object]:
-        """Everything that the measurement of `request` depends on. Learning makes it outdated."""
-        return request, (self.limits(), self.budget_settings(), self._services.estimator.revision)
-
-    async def _next(self) -> Request:
-        return await asyncio.to_thread(self.request)
 
     async def usage_to_send(self) -> ContextUsage:
         """Like `usage`, but if it is uncertain whether the request fits, the server counts it."""
@@ -118,11 +112,11 @@ class Meter:
         """Store the latest number with the session, for the next time it is opened. Not on the event loop."""
         if self.latest is not None:
             text = json.dumps(snapshot_to_json(self.latest, self._stamp()))
-            self._services.store.put_state(_snapshot_key(self._conversation.info.id), text)
+            self._services.store.put_state(self._snapshot_key, text)
 
     def restore(self) -> None:
         """Restore the stored number, if nothing has changed since. Not on the event loop."""
-        text = self._services.store.get_state(_snapshot_key(self._conversation.info.id))
+        text = self._services.store.get_state(self._snapshot_key)
         if text is not None:
             self.latest = snapshot_from_json(json.loads(text), self._stamp())
 
@@ -172,7 +166,7 @@ class Meter:
         """
         if not self.target.capabilities.count_endpoint:
             return None
-        request = await self._next()
+        request = await asyncio.to_thread(self.request)
         if not request.messages:  # which no provider counts
             return None
         tokens = await self._counted(request)
@@ -189,7 +183,7 @@ class Meter:
         """
         if not self.target.capabilities.count_endpoint:
             return None
-        request = await self._next()
+        request = await asyncio.to_thread(self.request)
         if not request.messages:
             return (await self.usage()).total if await self._count_parts(request) else None
         tokens = await self.ask_count()
@@ -229,11 +223,3 @@ class Meter:
             return dict(trims.add(utilisation, trim).to_json())
 
         self._services.store.change_state(TRIM_LOG, added)
-
-
-def _same(first: tuple[Request, object], second: tuple[Request, object]) -> bool:
-    return first[0] is second[0] and first[1] == second[1]
-
-
-def _snapshot_key(session: str) -> str:
-    return f"usage:{session}"

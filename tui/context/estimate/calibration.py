@@ -257,7 +257,7 @@ class Calibration:
         """How many predictions from a measured call were scored."""
         return self.errors.calls
 
-    def preamble_tokens(self, digest: str, estimated: float) -> float:
+    def preamble_tokens(self, digest: bytes, estimated: float) -> float:
         """Tokens of system prompt and tools, as learned or `estimated`."""
         return self.preambles.tokens(digest, estimated, max(1.0, self.floor))
 

@@ -98,7 +98,7 @@ class HybridTokenEstimator:
         self.costs = costs or CostBook()
         self._names = names
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
-        self._preambles: OrderedDict[tuple[str, str], tuple[Request, Preamble]] = OrderedDict()
+        self._preambles: OrderedDict[tuple[str, str], tuple[object, Preamble]] = OrderedDict()
         self._lock = RLock()
         self._learned = 0  # number of times something was
 
@@ -179,8 +179,9 @@ class HybridTokenEstimator:
                     self.calibrations.put(request.provider, request.model, taught)
             measurement = None
             if verdict.believed:
-                if verdict.confirmed and not verdict.overrules:
-                    self._derive(request, session, situation, whole)
+                if verdict.confirmed and not verdict.overrules and (costs := derive_costs(situation, whole)):
+                    self.costs.put(request.provider, request.model, costs)
+                    session.ledger.refresh(situation.base.covered)
                 measurement = self._anchor(request, session, situation, reply, usage, whole, at, verdict)
             session.reports.add(situation, whole, verdict, measurement)
             outcome = CallOutcome(
@@ -290,11 +291,12 @@ class HybridTokenEstimator:
 
     def _preamble(self, request: Request) -> Preamble:
         key = (request.session, request.model)
+        parts = request.system, request.tools, request.reasoning
         cached = self._preambles.get(key)
-        if cached is not None and _same_preamble(cached[0], request):
+        if cached is not None and cached[0] == parts:
             return cached[1]
         preamble = estimate_preamble(request, self.counter)._replace(counted=self.counted_parts(request))
-        self._preambles[key] = (request, preamble)
+        self._preambles[key] = parts, preamble
         while len(self._preambles) > SESSIONS:
             self._preambles.popitem(last=False)
         return preamble
@@ -327,13 +329,6 @@ class HybridTokenEstimator:
         for measurement in session.reports.overrule():
             self.tracker.withdraw(measurement)
         session.anchored = None
-
-    def _derive(self, request: Request, session: _Session, situation: Situation, actual: int) -> None:
-        """Learn the costs of the messages between two consecutive calls."""
-        costs = derive_costs(situation, actual)
-        if costs:
-            self.costs.put(request.provider, request.model, costs)
-            session.ledger.refresh(situation.base.covered)
 
     def _anchor(
         self,
@@ -398,10 +393,6 @@ class HybridTokenEstimator:
         full_cost = Cost(output, thought, "measured") if thinks else plain
         self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: full_cost})
         return full_cost
-
-
-def _same_preamble(one: Request, other: Request) -> bool:
-    return (one.system, one.tools, one.reasoning) == (other.system, other.tools, other.reasoning)
 
 
 def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:

@@ -420,7 +420,7 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     account, preamble, calibration = situation.account, situation.preamble, situation.calibration
     everything, hidden = account.sums, calibration.hidden
     factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
-    fixed = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
+    fixed = calibration.preamble_tokens(preamble.digest, preamble.total)
     model = account.model
     prompt = preamble_margin(preamble, model, calibration)
     prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)

@@ -61,7 +61,7 @@ def _learn_believed(calibration: Calibration, situation: Situation, actual: int,
         rest = actual - fresh.known - guess - calibration.hidden
         plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
         if base.match.measurement is None and plausible and rest <= situation.preamble.most + ALLOWANCE:
-            preambles = calibration.preambles.learn(key_of(situation), situation.preamble.total, rest)
+            preambles = calibration.preambles.learn(situation.preamble.digest, situation.preamble.total, rest)
             calibration = replace(calibration, preambles=preambles)
         return calibration
     if (unseen := _unseen_returned(situation, actual)) is not None:
@@ -136,7 +136,10 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
         return calibration
     fresh = situation.account.since(base.covered)
     added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
-    old, new = (measurement.preamble.hex(), measurement.preamble_tokens), (key_of(situation), situation.preamble.total)
+    old, new = (
+        (measurement.preamble, measurement.preamble_tokens),
+        (situation.preamble.digest, situation.preamble.total),
+    )
     preambles, seen = calibration.preambles, calibration.preambles.costs.get(old[0])
     before = calibration.preamble_tokens(*old) if seen is None else seen.actual
     if seen is None and added < 0:
@@ -145,11 +148,6 @@ def _learn_preamble_change(calibration: Calibration, situation: Situation, actua
     if seen is None:
         preambles = preambles.learn(*old, before)  # both, so that the difference is measured
     return replace(calibration, preambles=preambles.learn(*new, before + added))
-
-
-def key_of(situation: Situation) -> str:
-    """The key of the request's system prompt and tools in a calibration."""
-    return situation.preamble.digest.hex()
 
 
 def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:

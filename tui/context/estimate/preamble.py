@@ -126,19 +126,20 @@ class PreambleCost(NamedTuple):
 class PreambleCosts:
     """What is learned of one model's preambles: system prompt and tools together.
 
-    `costs` are by digest (hex), latest last; `changes` pairs (estimated, actual) of what a changed preamble added.
+    `costs` are by digest, latest last; `changes` pairs (estimated, actual) of what a changed preamble added.
     """
 
-    costs: Mapping[str, PreambleCost] = field(default_factory=dict)
+    costs: Mapping[bytes, PreambleCost] = field(default_factory=dict)
     changes: tuple[tuple[float, float], ...] = ()
 
-    def learn(self, digest: str, estimated: float, actual: float) -> PreambleCosts:
+    def learn(self, digest: bytes, estimated: float, actual: float) -> PreambleCosts:
         """Return this with the cost in tokens of the system prompt and tools with this digest."""
         if actual <= 0:
             return self
         before = self.costs.get(digest)
         agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
-        others = {key: value for key, value in self.costs.items() if key != digest}
+        others = dict(self.costs)
+        others.pop(digest, None)
         others[digest] = PreambleCost(estimated, actual, agreed)
         return replace(self, costs=dict(list(others.items())[-KEPT_PREAMBLES:]))
 
@@ -148,7 +149,7 @@ class PreambleCosts:
             return self
         return replace(self, changes=(*self.changes, (estimated, actual))[-KEPT_PREAMBLES:])
 
-    def tokens(self, digest: str, estimated: float, least_factor: float = 1.0) -> float:
+    def tokens(self, digest: bytes, estimated: float, least_factor: float = 1.0) -> float:
         """Tokens of system prompt and tools.
 
         The learned figure, or the latest learned one plus the estimated difference, or `least_factor` times the
@@ -162,12 +163,12 @@ class PreambleCosts:
         nearest = list(agreed.values())[-1]
         return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.factor)
 
-    def knows(self, digest: str) -> bool:
+    def knows(self, digest: bytes) -> bool:
         """Whether two calls agreed on what system prompt and tools of this digest cost."""
         cost = self.costs.get(digest)
         return cost is not None and cost.agreed
 
-    def change(self, before: tuple[str, float], after: tuple[str, float]) -> float:
+    def change(self, before: tuple[bytes, float], after: tuple[bytes, float]) -> float:
         """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
         costs = self.costs.get(before[0]), self.costs.get(after[0])
         if costs[0] is not None and costs[1] is not None:
@@ -190,7 +191,7 @@ class PreambleCosts:
     def to_json(self) -> dict[str, object]:
         """A JSON object for the store."""
         return {
-            "preambles": {key: list(cost) for key, cost in self.costs.items()},
+            "preambles": {digest.hex(): list(cost) for digest, cost in self.costs.items()},
             "tool_changes": [list(pair) for pair in self.changes],
         }
 
@@ -198,7 +199,7 @@ class PreambleCosts:
     def from_json(cls, data: Mapping[str, Any]) -> PreambleCosts:
         """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
         costs = {
-            str(key): PreambleCost(float(cost[0]), float(cost[1]), len(cost) > 2 and bool(cost[2]))
+            bytes.fromhex(key): PreambleCost(float(cost[0]), float(cost[1]), len(cost) > 2 and bool(cost[2]))
             for key, cost in data["preambles"].items()
         }
         return cls(costs, tuple((float(old), float(new)) for old, new in data["tool_changes"]))

@@ -95,8 +95,8 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
 
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
     """What system prompt and tools add compared with those of `measurement`, in tokens."""
-    before = measurement.preamble.hex(), measurement.preamble_tokens
-    return calibration.preambles.change(before, (preamble.digest.hex(), preamble.total))
+    before = measurement.preamble, measurement.preamble_tokens
+    return calibration.preambles.change(before, (preamble.digest, preamble.total))
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
@@ -242,7 +242,7 @@ def predict(base: Base, account: Account, preamble: Preamble, calibration: Calib
     if counted is not None:
         measured, adjust = sum(counted), calibration.hidden + (preamble.per_request if count else 0.0)
     elif base.match.measurement is None:
-        before = calibration.preamble_tokens(preamble.digest.hex(), preamble.total)
+        before = calibration.preamble_tokens(preamble.digest, preamble.total)
         adjust, rough = before + calibration.hidden, rough + preamble.failed
     tokens = max(0, round(measured + adjust + fresh.known + guess))
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
@@ -330,7 +330,7 @@ def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) ->
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
     """The share of `preamble_margin` that tools have; 0 where two calls agreed on what they cost."""
-    is_known = calibration.preambles.knows(preamble.digest.hex())
+    is_known = calibration.preambles.knows(preamble.digest)
     return 0.0 if is_known else MARGIN_TOOLS * sum(preamble.tools)
 
 

@@ -414,13 +414,13 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     weights = _estimated_weights(request, preamble)
     whole, prompts = sum(weights.values()), sum(weights[key] for key in SECTION_ROWS)
     costs = calibration.preambles.costs
-    measured = costs.get(preamble.digest.hex())
+    measured = costs.get(preamble.digest)
     added = 0.0
     if measured is not None and measured.agreed and measured.actual > FACTOR_HIGH * whole + TEMPLATE:
         added = measured.actual - whole
     hidden = max(0.0, added - calibration.hidden)
     # What a request without tools has before its messages.
-    alone = costs.get(preamble_digest(request.system, ()).hex())
+    alone = costs.get(preamble_digest(request.system, ()))
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
     difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
