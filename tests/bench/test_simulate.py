@@ -10,7 +10,6 @@ import pytest
 
 from tests.bench import simulate as program
 from tests.bench.simulate_driver import Scenario, simulate
-from tests.bench.simulate_prefix import prefix_report
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.events import CompactionFinished
@@ -192,17 +191,15 @@ def test_the_grid_is_as_large_as_promised_and_every_quick_slice_has_every_value(
 
 
 @pytest.mark.slow
-def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_has_the_promised_keys_and_the_prefix_changes_in_one_turn_of_fifteen_at_most(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(program, "grid", lambda turns: iter([scenario(turns=4), scenario(turns=4, mode="compaction")]))
     assert program.main(["--json", "--workers", "1"]) == 0
     printed = json.loads(capsys.readouterr().out)
     promised = {"conversations", "turns", "overflows", "pairing_errors", "loops", "lost_messages", "refusals"}
     assert promised <= set(printed)
     assert (printed["conversations"], printed["turns"], printed["wrong"]) == (2, 8, {})
-
-
-@pytest.mark.slow
-def test_the_prefix_changes_in_one_turn_of_fifteen_at_most() -> None:
-    ours, habit = prefix_report()
-    assert ours.one_in >= 15
-    assert habit.changes > 5 * ours.changes
+    ours, habit = printed["prefix"]["sticky"], printed["prefix"]["every_turn"]
+    assert 0 < 15 * ours["changes"] <= ours["turns"]
+    assert habit["changes"] > 5 * ours["changes"]
