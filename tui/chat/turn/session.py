@@ -331,7 +331,6 @@ class ChatSession:
         """Measure the next request again, after asking for the window if that was not done yet."""
         await self._services.windows.find(self.provider, self.model)
         await self.tools.prepare()
-        self.tools.update_offer()
         return await self._meter.usage()
 
     def draft_tokens(self, text: str) -> int | None:
