@@ -76,13 +76,24 @@ PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
             "~64k/258k 25 % · 50 % cached",
         ),
         (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 100 % cached"),
-        (of({"message": {"usage": PI_USAGE, "model": "anthropic/claude-opus-4.5"}}), "~40k/200k 20 % · 100 % cached"),
+        (
+            of({"message": {"usage": PI_USAGE, "model": "claude-opus-4-5", "provider": "anthropic"}}),
+            "~40k/200k 20 % · 100 % cached",
+        ),
+        (
+            of({"message": {"usage": PI_USAGE, "model": "claude-opus-4.5", "provider": "github-copilot"}}),
+            "~40k/? · 100 % cached",
+        ),
         (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~10k/? · 50 % cached"),
         (
             of({"type": "gemini", "model": "gemini-3-pro-preview", "tokens": {"input": 90_000, "output": 500}}),
             "~90k/1.05M 9 %",
         ),
-        (of({"modelID": "gpt-5.4", "tokens": {"input": 9_000, "output": 500}}), "~10k/1.05M 1 %"),
+        (of({"modelID": "claude-opus-4.5", "providerID": "a", "tokens": {"input": 9_000, "output": 500}}), "~10k/?"),
+        (
+            of({"modelID": "gpt-5.4", "providerID": "openai", "tokens": {"input": 9_000, "output": 500}}),
+            "~10k/1.05M 1 %",
+        ),
     ],
 )
 def test_a_session_file_of_each_program(

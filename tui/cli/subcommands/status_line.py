@@ -112,6 +112,7 @@ class _Calls:
         self.output = 0
         self.window: int | None = None  # that the file names
         self.model = ""
+        self.provider = "anthropic"  # of Claude Code, which does not name it
         self.most = 0  # of all inputs
         self.compacts_at = 0.0  # share of the window, 0 if not known
         for line in _database(path) if path.endswith(".db") else _tail(path):
@@ -127,7 +128,7 @@ class _Calls:
         """
         if self.window:
             return self.window, ""
-        if version := _CLAUDE.search(model.lower()):
+        if self.provider == "anthropic" and (version := _CLAUDE.search(model.lower())):  # others sell smaller ones
             release = int(version[1]), int(version[2] or 0)
             if self.most > SMALL_WINDOW or "[1m]" in model or release >= ALWAYS_LARGE:
                 return LARGE_WINDOW, ""
@@ -146,6 +147,7 @@ class _Calls:
         elif "tokens" in line:  # Gemini CLI, opencode
             usage = line["tokens"]
             self.model = line.get("modelID") or line.get("model") or self.model
+            self.provider = line.get("providerID") or "google"
             total, cached, output = usage["input"], usage.get("cached") or 0, usage["output"]
             if "cache" in usage:  # opencode: beside the input
                 cached = usage["cache"]["read"]
@@ -153,6 +155,7 @@ class _Calls:
         else:
             usage = line["message"]["usage"]
             self.model = line["message"].get("model") or self.model
+            self.provider = line["message"].get("provider") or "anthropic"
             if "input_tokens" in usage:  # Claude Code
                 self.compacts_at = CLAUDE_COMPACTS
                 cached, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens")
