@@ -20,7 +20,7 @@ from operator import mul
 from typing import NamedTuple
 
 from tui.context.counting.classes import main_class, pack, word_classes
-from tui.context.counting.encodings import ABSENT, Encoding, splitters
+from tui.context.counting.encodings import ABSENT, Encoding, plane_of, splitters
 from tui.context.counting.words import LONG, TokenizerError, WordCounter, packed, pieces
 
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
@@ -153,7 +153,7 @@ class BpeCounter(WordCounter):
         if self.encoding.leading_blank and text:
             text = " " + text
         for piece in pieces(text):
-            split, *more = splitters(self.encoding.patterns, piece)
+            split, *more = splitters(self.encoding.patterns, plane_of(piece))
             words: Iterable[str] = split(piece)
             for split in more:
                 words = chain.from_iterable(map(split, words))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 ABSENT = 1 << 32  # above every rank
+WORTH_COMPILING = 4_096  # characters beyond ASCII: compiling their patterns takes 25 ms
 
 
 class Encoding(NamedTuple):
@@ -139,13 +140,16 @@ _ASCII = {
 _BLANK = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # `re` adds \x1c to \x1f
 
 
-def splitters(patterns: tuple[str, ...], text: str) -> list[Callable[[str], list[str]]]:
-    """Functions that split `text` by `patterns`, each what the one before it left."""
-    return _compiled(patterns, "ascii" if text.isascii() else "all" if _BEYOND.search(text) else "basic")
+def plane_of(text: str) -> Plane:
+    """The characters for which to compile the patterns that split `text`."""
+    if text.isascii():
+        return "ascii"
+    return "all" if len(text) < WORTH_COMPILING or _BEYOND.search(text) else "basic"
 
 
 @lru_cache(16)
-def _compiled(patterns: tuple[str, ...], plane: Plane) -> list[Callable[[str], list[str]]]:
+def splitters(patterns: tuple[str, ...], plane: Plane) -> list[Callable[[str], list[str]]]:
+    """Functions that split texts of one plane by `patterns`, each what the one before it left."""
     if plane == "all":
         import regex
 
