@@ -18,8 +18,7 @@ from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.mentions import pattern_offers, resource_offers
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
-from tui.tools.mcp.patterns import Gap, ServerPattern
-from tui.tools.mcp.results import PromptArgument, ServerPrompt, ServerResource
+from tui.tools.mcp.results import Gap, PromptArgument, ServerPattern, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
 from tui.views.tool_lines import Deferred, mcp_rows
 

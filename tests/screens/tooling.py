@@ -20,8 +20,7 @@ from tui.context.usage.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Remembered
 from tui.tools.base import ToolError
-from tui.tools.mcp.patterns import Gap, ServerPattern
-from tui.tools.mcp.results import Content, ServerPrompt, ServerResource
+from tui.tools.mcp.results import Content, Gap, ServerPattern, ServerPrompt, ServerResource
 
 
 @dataclass

@@ -28,9 +28,8 @@ from tui.tools.mcp.hub import McpHub
 
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.device import DeviceSignIn
-    from tui.tools.mcp.patterns import Gap, ServerPattern
     from tui.tools.mcp.questions import Ask
-    from tui.tools.mcp.results import CachedOffer, Content, ServerPrompt, ServerResource
+    from tui.tools.mcp.results import CachedOffer, Content, Gap, ServerPattern, ServerPrompt, ServerResource
     from tui.tools.mcp.server import McpServer
     from tui.tools.mcp.sign_in import SignIn
     from tui.tools.mcp.status import ServerStatus

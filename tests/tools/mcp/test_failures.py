@@ -15,7 +15,7 @@ from tests.tools.mcp.mcp_running import NAUGHTY, START, call, make_hub, running,
 from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.patterns import Gap
+from tui.tools.mcp.results import Gap
 from tui.tools.mcp.server import McpServer
 
 SECRET = "hunter2-hunter2-hunter2"

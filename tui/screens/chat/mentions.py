@@ -19,8 +19,7 @@ from tui.views.view import Choice
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
-    from tui.tools.mcp.patterns import Gap, ServerPattern
-    from tui.tools.mcp.results import ServerResource
+    from tui.tools.mcp.results import Gap, ServerPattern, ServerResource
 
 MOST_FILES = 20_000
 """Files of the working directory considered for completion."""
@@ -137,7 +136,7 @@ def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Cho
 
 async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
     """Beginnings of addresses that follow a URI template, then the server's completions for its variable."""
-    from tui.tools.mcp.patterns import gap  # not before the first frame
+    from tui.tools.mcp.results import gap  # not before the first frame
 
     offers: list[Choice] = []
     asked: list[tuple[ServerPattern, Gap]] = []

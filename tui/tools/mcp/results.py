@@ -1,4 +1,4 @@
-"""Converts what an MCP server sends. All of it is untrusted text."""
+"""Converts what an MCP server sends: results, resources, prompts, URI templates. All of it is untrusted text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from tui.text.json_text import parse_json
 from tui.tools.base import ToolImage, ToolOutput
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 64  # characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`
 SEPARATOR = "__"
+_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # at most, for any template
+_RESERVED = ":/?#[]@!$&'()*+,;="  # left unescaped in the value of {+name} (RFC 6570, section 3.2.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +234,60 @@ def _name(server: str, tool: str) -> str:
         return plain
     mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{clean[: LONGEST_NAME - 7]}_{mark}"
+
+
+# -- URI templates (RFC 6570) of resources that a server does not list -------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPattern:
+    """A server's URI template, for `@server:...`."""
+
+    server: str
+    template: str
+    description: str
+
+    @property
+    def head(self) -> str:
+        """The beginning that all its addresses share."""
+        return self.template.partition("{")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The variable of a URI template that is being typed.
+
+    `before` is the address up to it, `value` what has been typed of it, `filled_in` are the variables before it,
+    `after` is the text that follows it in the template. `last`: no variable follows.
+    """
+
+    variable: str
+    before: str
+    value: str
+    filled_in: Mapping[str, str]
+    after: str
+    last: bool
+    reserved: bool = False
+
+    def filled(self, value: str) -> str:
+        """The address with `value` filled in, up to the next variable."""
+        return f"{self.before}{quote(value, safe=_RESERVED if self.reserved else '')}{self.after}"
+
+
+def gap(template: str, uri: str) -> Gap | None:
+    """The variable at which `uri` stops following `template`; None if it does not follow it, or is complete."""
+    pieces = _VARIABLE.split(template)  # text, operator, name, text, operator, name, ..., text
+    values: dict[str, str] = {}
+    at = 0
+    for start in range(0, len(pieces) - 1, 3):
+        text, operator, name, after = pieces[start : start + 4]
+        if not uri.startswith(text, at):
+            return None
+        at += len(text)
+        end = uri.find(after, at) if after else -1
+        if end < 0:
+            last = start + 4 == len(pieces)
+            return Gap(name, uri[:at], unquote(uri[at:]), values, after, last, operator == "+")
+        values[name] = unquote(uri[at:end])
+        at = end
+    return None

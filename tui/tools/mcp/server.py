@@ -18,12 +18,12 @@ from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED
-from tui.tools.mcp.patterns import Gap
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import (
     NOTHING_CACHED,
     CachedOffer,
     Content,
+    Gap,
     ServerTool,
     error_output,
     offered_names,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.tools.mcp.patterns import Gap, ServerPattern, gap
+from tui.tools.mcp.results import Gap, ServerPattern, gap
 
 
 def test_an_address_is_filled_gap_by_gap() -> None:
