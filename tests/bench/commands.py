@@ -49,7 +49,7 @@ def _usage(folder: Path) -> Iterable[BenchRow]:
         )
     grouped = fastest(lambda: store.query(GROUPED), rounds=5)
     store.close()
-    seconds, megabytes = _chatctx(folder, "usage")
+    seconds, megabytes = min(_chatctx(folder, "usage") for _ in range(3))
     yield BenchRow(f"chatctx usage, {CALLS:,} calls, against GROUP BY", seconds, grouped, 20, at_most=USAGE_SECONDS)
     yield BenchRow("... its memory, against the promise", megabytes, USAGE_MB, 1.0, unit="MB")
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, get_args
 
@@ -279,15 +280,10 @@ def checked_messages(messages: Sequence[Message]) -> list[Message]:
         ids.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
-        checked.append(
-            replace(
-                message,
-                provider=storable(message.provider) or "",
-                model=storable(message.model) or "",
-                finish_reason=storable(message.finish_reason),
-                error=storable(message.error),
-            )
-        )
+        names = ("provider", "model", "finish_reason", "error")
+        texts: dict[str, Any] = {name: storable(getattr(message, name)) for name in names}
+        changed = any(text != getattr(message, name) for name, text in texts.items())
+        checked.append(replace(message, **texts) if changed else message)
     return checked
 
 
@@ -333,15 +329,21 @@ def _message_fault(message: Message) -> str:
 
 def _fault(value: Any) -> str:
     """The first field of a dataclass whose value is not of its declared type, or no possible number or time."""
-    for field in fields(value):
-        content, name = getattr(value, field.name), f"{field.name} of a {type(value).__name__}"
-        if not isinstance(content, _TYPES.get(str(field.type), (str,))):
-            return f"{name} is {type(content).__name__}"
-        texts: Any = content if field.type == "tuple[str, ...]" else ()
-        if not all(isinstance(text, str) for text in texts):
-            return f"{name} is no text"
-        if isinstance(content, int | float):
-            low, high = (0, YEAR_9999) if field.name in _TIMES else (-MOST, MOST)
-            if not low <= content < high:
-                return f"{name} is {content!r:.20}"
+    for field, types, low, high in _rules(value.__class__):
+        content = getattr(value, field)
+        if not isinstance(content, types):
+            return f"{field} of a {type(value).__name__} is {type(content).__name__}"
+        if isinstance(content, int | float) and not low <= content < high:
+            return f"{field} of a {type(value).__name__} is {content!r:.20}"
+    if isinstance(value, Usage) and not all(isinstance(term, str) for term in value.terms):
+        return "terms of a Usage is no text"
     return ""
+
+
+@cache
+def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], float, float]]:
+    """For each field of a dataclass its name, the allowed types, the least number, and the first that is too large."""
+    return [
+        (field.name, _TYPES.get(str(field.type), (str,)), *((0, YEAR_9999) if field.name in _TIMES else (-MOST, MOST)))
+        for field in fields(kind)
+    ]

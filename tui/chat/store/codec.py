@@ -32,6 +32,7 @@ _PARTS: dict[str, type[Part]] = {
     "provider_item": ProviderItem,
 }
 _SELDOM = ("cleared", "cleared_uses", "cache_write_1h", "searches", "cost", "terms", "passes")
+_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 _NAMES = {kind: name for name, kind in _PARTS.items()}
 _FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _PARTS.values()}
 
@@ -86,7 +87,8 @@ def load_usage(text: str | None) -> Usage | None:
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:
     """A usage as a JSON object; rare fields are left out if they are unset."""
-    data = asdict(usage)
+    data = {name: getattr(usage, name) for name in _USAGE_FIELDS}
+    data["passes"] = [asdict(one) for one in usage.passes]
     return {name: value for name, value in data.items() if name not in _SELDOM or value}
 
 
