@@ -31,6 +31,7 @@ _PARTS: dict[str, type[Part]] = {
     "source": Source,
     "provider_item": ProviderItem,
 }
+_DECODER = json.JSONDecoder()
 _SELDOM = ("cleared", "cleared_uses", "cache_write_1h", "searches", "cost", "terms", "passes")
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 _NAMES = {kind: name for name, kind in _PARTS.items()}
@@ -70,7 +71,10 @@ def dump_parts(parts: tuple[Part, ...]) -> str:
 
 def load_parts(text: str) -> tuple[Part, ...]:
     """The inverse of `dump_parts`. Raises ValueError."""
-    return tuple(part_from_dict(data) for data in json.loads(text))
+    parts, end = _DECODER.raw_decode(text)  # `json.loads` looks for blanks around it, which takes as long again
+    if end != len(text):
+        raise ValueError(f"{len(text) - end} characters after the parts of a message")
+    return tuple([part_from_dict(data) for data in parts])
 
 
 def dump_usage(usage: Usage | None) -> str | None:

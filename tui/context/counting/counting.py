@@ -149,10 +149,12 @@ class TokenCounter:
         missing = {digest: message for digest, message in zip(digests, messages, strict=True) if digest not in counts}
         if missing:
             stored = self._stored(tokenizer, list(missing))
-            fresh = {digest: _raw_count(missing[digest], tokenizer) for digest in missing.keys() - stored.keys()}
-            counts |= {digest: RawCount._make(values) for digest, values in stored.items()} | fresh
-            self._remember(remembered, {digest: counts[digest] for digest in missing})
-            self._store(tokenizer, {digest: raw for digest, raw in fresh.items() if not raw.failed})
+            read = {digest: RawCount._make(stored[digest]) for digest in missing if digest in stored}
+            fresh = {digest: _raw_count(missing[digest], tokenizer) for digest in missing.keys() - read.keys()}
+            sure = {digest: raw for digest, raw in fresh.items() if not raw.failed}
+            self._remember(remembered, read | sure)
+            self._store(tokenizer, sure)
+            counts |= read | fresh
         return [counts[digest] for digest in digests]
 
     def _remember(self, remembered: dict[bytes, RawCount], counts: Mapping[bytes, RawCount]) -> None:
@@ -160,7 +162,7 @@ class TokenCounter:
             if len(counts) + sum(map(len, self._messages.values())) > MEMORY_ENTRIES:
                 for others in self._messages.values():
                     others.clear()
-            remembered.update((digest, raw) for digest, raw in counts.items() if not raw.failed)
+            remembered.update(counts)
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
         """Tokens of one section of the system prompt, or None where counting failed."""
