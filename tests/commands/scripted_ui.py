@@ -118,7 +118,7 @@ class ScriptedUI:
     async def attach(self, session: ChatSession) -> None:
         self.attached.append(session)
         assert self.chat is not None
-        self.chat.attach(session)
+        self.chat.attached = session
 
     async def changed(self) -> None:
         self.changes += 1

@@ -14,7 +14,7 @@ from tui.views.view import Menu
 async def with_files(commands: Commands, tmp_path: Path) -> Commands:
     """A conversation in a folder with a memory file."""
     (tmp_path / "AGENTS.md").write_text("Be kind.")
-    commands.chat.attach(await commands.workspace.new_session())
+    commands.chat.attached = await commands.workspace.new_session()
     return commands
 
 

@@ -130,7 +130,7 @@ class PlainChat:
     def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
         self.session = session
-        self._state.attach(session)
+        self._state.attached = session
         self.introduce()
 
     def introduce(self) -> None:

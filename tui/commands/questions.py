@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from tui.commands.ui import UI, Chat
@@ -25,7 +25,7 @@ async def ask(ui: UI, chat: Chat, question: Question) -> Reply:
         case SampleQuestion():
             return await _sampled(ui, chat, question)
         case FormQuestion(fields=()):
-            return await _confirmed(ui, question, "Agree")
+            return await _confirmed(ui, question)
         case FormQuestion(fields=(field,)) if field.required and (answers := _answers(field)):
             return await _chosen(ui, question, field, answers)
         case FormQuestion():
@@ -38,20 +38,30 @@ def _title(question: Question) -> str:
     return f"The MCP server {question.server} asks"
 
 
-def _view(
-    question: Question, text: str, answers: Sequence[view.Option], must_read: Collection[str] = ()
-) -> view.Question:
-    return view.Question(_title(question), text, answers, NOBODY, must_read=must_read, unasked=True)
+async def _choose(
+    ui: UI,
+    question: Question,
+    text: str,
+    answers: Iterable[view.Option],
+    *,
+    nothing: str = "nothing is sent",
+    read: str = "",
+) -> str | None:
+    """The key of one of the answers, or of a refusal. `read` is the key that agrees to the text."""
+    refusals = view.Option("", "Not now", nothing), view.Option("decline", "No", "the server is told that you declined")
+    must_read = (read,) if read else ()
+    return await ui.confirm(
+        view.Question(_title(question), text, (*refusals, *answers), NOBODY, must_read=must_read, unasked=True)
+    )
 
 
-def _refusals(detail: str) -> tuple[view.Option, view.Option]:
-    return view.Option("", "Not now", detail), view.Option("decline", "No", "the server is told that you declined")
+def _refusal(answer: str | None) -> Reply:
+    return DECLINE if answer == "decline" else CANCEL
 
 
-async def _confirmed(ui: UI, question: FormQuestion, label: str) -> Reply:
-    answers = (*_refusals("nothing is sent"), view.Option("yes", label))
-    answer = await ui.confirm(_view(question, question.message, answers, must_read=("yes",)))
-    return {"yes": Reply("accept", {}), "decline": DECLINE}.get(answer or "", CANCEL)
+async def _confirmed(ui: UI, question: FormQuestion) -> Reply:
+    answer = await _choose(ui, question, question.message, [view.Option("yes", "Agree")], read="yes")
+    return Reply("accept", {}) if answer == "yes" else _refusal(answer)
 
 
 def _answers(field: Field) -> Mapping[str, view.Option]:
@@ -65,22 +75,18 @@ def _answers(field: Field) -> Mapping[str, view.Option]:
 
 async def _chosen(ui: UI, question: FormQuestion, field: Field, answers: Mapping[str, view.Option]) -> Reply:
     text = f"{question.message}\n\n{field.label}"
-    options = (*_refusals("nothing is sent"), *answers.values())
-    answer = await ui.confirm(_view(question, text, options))
-    if answer == "decline":
-        return DECLINE
+    answer = await _choose(ui, question, text, answers.values())
     value = next((value for value, option in answers.items() if option.key == answer), None)
-    return CANCEL if value is None else Reply("accept", {field.name: field.read(value)})
+    return _refusal(answer) if value is None else Reply("accept", {field.name: field.read(value)})
 
 
 async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
     """Ask first whether to answer, so that keys meant for the prompt fill in nothing."""
     labels = "\n".join(f"- {field.label}" for field in question.fields)
     text = f"{question.message}\n\n{labels}\n\n{CAUTION}"
-    answers = (*_refusals("nothing is sent"), view.Option("answer", "Answer", "fill it in"))
-    answer = await ui.confirm(_view(question, text, answers))
+    answer = await _choose(ui, question, text, [view.Option("answer", "Answer", "fill it in")])
     if answer != "answer":
-        return DECLINE if answer == "decline" else CANCEL
+        return _refusal(answer)
 
     async def submit(values: Mapping[str, str]) -> str:
         try:
@@ -113,10 +119,9 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     )
     parts = [("system", question.system)] if question.system.strip() else []
     text = "\n\n".join([head, *(f"{role}: {words}" for role, words in (*parts, *question.messages))])
-    answers = (*_refusals("nothing is sent"), view.Option("send", "Send it", "once"))
-    answer = await ui.confirm(_view(question, text, answers, must_read=("send",)))
+    answer = await _choose(ui, question, text, [view.Option("send", "Send it", "once")], read="send")
     if answer != "send":
-        return DECLINE if answer == "decline" else CANCEL
+        return _refusal(answer)
     try:
         return Reply("accept", sampled=await sampling.run(prepared))
     except ProviderError as error:
@@ -131,10 +136,8 @@ async def _opened(ui: UI, question: LinkQuestion) -> Reply:
         f"{question.message}\n\nIt wants you to open a page of {host}:\n{question.url}\n\n"
         "What you enter there goes to that page. chatctx does not see it."
     )
-    answers = (*_refusals("nothing is opened"), view.Option("open", "Open it"), view.Option("done", "I have opened it"))
-    answer = await ui.confirm(_view(question, text, answers, must_read=("open",)))
+    answers = view.Option("open", "Open it"), view.Option("done", "I have opened it")
+    answer = await _choose(ui, question, text, answers, nothing="nothing is opened", read="open")
     if answer == "open" and not await asyncio.to_thread(open_in_browser, question.url):
         await ui.refuse(f"No browser could be opened here. The address: {question.url}")
-    if answer in ("open", "done"):
-        return Reply("accept")
-    return DECLINE if answer == "decline" else CANCEL
+    return Reply("accept") if answer in ("open", "done") else _refusal(answer)

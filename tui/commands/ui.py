@@ -21,44 +21,34 @@ class Screen(Protocol):
 
     async def append_to_draft(self, text: str) -> None:
         """Append `text` to the draft, on lines of its own."""
-        ...
 
     async def paste(self, text: str) -> None:
         """Insert text at the cursor as a paste does."""
-        ...
 
     async def mention(self, path: str) -> None:
         """Mention a file at the cursor, which attaches it when the draft is sent."""
-        ...
 
     async def edit_draft(self) -> None:
         """Edit the draft in an external editor. Raises `EditorError`."""
-        ...
 
     async def find(self, text: str) -> tuple[int, int]:
         """Go to the nearest match of `text`, or for "" to the next one; returns its number and how many there are."""
-        ...
 
     async def fold(self) -> None:
         """Fold everything that is unfolded, or unfold all."""
-        ...
 
     async def toggle_times(self) -> None:
         """Show or hide when each message was written."""
-        ...
 
     async def themes(self) -> Sequence[Option]:
         """The available themes."""
-        ...
 
     def use_theme(self, name: str) -> None:
         """Change the colours."""
-        ...
 
     @property
     def clipboard(self) -> str:
         """The text copied last in this program."""
-        ...
 
 
 class UI(Protocol):
@@ -67,64 +57,49 @@ class UI(Protocol):
     @property
     def busy(self) -> bool:
         """Whether an answer is running."""
-        ...
 
     @property
     def screen(self) -> Screen | None:
         """The full screen; None in `--plain`."""
-        ...
 
     async def say(self, text: str, *, passing: bool = False) -> None:
         """Show a result. A `passing` one may disappear."""
-        ...
 
     async def refuse(self, text: str) -> None:
         """Show why something was not done."""
-        ...
 
     async def progress(self, text: str) -> None:
         """Show what is under way; "" when it is over. It leaves no trace."""
-        ...
 
     async def show(self, view: View) -> None:
         """Show a view."""
-        ...
 
     async def choose(self, menu: Menu) -> str | None:
         """Let the person choose from a list; returns the key, or None."""
-        ...
 
     async def confirm(self, question: Question) -> str | None:
         """Ask a question with a few answers; returns the answer's key, or None."""
-        ...
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
         """Let the person fill in a form; returns the values by field name, or None."""
-        ...
 
     async def edit(self, text: SummaryText) -> bool:
         """Let the person read, change and accept a summary. False: it was not accepted."""
-        ...
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Run and show a turn. Not while another one runs."""
-        ...
 
     async def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
-        ...
 
     async def changed(self) -> None:
         """Measure the next request again and show the session's new state."""
-        ...
 
     async def copy(self, text: str) -> None:
         """Copy to the clipboard, and show the outcome."""
-        ...
 
     async def leave(self) -> None:
         """End the program."""
-        ...
 
 
 class CommandError(Exception):
@@ -149,39 +124,31 @@ class NotReadyError(Exception):
         super().__init__("Still starting: try again in a moment.")
 
 
+@dataclass
 class Chat:
-    """The workspace and the conversation of the user interface, for commands."""
+    """The workspace and the conversation of the user interface, for commands; None until they are open."""
 
-    def __init__(self, workspace: Workspace | None = None, session: ChatSession | None = None) -> None:
-        self._workspace = workspace
-        self._session = session
+    opened: Workspace | None = None
+    attached: ChatSession | None = None
 
     @property
     def ready(self) -> bool:
         """Whether there is a conversation yet."""
-        return self._session is not None
+        return self.attached is not None
 
     @property
     def workspace(self) -> Workspace:
         """The workspace. Raises `NotReadyError`."""
-        if self._workspace is None:
+        if self.opened is None:
             raise NotReadyError
-        return self._workspace
+        return self.opened
 
     @property
     def session(self) -> ChatSession:
         """The current conversation. Raises `NotReadyError`."""
-        if self._session is None:
+        if self.attached is None:
             raise NotReadyError
-        return self._session
-
-    def open(self, workspace: Workspace) -> None:
-        """Set the workspace."""
-        self._workspace = workspace
-
-    def attach(self, session: ChatSession) -> None:
-        """Set the current conversation."""
-        self._session = session
+        return self.attached
 
 
 Run: TypeAlias = "Callable[[UI, Chat, str], Awaitable[None]]"

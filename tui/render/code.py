@@ -22,7 +22,6 @@ class Lexer(Protocol):
 
     def get_tokens(self, text: str) -> Iterable[tuple[object, str]]:
         """Pairs of token type and text."""
-        ...
 
 
 CONTINUED = "↪ "

@@ -19,11 +19,9 @@ class View(Protocol):
     @property
     def title(self) -> str:
         """The panel's title."""
-        ...
 
     async def lines(self, width: int) -> Sequence[Content]:
         """All of it, no line wider than `width` cells."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ class ChatScreen(BackgroundScreen):
             for name in CONVERSATION:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
             self.workspace = await self.open_workspace()
-            self.state.open(self.workspace)
+            self.state.opened = self.workspace
             session = await self.workspace.start_session()
         except Exception as error:
             log.exception("the workspace could not be opened")
@@ -212,7 +212,7 @@ class ChatScreen(BackgroundScreen):
         if before is not None and before is not session:
             await self.drafts.hand_over(before, session)  # raises if they can't be stored: then nothing changes
         self.session, self.cost = session, None
-        self.state.attach(session)
+        self.state.attached = session
         if before is not None:
             self.turns.rewind_to = ""
             self._places[before.id] = self.transcript.reader_place
