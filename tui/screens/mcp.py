@@ -76,7 +76,7 @@ class McpPanel(RowsPanel[None, Row]):
     def redraw(self) -> None:
         """Draw everything."""
         width, lines, deferred = self.list_width, self.servers.lines, deferred_tools(self.session)
-        head = wrapped(servers_summary(self._tools, lines, deferred), width) if lines else [""]
+        head = wrapped(servers_summary(self._tools, lines, deferred), width) if lines else []
         rows = mcp_rows(
             lines,
             self._tools,

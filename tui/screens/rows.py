@@ -90,7 +90,9 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
     def draw(self, head: Sequence[Content], rows: Sequence[RowType]) -> None:
         """Draw everything; the cursor stays on its row."""
         height = self.app.size.height
-        self.query_one(".head", Static).update(Content("\n").join(head))
+        top = self.query_one(".head", Static)
+        top.display = bool(head)
+        top.update(Content("\n").join(head))
         options, key = self.query_one(OptionList), self.chosen_key
         # Borders and keys; on a taller screen also the lines kept free above and below, and around the rows.
         options.styles.max_height = max(2, height - len(head) - (3 if height < SHORT else 8))

@@ -13,6 +13,7 @@ from tui.chat.store.calls import CallRow
 from tui.messages import Message
 from tui.text.cells import clip, plain
 from tui.text.numbers import clock_time, money, percent, plural, signed_percent, timestamp, tokens_exact, tokens_short
+from tui.views.context_picture import eighths
 
 LEDGER = 100
 """Requests that are listed, the newest."""
@@ -212,8 +213,6 @@ DROP = 0.9
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -260,7 +259,7 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
         label = {0: tokens_short(top, strip=True), middle: tokens_short(top // 2, strip=True), rows - 1: "0"}.get(
             row, ""
         )
-        cells = "".join(_cell(call.tokens * rows / top - level) for call in columns)
+        cells = "".join(eighths(call.tokens * rows / top - level) for call in columns)
         lines.append(
             Content.assemble(
                 (f"{label:>{axis - 1}} ", "$text-muted"), ("│" if row else "┤", "$border"), (cells, "$primary")
@@ -306,7 +305,3 @@ def _columns(calls: Sequence[Call], room: int) -> list[Call]:
         event: Event = next((call.event for call in bucket if call.event), "")
         result.append(Call(max(call.tokens for call in bucket), event))
     return result
-
-
-def _cell(filled: float) -> str:
-    return _EIGHTHS[min(8, max(0, round(filled * 8)))]

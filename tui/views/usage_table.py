@@ -12,6 +12,7 @@ from tui.chat.usage_report import Totals, by_day, groups_of, inherited, models_a
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
+from tui.views.context_picture import eighths
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -28,7 +29,6 @@ NO_TRIMS = TrimLog()
 Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
 
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
 _WIDE = 76
 
 
@@ -201,5 +201,4 @@ def _days(days: Sequence[tuple[date, int]], width: int) -> list[Line]:
 
 
 def _bar(filled: float) -> str:
-    eighths = min(8, max(0, round(filled * 8)))
-    return _EIGHTHS[eighths] if eighths or filled <= 0 else "▁"
+    return eighths(max(1 / 8, filled)) if filled > 0 else " "

@@ -280,8 +280,8 @@ class Composer(Widget):
 
     def submit(self) -> None:
         """Accept the highlighted completion if it changes anything, else send."""
-        choice = self.completions.current_for(self.area.text)
-        if choice is not None and choice.text.strip() != self.area.text.strip():
+        choice, lags = self.completions.current, self.completions.words != self.area.text  # behind fast typing
+        if choice is not None and not lags and choice.text.strip() != self.area.text.strip():
             self._take(choice)
             if choice.text.endswith(" "):
                 return
@@ -366,10 +366,6 @@ class CompletionList(OptionList):
     def current(self) -> Choice | None:
         """The highlighted choice."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
-
-    def current_for(self, words: str) -> Choice | None:
-        """The highlighted choice, if the list was made for `words`: it may lag behind fast typing."""
-        return self.current if words == self.words else None
 
     def offer(self, choices: Sequence[Choice], words: str = "") -> None:
         """Show the choices for `words`, the first one highlighted; an empty list hides it."""
