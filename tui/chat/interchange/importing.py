@@ -205,14 +205,11 @@ def _renamed(message: Message, providers: Collection[str]) -> Message:
 
 def _without_missing(message: Message) -> Message:
     """`message` without reasoning whose encrypted content is not in the file: it can't be sent back."""
-    if not any(isinstance(part, Reasoning) and part.encrypted == "" for part in message.parts):
+    missing = {part for part in message.parts if isinstance(part, Reasoning) and part.encrypted == ""}
+    if not missing:
         return message
-    parts = [
-        replace(part, encrypted=None) if isinstance(part, Reasoning) and part.encrypted == "" else part
-        for part in message.parts
-        if not (isinstance(part, Reasoning) and part.encrypted == "" and not part.text)
-    ]
-    return replace(message, parts=tuple(parts))
+    parts = (part for part in message.parts if part not in missing or part.text)
+    return replace(message, parts=tuple(replace(p, encrypted=None) if p in missing else p for p in parts))
 
 
 def _calls(recording: Recording, price: Price) -> Iterator[CallRow]:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Literal, TypeAlias
 
 from tui.chat.conversation.history import HistoryState, fold_records
@@ -166,7 +166,7 @@ def _characters(message: Message) -> int:
 def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:
     """The figures of a file or of all, with the names of `--json`. Unknown is None."""
     errors = [call.error_percent for call in scored]
-    sizes = sorted(map(abs, errors))
+    sizes = [abs(error) for error in errors]
     widths = [100 * (call.upper_bound - call.predicted) / call.predicted for call in scored if call.predicted]
     covered = sum(call.actual <= call.upper_bound for call in scored)
     return {
@@ -174,8 +174,8 @@ def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> 
         "calls": calls,
         "predicted": len(scored),
         "median_abs_error_percent": median(sizes) if sizes else None,
-        "p95_abs_error_percent": _percentile(sizes, 0.95),
-        "p99_abs_error_percent": _percentile(sizes, 0.99),
+        "p95_abs_error_percent": _percentile(sizes, 95),
+        "p99_abs_error_percent": _percentile(sizes, 99),
         "bias_percent": sum(errors) / len(errors) if errors else None,
         "covered_by_upper_bound_percent": 100 * covered / len(scored) if scored else None,
         "median_upper_bound_width_percent": median(widths) if widths else None,
@@ -184,10 +184,5 @@ def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> 
     }
 
 
-def _percentile(ordered: Sequence[float], share: float) -> float | None:
-    if not ordered:
-        return None
-    at = share * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+def _percentile(values: Sequence[float], percent: int) -> float | None:
+    return quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else next(iter(values), None)

@@ -71,7 +71,9 @@ def _checkpoint(document: Any) -> list[Any] | None:
     return history if fits else None
 
 
-def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> list[Message]:
+def contents(
+    entries: Sequence[Mapping[str, Any]], provider: str, at: float = 0.0, model: str = "", usage: Usage | None = None
+) -> list[Message]:
     """Messages from the API's contents; their calls may have no ids, then results follow in the order of the calls."""
     chat = Builder()
     calls = 0
@@ -95,11 +97,11 @@ def contents(entries: Sequence[Mapping[str, Any]], provider: str) -> list[Messag
                 call_id = next((ident for ident, tool in waiting if tool == name), str(answer.get("id") or ""))
                 waiting = [pair for pair in waiting if pair[0] != call_id]
                 results.append(ToolResult(call_id, name, _response(answer.get("response"))))
-        chat.add("tool", results)
+        chat.add("tool", results, at)
         if content["role"] == "user":
-            chat.add("user", parts)
+            chat.add("user", parts, at)
         elif parts:
-            chat.add("assistant", parts, provider=provider)
+            chat.add("assistant", parts, at, provider=provider, model=model, usage=usage)
     return chat.messages
 
 

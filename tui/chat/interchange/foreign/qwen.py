@@ -60,19 +60,11 @@ def read(file: SourceFile) -> list[Recording]:
 
 def _messages(line: Line, at: float) -> list[Message]:
     """The messages that a record stands for; records of the program itself stand for none."""
-    message = line.get("message")
-    kind = line.get("type")
+    message, kind = line.get("message"), line.get("type")
     if not isinstance(message, dict) or kind not in ("user", "assistant", "tool_result"):
         return []
-    role = "model" if kind == "assistant" else "user"
-    messages = contents([{"role": role, "parts": message.get("parts") or []}], PROVIDER)
-    model = str(line.get("model") or "")
-    return [
-        replace(m, created_at=at, provider=PROVIDER, model=model, usage=_usage(line.get("usageMetadata")))
-        if m.role == "assistant"
-        else replace(m, created_at=at)
-        for m in messages
-    ]
+    content = {"role": "model" if kind == "assistant" else "user", "parts": message.get("parts") or []}
+    return contents([content], PROVIDER, at, str(line.get("model") or ""), _usage(line.get("usageMetadata")))
 
 
 def _usage(data: Any) -> Usage | None:
