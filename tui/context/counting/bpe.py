@@ -65,7 +65,7 @@ class Ranks(dict[bytes, int]):
         self.ranks = _joined(data[at : at + 3 * tokens] + bytes(tokens), tokens)
         self.suffixes = data[at + 3 * tokens :]
         self.starts = array("I", accumulate(counts, initial=0))
-        widths = [max(0, (key & 255) - PREFIX) for key in self.groups]
+        widths = (max(0, (key & 255) - PREFIX) for key in self.groups)
         self.offsets = array("I", accumulate(map(mul, counts, widths), initial=0))
         if self.starts[-1] != tokens or self.offsets[-1] != len(self.suffixes):
             raise ValueError("not a vocabulary")

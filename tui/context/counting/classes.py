@@ -128,6 +128,8 @@ def unpack(packed: int) -> list[tuple[int, float]]:
 
 def total(packed: int) -> float:
     """Tokens of all classes."""
-    if packed <= _MASK:
-        return packed / UNIT
-    return sum(tokens for _, tokens in unpack(packed))
+    units = 0
+    while packed:
+        units += packed & _MASK
+        packed >>= LANE
+    return units / UNIT

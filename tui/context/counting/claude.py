@@ -38,6 +38,7 @@ _PART = re.compile(
     f"|[{SHIFT}{CAPS}]*{BEGIN}?[^{BEGIN}{END}{SHIFT}{CAPS}{TAIL} \t\n0-9\u3400-\u9fff\uac00-\ud7a3]+{END}?|.",
     re.DOTALL,
 )
+_SUFFIXES = ("s", "t", "d", "m", "ll", "re", "ve")  # "it's" has one border, the apostrophe
 # A text is cut into words and the gaps between them, whose stream depends on nothing else. A word that is the end of a
 # contraction belongs to its gap. Ideographs stand by themselves, but for those with a blank beside them.
 _IDEOGRAPH = "\u3400-\u9fff\uac00-\ud7a3"
@@ -45,14 +46,13 @@ _WORDS = (
     "[{W}]+"
     rf"| *[{_IDEOGRAPH}](?: +(?=[{{W}}{_IDEOGRAPH}])|(?! ))"
     rf"|(?:[{_IDEOGRAPH}](?= ))?[^{{W}}{_IDEOGRAPH}]+(?:(?<=[ '])[{_IDEOGRAPH}](?:(?= )[^{{W}}{_IDEOGRAPH}]+)?)*"
-    "(?:(?<=')(?:s|t|d|m|ll|re|ve)(?![{W}]))?"
+    f"(?:(?<=')(?:{'|'.join(_SUFFIXES)})(?![{{W}}]))?"
 )
 _SEAM = re.compile(f"(?<={END}) (?=[{SHIFT}{CAPS}]*{BEGIN})")  # one blank between two marked spans is not written
 _STRIPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f\x80-\x9f\ue000-\uf8ff]")
 _BLANK = re.compile("[\x00\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
-_SUFFIXES = frozenset(("s", "t", "d", "m", "ll", "re", "ve"))  # "it's" has one border, the apostrophe
 _NEW_CASE = str.maketrans("\u1c89\ua7cb", "\u1c8a\u0264")  # pairs of Unicode 16, missing in Python 3.11
 _CAPITALS_FROM = 4  # letters in capitals that take one mark for all of them
 
@@ -185,9 +185,7 @@ class ClaudeCounter(WordCounter):
 
     def _cased(self, word: str) -> str:
         """`word` after its marks for case and for its beginning."""
-        if word.islower():
-            return BEGIN + word
-        if "\u1e9e" in word:
+        if word.islower() or "\u1e9e" in word:
             return BEGIN + word
         if "\u0130" in word:
             head, tail = word[0], word[1:]

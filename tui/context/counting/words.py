@@ -9,7 +9,7 @@ from tui.context.counting.classes import LANE, UNIT
 
 PIECE = 16_384  # characters split in one go: splitting holds the interpreter lock, for about 1 ms with this
 LONG = 64  # characters; longer words are not cached
-CACHED_WORDS = 16_384  # twice as many are in memory: about 3 MB
+CACHED_WORDS = 12_288  # twice as many are in memory: about 2 MB
 
 
 class TokenizerError(Exception):
