@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.config.paths import is_file, is_there
-from tui.tools.mcp.config import McpConfigError, ServerConfig, content_hash, read_servers, servers_of_json
+
+if TYPE_CHECKING:
+    from tui.tools.mcp.config import ServerConfig
 
 FILES = ("mcp.json", ".mcp.json")
 """Files beside the config file; a project's file has the second name."""
@@ -49,6 +51,13 @@ def find_servers(
     `answers` are the person's: a project file's path -> (hash of its content, yes or no). The first server of a name is
     used. Reads files: not on the event loop.
     """
+    config_files = [config_file.absolute().parent / name for name in FILES] if config_file.name else []
+    place = _project_folder(folder.absolute())
+    project_file = place / PROJECT_FILE
+    if not table and not any(map(_may_be_there, (*config_files, project_file))):
+        return Configured()
+    from tui.tools.mcp.config import McpConfigError, content_hash, read_servers, servers_of_json
+
     servers_by_name: dict[str, ServerConfig] = {}
     problems: list[str] = []
 
@@ -73,21 +82,26 @@ def find_servers(
         take(read_servers(dict(table), str(config_file)))
     except McpConfigError as error:
         problems.append(str(error))
-    config_files = [config_file.absolute().parent / name for name in FILES] if config_file.name else []
     for path in config_files:
         if (file := read(path)) is not None:
             take(file[1])
     project = None
-    place = _project_folder(folder.absolute())
-    path = place / PROJECT_FILE
-    if path not in config_files and (file := read(path)) is not None:
+    if project_file not in config_files and (file := read(project_file)) is not None:
         text, servers = file
         # A project's file can't decide what may run without asking.
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
-        project = ProjectFile(path, content_hash(text), servers, _word(answers.get(str(path)), content_hash(text)))
+        sha256 = content_hash(text)
+        project = ProjectFile(project_file, sha256, servers, _word(answers.get(str(project_file)), sha256))
         if project.word == "yes":
             take(servers)
     return Configured(tuple(servers_by_name.values()), project, tuple(problems))
+
+
+def _may_be_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # reported when it is read
+        return True
 
 
 def _own_folder(cwd: str | None, place: Path) -> str:
@@ -115,6 +129,8 @@ def _word(answer: tuple[str, bool] | None, sha256: str) -> Word:
 
 def _text(path: Path) -> str | None:
     """The file's text, None if there is no file. Raises OSError, `McpConfigError`."""
+    from tui.tools.mcp.config import McpConfigError
+
     if not path.is_file():
         return None
     if path.stat().st_size > MOST_BYTES:

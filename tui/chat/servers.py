@@ -23,10 +23,10 @@ from tui.messages import Attachment, SystemSection
 from tui.text.names import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
-from tui.tools.mcp.config import ServerConfig, content_hash
 from tui.tools.mcp.hub import McpHub
 
 if TYPE_CHECKING:  # loaded with the first server that is added
+    from tui.tools.mcp.config import ServerConfig
     from tui.tools.mcp.device import DeviceSignIn
     from tui.tools.mcp.questions import Ask
     from tui.tools.mcp.results import CachedOffer, Content, Gap, ServerPattern, ServerPrompt, ServerResource
@@ -405,4 +405,6 @@ def _updated_line(status: ServerStatus, uri: str) -> str:
 
 def fingerprint(config: ServerConfig) -> str:
     """Detects changes of a server's configuration, from the parts that are no secrets."""
+    from tui.tools.mcp.config import content_hash
+
     return content_hash("\0".join((config.transport, config.shown, config.cwd or "", *sorted(config.env))))
