@@ -14,6 +14,7 @@ from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
+from tui.chat.turn.recovery import Reduce
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
 from tui.context.reduction.rolling import DEFAULT_TRUNCATION, ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import TrimRecord
@@ -34,17 +35,17 @@ class RequestFitter:
         self._emit = emit
         self._refusal_told = False  # that compacting does not help
 
-    async def fit(self, *, refused: bool = False, share: float | None = None) -> ContextUsage:
+    async def fit(self, reduce: Reduce | None = None) -> ContextUsage:
         """Make the next request fit, and return its measurement. Raises `ContextOverflowError` if that is not possible.
 
-        `refused`: the server has just refused it as too large, whatever the numbers here say.
+        `reduce`: the server has just refused it as too large, whatever the numbers here say.
         """
-        usage = await (self._meter.usage() if refused else self._meter.usage_to_send())
-        budgets = _narrowed(usage, share) if refused else (usage.budget,)
+        usage = await (self._meter.usage() if reduce else self._meter.usage_to_send())
+        budgets = _narrowed(usage, reduce.share) if reduce else (usage.budget,)
         if self._conversation.info.rolling:
             await self._trim(budgets)
         else:
-            await self._compact(usage, budgets, "overflow" if refused else "auto")
+            await self._compact(usage, budgets, "overflow" if reduce else "auto")
         usage = await self._meter.usage()
         if not budgets[-1].fits(usage.total):
             untried = not self._conversation.info.rolling and not self._compacts

@@ -92,8 +92,7 @@ class Turn:
         self._tools = tools
         self._emit = emit
         self._recovery = Recovery()
-        self._refused: ProviderError | None = None  # whether the last request was refused as too large
-        self._share: float | None = None  # of its tokens that are to remain
+        self._too_large: tuple[Reduce, ProviderError] | None = None  # if the last request was refused for that
         self._removed: list[Removed] = []  # since a request was last accepted
         self._waiting = False
         self._steps = 0  # tool steps so far
@@ -121,7 +120,7 @@ class Turn:
                 if self._steps >= (most := self._tools.box.settings.steps):
                     text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
                     raise TurnError(text)
-                self._refused = self._share = None
+                self._too_large = None
                 self._recovery = Recovery()
         except asyncio.CancelledError:
             self._tell_cancelled()
@@ -176,13 +175,14 @@ class Turn:
             most = min(self._most_output, most or self._most_output)
         if most != target.max_output:
             self._conversation.set_target(replace(target, max_output=most))
+        reduce, refused = self._too_large or (None, None)
         try:
-            usage = await self._fitter.fit(refused=self._refused is not None, share=self._share)
+            usage = await self._fitter.fit(reduce)
         except ContextOverflowError:
-            if self._refused is None or self._share is None:
+            if reduce is None or refused is None or reduce.share is None:
                 raise
-            await uninterrupted(self._take_back(self._refused))  # it is bytes that are too many, not tokens
-            raise TurnError(failure_text(self._refused, self._conversation.request())) from None
+            await uninterrupted(self._take_back(refused))  # it is bytes that are too many, not tokens
+            raise TurnError(failure_text(refused, self._conversation.request())) from None
         self._emit(UsageChanged(usage))
         return _within_window(self._conversation.request(), usage), usage
 
@@ -195,8 +195,7 @@ class Turn:
         error = attempt.error
         if action is not None and error is not None:
             await self._remedy(action, error)
-            self._refused = error if isinstance(action, Reduce) else None
-            self._share = action.share if isinstance(action, Reduce) else None
+            self._too_large = (action, error) if isinstance(action, Reduce) else None
             return None
         if reply.status == "failed" and error is not None:
             await uninterrupted(self._take_back(error))
