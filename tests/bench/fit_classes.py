@@ -76,8 +76,8 @@ def features(text: str, counter: BpeCounter) -> tuple[dict[int, float], dict[int
     characters: dict[int, float] = defaultdict(float)
     for word in chain.from_iterable(counter.split(text)):
         kinds = word_classes(word)
-        share = counter.tokens(word) / sum(count for _, count in kinds)
-        for kind, count in kinds:
+        share = counter.tokens(word) / sum(kinds.values())
+        for kind, count in kinds.items():
             tokens[kind] += share * count
             characters[kind] += count
     return dict(tokens), dict(characters)

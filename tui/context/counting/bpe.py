@@ -165,8 +165,8 @@ class BpeCounter(WordCounter):
             return packed(main_class(word), tokens)
         by_token, by_character = self.weights
         kinds = word_classes(word)
-        share = tokens / sum(count for _, count in kinds)
-        return pack({kind: count * (share * by_token[kind] + by_character[kind]) for kind, count in kinds})
+        share = tokens / sum(kinds.values())
+        return pack({kind: count * (share * by_token[kind] + by_character[kind]) for kind, count in kinds.items()})
 
     def tokens(self, word: str) -> int:
         """How many tokens of the vocabulary `word` is."""

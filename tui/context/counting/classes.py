@@ -11,7 +11,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
-from operator import itemgetter
 
 CLASSES = (
     "latin", "digits", "punctuation", "blanks", "symbols", "emoji", "other", "accented", "turkish", "vietnamese",
@@ -83,14 +82,14 @@ def class_of(char: str) -> int:
     return SYMBOLS if category[0] == "S" else block
 
 
-def word_classes(word: str) -> list[tuple[int, int]]:
+def word_classes(word: str) -> dict[int, int]:
     """Number of characters of `word` in each class, not counting blanks before other characters."""
     if word.isascii():
         inner = word.strip()
         if inner.isalpha():
-            return [(LATIN, len(inner))]
+            return {LATIN: len(inner)}
         if not inner:
-            return [(BLANKS, len(word))]
+            return {BLANKS: len(word)}
     counts: dict[int, int] = {}
     for char in word:
         kind = class_of(char)
@@ -100,19 +99,23 @@ def word_classes(word: str) -> list[tuple[int, int]]:
         for kind, others in _TAKES.items():
             if kind in counts:
                 counts[kind] += sum(counts.pop(other, 0) for other in others)
-    return sorted(counts.items())
+    return counts
 
 
 def main_class(word: str) -> int:
-    """The class of most characters of `word`."""
+    """The class of most characters of `word`; of several the first in `CLASSES`."""
     if word.isascii() and word.strip().isalpha():
         return LATIN
-    return max(word_classes(word), key=itemgetter(1))[0]
+    counts = word_classes(word)
+    return max(sorted(counts), key=counts.__getitem__)
 
 
 def pack(tokens: Mapping[int, float]) -> int:
     """`tokens` by class as one integer. No count may be negative."""
-    return sum(round(count * UNIT) << LANE * kind for kind, count in tokens.items())
+    packed = 0
+    for kind, count in tokens.items():
+        packed += round(count * UNIT) << LANE * kind
+    return packed
 
 
 def unpack(packed: int) -> list[tuple[int, float]]:
