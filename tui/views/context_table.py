@@ -158,16 +158,23 @@ class _Table:
         self.name = min(24, width - figures - 2) if self.how else max(10, width - figures - 2)
 
     def header(self) -> Line:
-        return Line(self._line("", "category", "tokens", "share", "how", "what you can do", style="$text-muted"))
+        hint = "what you can do"
+        return Line(self._line("category", "tokens", share="share", how="how", hint=hint, style="$text-muted"))
 
     def row(self, row: UsageRow, *, indent: int = 0) -> list[Line]:
         look = category(row.key)
         unfolded = row.key in self.expanded
-        name = ROW_NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded, indent)
+        name = ROW_NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded)
         line = self._line(
-            look.glyph, name, self._tokens(row.tokens, row.source), self._share(row.tokens) if not indent else "",
-            row.source, self.hints.get(row.key, ""), colour=look.colour, indent=indent,
-        )  # fmt: skip
+            name,
+            self._tokens(row.tokens, row.source),
+            glyph=look.glyph,
+            colour=look.colour,
+            share=self._share(row.tokens) if not indent else "",
+            how=row.source,
+            hint=self.hints.get(row.key, ""),
+            indent=indent,
+        )
         lines = [Line(line, row.key, bool(row.items))]
         if unfolded:
             lines += self._items(row.items, indent + 2, row.key)
@@ -179,10 +186,8 @@ class _Table:
         sources = {row.source for row in rows if row.tokens} or {row.source for row in rows}
         how = sources.pop() if len(sources) == 1 else ("mixed" if sources else "")
         unfolded = "messages" in self.expanded
-        name = "messages" + self._fold(bool(rows), unfolded, 0)
-        line = self._line(
-            " ", name, self._tokens(tokens, how), self._share(tokens), how, self.hints.get("messages", "")
-        )
+        name, hint = "messages" + self._fold(bool(rows), unfolded), self.hints.get("messages", "")
+        line = self._line(name, self._tokens(tokens, how), share=self._share(tokens), how=how, hint=hint)
         lines = [Line(line, "messages", bool(rows))]
         if unfolded:
             for row in rows:
@@ -198,7 +203,7 @@ class _Table:
         whole = f"{plural(messages, 'message')}; all of it {tokens_exact(usage.total + tokens)}"
         hint = whole if messages else "rolling context leaves nothing out"
         how = "estimated" if tokens else ""
-        return [Line(self._line("", "not sent", self._tokens(tokens, how), "", how, hint), "left_out")]
+        return [Line(self._line("not sent", self._tokens(tokens, how), how=how, hint=hint), "left_out")]
 
     def rest(self) -> list[Line]:
         """Everything but messages: free, compaction buffer, output reserve; and the excess."""
@@ -215,14 +220,21 @@ class _Table:
         for key, tokens, about in parts:
             if tokens is None or (key == "buffer" and not tokens):
                 continue
-            name, hint = ROW_NAMES[key], self.hints.get(key, about)
-            look = CATEGORIES[key]
-            text = self._line(look.glyph, name, tokens_exact(tokens), self._share(tokens), "", hint, colour=look.colour)
+            look, part = CATEGORIES[key], self._share(tokens)
+            text = self._line(
+                ROW_NAMES[key],
+                tokens_exact(tokens),
+                glyph=look.glyph,
+                colour=look.colour,
+                share=part,
+                hint=self.hints.get(key, about),
+            )
             lines.append(Line(text, key))
         if space.over:
             hint = self.hints.get("over", "has to go before this can be sent")
+            part = self._share(space.over)
             over = self._line(
-                "!", "too much", tokens_exact(space.over), self._share(space.over), "", hint, style="$text-error"
+                "too much", tokens_exact(space.over), glyph="!", share=part, hint=hint, style="$text-error"
             )
             lines.append(Line(over, "over"))
         return lines
@@ -231,22 +243,12 @@ class _Table:
         by_size = sorted(items, key=lambda item: item.tokens, reverse=True)
         lines = []
         for item in by_size[:ITEMS_SHOWN]:
-            text = self._line(
-                "",
-                _item_name(item),
-                self._tokens(item.tokens, item.source),
-                "",
-                item.source,
-                "",
-                indent=indent,
-                style="$text-muted",
-            )
+            tokens = self._tokens(item.tokens, item.source)
+            text = self._line(_item_name(item), tokens, how=item.source, indent=indent, style="$text-muted")
             lines.append(Line(text, f"item:{row}:{item.ref or item.name}", item=item))
         if rest := by_size[ITEMS_SHOWN:]:
-            more = self._line(
-                "", f"{len(rest)} more", tokens_exact(sum(item.tokens for item in rest)), "", "", "", indent=indent,
-                style="$text-muted",
-            )  # fmt: skip
+            tokens = tokens_exact(sum(item.tokens for item in rest))
+            more = self._line(f"{len(rest)} more", tokens, indent=indent, style="$text-muted")
             lines.append(Line(more, f"more:{row}" if row in MESSAGE_ROWS else ""))
         return lines
 
@@ -254,34 +256,30 @@ class _Table:
         return tokens_exact(tokens) if self.how or how != "estimated" else f"~{tokens_exact(tokens)}"
 
     def _share(self, tokens: int) -> str:
-        whole = self.usage.limits.context or self.usage.total
-        return share(tokens, whole)
+        return share(tokens, self.usage.limits.context or self.usage.total)
 
-    def _fold(self, foldable: bool, unfolded: bool, indent: int) -> str:
-        if not foldable:
-            return ""
-        sign = "▾" if unfolded else "▸"
-        return f" {sign}"
+    def _fold(self, foldable: bool, unfolded: bool) -> str:
+        return (" ▾" if unfolded else " ▸") if foldable else ""
 
     def _line(
         self,
-        glyph: str,
         name: str,
         tokens: str,
-        share_text: str,
-        how: str,
-        hint: str,
         *,
+        glyph: str = " ",
         colour: str = "",
+        share: str = "",
+        how: str = "",
+        hint: str = "",
         indent: int = 0,
         style: str = "",
     ) -> Content:
         room = self.name - indent
         text = pad(plain(name), room)
-        figures = f"{tokens:>11}" + (f"{share_text:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
+        figures = f"{tokens:>11}" + (f"{share:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
         pieces = Content.assemble(
             " " * indent,
-            (f"{glyph or ' '} ", f"$context-{colour}" if colour else style),
+            (f"{glyph} ", f"$context-{colour}" if colour else style),
             (text, style or ("$foreground" if not indent else "$text-muted")),
             (figures[:11], style or "$foreground"),
             (figures[11:], style or "$text-muted"),

@@ -163,7 +163,7 @@ class DraftCost:
         self.pasted: tuple[str, ...] = ()
         self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
         self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> the kind that the model does not accept
-        self.resources = ResourceSizes()
+        self._resource_sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
         self._prepared = ""  # the provider that can be asked at once
         self._cost = 0.0  # seconds taken by the last count
 
@@ -206,7 +206,7 @@ class DraftCost:
         window = session.usage.limits.context if session.usage is not None else None
         files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
-            files = [*files, *await self.resources.sizes(self.typed, session, self.screen.workspace.servers)]
+            files = [*files, *await self._resources(session, self.screen.workspace.servers)]
         ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=ways if self._costs() else ())
 
@@ -247,36 +247,30 @@ class DraftCost:
     async def _size(self, session: ChatSession, text: str) -> int | None:
         return await asyncio.to_thread(session.draft_tokens, text) if text else 0
 
-
-class ResourceSizes:
-    """Tokens of the resources in a draft. Each is read once for this, and again when it is sent."""
-
-    def __init__(self) -> None:
-        self._sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
-
-    async def sizes(self, text: str, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
-        """Name and tokens of each resource named in `text`; unreadable ones are skipped, sending reports them."""
+    async def _resources(self, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
+        """Name and tokens of each resource named in the draft, read once for this; sending reports unreadable ones."""
         sizes = []
-        typing = open_mention(text)
-        for resource in servers.mentioned(text):
+        typing = open_mention(self.typed)
+        for resource in servers.mentioned(self.typed):
             if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
                 continue  # an address that is still being typed
             key = (session.model, resource.server, resource.uri)
-            if key not in self._sizes:
-                self._sizes[key] = await self._count(resource, session, servers)
-            if (size := self._sizes[key]) is not None:
+            if key not in self._resource_sizes:
+                self._resource_sizes[key] = await _resource_tokens(resource, session, servers)
+            if (size := self._resource_sizes[key]) is not None:
                 sizes.append((f"{resource.server}:{resource.name}", size))
         return sizes
 
-    async def _count(self, resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
-        from tui.context.counting.images import attachment_tokens
 
-        try:
-            attachments = await servers.attach(resource)
-        except AttachmentError:
-            return None
-        total = 0
-        for attachment in attachments:
-            size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
-            total += attachment_tokens(attachment, session.model) if size is None else size
-        return total
+async def _resource_tokens(resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
+    from tui.context.counting.images import attachment_tokens
+
+    try:
+        attachments = await servers.attach(resource)
+    except AttachmentError:
+        return None
+    total = 0
+    for attachment in attachments:
+        size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
+        total += attachment_tokens(attachment, session.model) if size is None else size
+    return total
