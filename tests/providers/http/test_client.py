@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.providers.serving import REQUEST
+from tests.providers.collect import collect
+from tests.providers.serving import REQUEST, serving
 from tui import __version__
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.bounds import BoundedTransport
@@ -137,6 +138,14 @@ async def test_headers(
     assert _read(message) == every | body | expected
     assert _read(question) == every | expected
     assert message.extensions["timeout"] == {"connect": 10.0, "read": 300.0, "write": 300.0, "pool": 300.0}
+
+
+@pytest.mark.parametrize("name", ["X-Token", "X Token", "X-Tökén"])
+async def test_a_header_that_cannot_be_sent_is_no_fault_of_the_server(name: str) -> None:
+    async with serving("openai-chat", headers={name: "hush\nhush"}) as (server, provider):
+        got = await collect(provider, REQUEST)
+    assert got.error is not None and got.error.kind == "bad_request" and not server.asked
+    assert "headers in [providers.p]" in str(got.error) and "hush" not in str(got.error)
 
 
 def _read(request: httpx2.Request) -> dict[str, str]:

@@ -219,7 +219,7 @@ def _translated(error: Exception, provider: str, base_url: str, idle: float | No
 
     if isinstance(error, TooLargeError):
         return too_large(provider, error.limit)
-    where, lead = redact(base_url), f"{provider}: "
+    where, lead, table = redact(base_url), f"{provider}: ", f"headers in [providers.{provider}]"
     reason = one_line(str(error), 120) or type(error).__name__
     match error:
         case RedirectError():
@@ -241,6 +241,9 @@ def _translated(error: Exception, provider: str, base_url: str, idle: float | No
             text = f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
+        case httpx2.LocalProtocolError() | UnicodeEncodeError():  # the text would quote the header's value
+            text = f"a header can't be sent: its name or value has characters that none may have. Check {table}."
+            return ProviderError("bad_request", f"{lead}{text}")
         case httpx2.ConnectError():
             return not_reached(reason, provider, base_url)
         case httpx2.HTTPError():
