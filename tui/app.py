@@ -23,7 +23,7 @@ from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_writer
+from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
 from tui.terminal.signals import on_termination
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
 
@@ -95,9 +95,9 @@ class ChatApp(CopyingApp):
         self._start_theme()
 
     def get_driver_class(self) -> type[Driver]:
-        """The usual driver, with our parser of keys and pastes, and a writer that survives the terminal."""
+        """The usual driver, with our parser of keys and pastes, for a terminal that may be closed at any time."""
         typed = self._terminal.in_line_mode if self._terminal is not None else 0
-        return use_lasting_writer(use_terminal_parser(super().get_driver_class(), typed))
+        return use_lasting_driver(use_terminal_parser(super().get_driver_class(), typed))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Filter control characters from the lines of all widgets."""

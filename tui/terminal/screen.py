@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment
@@ -214,8 +214,24 @@ class LastingWriter(WriterThread):
             pass
 
 
-def use_lasting_writer(driver: type[Driver]) -> type[Driver]:
-    """A subclass of `driver` that writes by a `LastingWriter`; Textual has no other way to set one."""
+def use_lasting_driver(driver: type[Driver]) -> type[Driver]:
+    """`driver` for a terminal that may be closed at any time: with a `LastingWriter` and its own answer to SIGCONT."""
     if hasattr(module := sys.modules[driver.__module__], "WriterThread"):
-        setattr(module, "WriterThread", LastingWriter)  # noqa: B010
-    return driver
+        setattr(module, "WriterThread", LastingWriter)  # noqa: B010  # Textual has no other way to set one
+    if not hasattr(driver, "_sigcont_application"):
+        return driver
+    return type("LastingDriver", (driver,), {"_sigcont_application": _resume})
+
+
+def _resume(driver: Any, *_: object) -> None:
+    """Take the terminal back after SIGCONT, which the kernel also sends when a terminal is closed.
+
+    Textual (8.2) starts its threads at every SIGCONT. A program that was just ending would then not end, and read the
+    closed terminal forever; one that was not suspended would have every thread twice.
+    """
+    if not (driver._auto_restart and driver._app.is_running):
+        return
+    if not driver._must_signal_resume:  # stopped by SIGSTOP, or not at all
+        driver.suspend_application_mode()
+        driver._must_signal_resume = True  # the screen is drawn anew
+    driver.resume_application_mode()
