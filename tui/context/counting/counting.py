@@ -150,7 +150,7 @@ class TokenCounter:
         if missing:
             stored = self._stored(tokenizer, list(missing))
             read = {digest: RawCount._make(stored[digest]) for digest in missing if digest in stored}
-            fresh = {digest: _raw_count(missing[digest], tokenizer) for digest in missing.keys() - read.keys()}
+            fresh = {d: _raw_count(message, tokenizer) for d, message in missing.items() if d not in read}  # in order
             sure = {digest: raw for digest, raw in fresh.items() if not raw.failed}
             self._remember(remembered, read | sure)
             self._store(tokenizer, sure)
