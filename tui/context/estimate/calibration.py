@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tui.context.counting.classes import CLASSES, LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, SIGMA_FACTOR, SIGMA_VOCABULARY, Observation, fit
+from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, SIGMA_FACTOR, SIGMA_VOCABULARY, Observation, alike, fit
 from tui.context.estimate.preamble import PreambleCosts, agree
 
 KEPT_ERRORS = 256
@@ -127,13 +127,20 @@ class Calibration:
 
     @cached_property
     def _fit(self) -> tuple[dict[int, float], float]:
-        return fit(self.observations, self.sigma)
+        return fit(self._taught, self.sigma)
+
+    @cached_property
+    def _taught(self) -> Sequence[Observation]:
+        """The observations that count: the sure ones, or while there are none, those that agree."""
+        sure = [seen for seen in self.observations if seen.sure]
+        unsure = [seen for seen in self.observations[-2:] if not seen.sure]
+        return sure if len(sure) >= 2 or len(unsure) < 2 or not alike(*unsure) else self.observations
 
     @cached_property
     def _seen(self) -> dict[int, float]:
         """Tokens of the observations by class."""
         seen: dict[int, float] = {}
-        for observation in self.observations:
+        for observation in self._taught:
             for kind, tokens in observation.classes:
                 seen[kind] = seen.get(kind, 0.0) + tokens
         return seen
@@ -204,12 +211,17 @@ class Calibration:
         """Return this after a refusal which showed that estimates are at least this share too low."""
         return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
 
-    def learn(self, content: float, markup: float, actual: float, classes: int = 0) -> Calibration:
-        """Return this with one more observation, in tokens; `classes` as in `text`. Ignores unusable ones."""
+    def learn(
+        self, content: float, markup: float, actual: float, classes: int = 0, *, sure: bool = True
+    ) -> Calibration:
+        """Return this with one more observation, in tokens; `classes` as in `text`. Ignores unusable ones.
+
+        Those that are not `sure` count once two in a row agree, and no longer than two sure ones are there.
+        """
         if content + markup <= 0 or actual < 0:
             return self
         by_class = tuple(unpack(classes)) or ((LATIN, content),)
-        observation = Observation(content, markup, actual, by_class)
+        observation = Observation(content, markup, actual, by_class, sure)
         return replace(self, observations=(*self.observations, observation)[-KEPT:])
 
     def learn_media(self, formula: float, actual: float) -> Calibration:
@@ -283,7 +295,8 @@ class Calibration:
         """A JSON object for the store."""
         return {
             "observations": [
-                [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}] for seen in self.observations
+                [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}, seen.sure]
+                for seen in self.observations
             ],
             **self.errors.to_json(),
             "first": self.first_errors.to_json(),
@@ -299,7 +312,7 @@ class Calibration:
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
         """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
         return cls(
-            observations=tuple(_observation(seen) for seen in data["observations"] if all(seen[4:]))[-KEPT:],
+            observations=tuple(map(_observation, data["observations"]))[-KEPT:],
             errors=Errors.from_json(data),
             first_errors=Errors.from_json(data["first"]) if "first" in data else Errors(),
             media=tuple(map(float, data["media"])),
@@ -312,11 +325,13 @@ class Calibration:
 
 
 def _observation(data: Sequence[Any]) -> Observation:
-    """The inverse of its JSON form; older ones have no classes, or say at the end whether they were confirmed."""
+    """The inverse of its JSON form; older ones have no classes."""
     content, markup, actual = map(float, data[:3])
     named: Mapping[str, float] = data[3] if len(data) > 3 else {}
     classes = tuple((CLASSES.index(name), float(tokens)) for name, tokens in named.items())
-    return Observation(content, markup, actual, classes or ((LATIN, content),))
+    return Observation(
+        content, markup, actual, classes or ((LATIN, content),), bool(data[4]) if len(data) > 4 else True
+    )
 
 
 def _with_sigma(calibration: Calibration, model: str) -> Calibration:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
 ROUNDS = 25
 SETTLED = 1e-7  # of a factor: smaller steps change no number
+ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
@@ -20,13 +21,15 @@ SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
 class Observation(NamedTuple):
     """The estimate of new messages, in tokens before learning, and their actual cost.
 
-    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost.
+    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost. `sure`: the
+    report was confirmed (evidence.py).
     """
 
     content: float
     markup: float
     actual: float
     classes: tuple[tuple[int, float], ...] = ()
+    sure: bool = True
 
 
 def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tuple[dict[int, float], float]:
@@ -77,3 +80,9 @@ def _prior_weight(factor: float, sigma: float) -> float:
     """
     narrow = 1 / (sigma**2 * (1 + ((factor - 1) / (PRIOR_SCALE * sigma)) ** 2))
     return max(narrow, 1 / SIGMA_FACTOR**2)
+
+
+def alike(one: Observation, other: Observation) -> bool:
+    """Whether both imply the same factor."""
+    low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in (one, other))
+    return high <= ALIKE * low

@@ -78,8 +78,8 @@ def _learn_believed(calibration: Calibration, situation: Situation, actual: int,
         elif fresh.media > 0:
             if fresh.media > MEDIA_SHARE * (fresh.media + text):
                 calibration = calibration.learn_media(fresh.media, rest - text)
-        elif sure and typical:
-            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes)
+        else:
+            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes, sure=sure and typical)
     elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
         calibration = _learn_preamble_change(calibration, situation, actual)
     return calibration.note(estimate.tokens, actual, estimate.margin) if sure else calibration
