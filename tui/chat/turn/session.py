@@ -91,11 +91,8 @@ class ChatSession:
 
     async def _events_of(self, action: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[SessionEvent]:
         """Run `action` as the session's task and yield its events. Leaving the iterator early cancels it."""
-        if self._task is not None:
-            raise RuntimeError("a turn is running")
-        events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
-        self._events = events
         task = self._start(action())
+        events = self._events = asyncio.Queue()  # the task begins with the next await
         try:
             while (event := await events.get()) is not None:
                 yield event
