@@ -19,7 +19,10 @@ from tui.messages import Attachment, Message, MessageKind, MessageStatus, Part, 
 
 
 class Builder:
-    """A conversation so far. `start` is the position of the first message in the context, `names` the tools by call."""
+    """A conversation so far.
+
+    `start` is the position of the first message in the context, `names` are the tools by the ids of their calls.
+    """
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -71,9 +74,10 @@ class Builder:
         ids = verbatim
         if isinstance(verbatim, int):
             ids = [message.id for message in self.messages[max(self.start, verbatim) :]]
-        self.add(role, parts, at, kind="summary", provider=provider, model=model, usage=usage)
+        content = tuple(parts) or (Text(""),)
+        summary = self.add(role, content, at, kind="summary", provider=provider, model=model, usage=usage)
         if replaced:
-            self.record_summary(replaced, self.messages[-1].id, at, ids)
+            self.record_summary(replaced, summary, at, ids)
         self.start = len(self.messages) - 1
 
     def record_summary(self, replaced: Sequence[Message], summary: str, at: float, verbatim: Any = ()) -> None:

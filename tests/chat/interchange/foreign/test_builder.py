@@ -1,0 +1,56 @@
+"""What readers share: which messages there are, what a compaction replaces, trees with a circle."""
+
+from __future__ import annotations
+
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
+from tui.chat.interchange.foreign.builder import Builder, ancestors, usage_apart
+from tui.messages import Text, Usage
+
+
+def sent(chat: Builder) -> list[str]:
+    """The texts that would go out."""
+    recording = chat.recording("test", "")
+    request = build_request(recording.messages, fold_records(recording.records), Target("p", "m"))
+    return [message.text for message in request.messages]
+
+
+def test_only_an_answer_may_be_empty() -> None:
+    chat = Builder()
+    assert not chat.add("user", [])
+    assert not chat.add("tool", [])
+    assert chat.add("assistant", [])
+    assert [message.role for message in chat.messages] == ["assistant"]
+
+
+def test_each_compaction_replaces_what_stands_since_the_one_before() -> None:
+    chat = Builder()
+    chat.add("user", [Text("one")])
+    chat.compact([Text("first summary")], 1.0)
+    assert sent(chat) == ["first summary"]
+    chat.add("user", [Text("two")])
+    kept = len(chat.messages)
+    chat.add("user", [Text("three")])
+    chat.compact([Text("second summary")], 2.0, verbatim=kept)
+    chat.add("user", [Text("four")])
+    assert sent(chat) == ["second summary", "three", "four"]
+
+
+def test_an_empty_summary_replaces_the_context_too() -> None:
+    chat = Builder()
+    chat.add("user", [Text("one")])
+    chat.compact([], 1.0)
+    chat.add("user", [Text("two")])
+    assert sent(chat) == ["two"]
+    assert [message.kind for message in chat.messages] == ["chat", "summary", "chat"]
+
+
+def test_a_circle_of_parents_ends() -> None:
+    assert ancestors({"a": "b", "b": "c", "c": "a"}, "a") == ["a", "b", "c"]
+    assert ancestors({"a": None}, "z") == []
+
+
+def test_a_usage_without_input_is_none() -> None:
+    assert usage_apart({"in": 5, "out": 3, "read": 10}, "in", "out", "read", "write") == Usage(15, 3, 10, 0)
+    assert usage_apart({"out": 3}, "in", "out", "read", "write") is None
+    assert usage_apart(None, "in", "out", "read", "write") is None
