@@ -15,6 +15,8 @@ from tui.context.estimate.calibration import (
     EARLY_SPREAD,
     KEPT,
     KEPT_ERRORS,
+    LEAST_SPREAD,
+    SURE_CALLS,
     Calibration,
     CalibrationBook,
     Errors,
@@ -97,8 +99,10 @@ def test_a_wide_spread_until_there_are_enough_calls_then_the_models_own_errors()
         calibration = calibration.note(1_000, 1_001, 20.0)
     assert calibration.spread == EARLY_SPREAD
     assert calibration.note(1_000, 1_200, 20.0).spread == 10.0
-    calibration = calibration.note(1_000, 1_001, 20.0)
-    assert calibration.spread == pytest.approx(1 / 20)
+    while len(calibration.errors.scaled) < SURE_CALLS:
+        calibration = calibration.note(1_000, 1_001, 20.0)
+        narrow = LEAST_SPREAD if len(calibration.errors.scaled) < SURE_CALLS else 1 / 20
+        assert calibration.spread == pytest.approx(narrow)
     assert calibration.first_spread == 1.0
 
 
