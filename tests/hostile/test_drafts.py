@@ -49,6 +49,20 @@ async def test_what_can_not_be_stored_is_in_a_file_where_no_terminal_shows_it(tm
         await run.shows("Text that could not be stored is in")
 
 
+async def test_the_draft_of_a_conversation_that_was_never_begun_is_recalled_at_the_next_start(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    async with running(settings) as run:
+        await run.type("a thought")
+        await run.chat.drafts.save()
+    async with running(settings) as run:
+        await run.shows("The up key brings back the draft of last time")
+        await run.press("up")
+        await run.until(lambda: run.chat.composer.value == "a thought")
+    async with running(settings) as run:  # it is a draft again, and is not lost the second time either
+        await run.press("up")
+        await run.until(lambda: run.chat.composer.value == "a thought")
+
+
 async def test_two_programs_on_one_session_lose_neither_draft(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     async with running(settings) as one:

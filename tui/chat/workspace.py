@@ -291,6 +291,10 @@ class Workspace:
         """The newest prompts over all sessions, oldest first."""
         return await asyncio.to_thread(self.store.prompts, limit)
 
+    async def recover_drafts(self, current: str) -> int:
+        """Move drafts of other conversations that were never begun to the prompt history. Returns their number."""
+        return await asyncio.to_thread(self.store.recover_drafts, current)
+
     async def add_prompt(self, text: str) -> None:
         """Store a prompt."""
         await asyncio.to_thread(self.store.add_prompt, text)

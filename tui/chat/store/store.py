@@ -303,6 +303,22 @@ class SessionStore(Database):
                     self.add_prompt(stored)
             self.update_session(session, draft=text)
 
+    def recover_drafts(self, current: str) -> int:
+        """Move drafts of sessions without messages, which nothing lists, to the prompt history. Returns their number.
+
+        That of the `current` session stays.
+        """
+        with self.transaction() as db:
+            drafts = db.execute(
+                "SELECT id, draft FROM sessions WHERE draft != '' AND deleted_at IS NULL AND id != ?"
+                " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id) ORDER BY created_at",
+                (current,),
+            ).fetchall()
+            for session, draft in drafts:
+                self.add_prompt(draft)
+                self.update_session(session, draft="")
+        return len(drafts)
+
     # -- state, prompts, blobs -----------------------------------------------------------------------------------------
 
     def get_state(self, key: str) -> str | None:

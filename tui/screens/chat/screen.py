@@ -55,6 +55,8 @@ HISTORY_LOADED = 500
 """Prompts of earlier sessions available to the up key."""
 
 
+DRAFT_RECALLED = "The up key brings back the draft of last time."
+
 LEAVING_SILENT = 0.5
 """Seconds before a message says that MCP servers are being stopped."""
 
@@ -187,6 +189,12 @@ class ChatScreen(BackgroundScreen):
             self.broken = self.one_line(error)
             self.transcript.add_notice("error", self.broken)
             return
+        try:
+            if await self.workspace.recover_drafts(session.id):
+                self.notify(DRAFT_RECALLED, timeout=8, markup=False)
+        except Exception as error:  # they stay where they are
+            log.exception("earlier drafts could not be recalled")
+            self.complain(error)
         self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
         self.workspace.servers.on_change(self._server_changed)
@@ -231,7 +239,7 @@ class ChatScreen(BackgroundScreen):
             self.composer.value = session.draft
         elif session.draft and before is None:  # text typed during start-up
             self.drafts.remember(session.draft)
-            self.notify("The up key brings back the draft of last time.", timeout=8, markup=False)
+            self.notify(DRAFT_RECALLED, timeout=8, markup=False)
         self.draft_cost.count()
         if self.turns.waiting:
             self.turns.pump()
