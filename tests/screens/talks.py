@@ -74,7 +74,7 @@ def with_idents(usage: ContextUsage) -> ContextUsage:
 def echo(request: Request) -> Answer:
     """Answers with what was said."""
     questions = [message.text for message in request.messages if message.role == "user"]
-    return answer(f"You questions: {questions[-1][:200] if questions else ''}.")
+    return answer(f"You said: {questions[-1][:200] if questions else ''}.")
 
 
 @dataclass
