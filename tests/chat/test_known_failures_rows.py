@@ -28,7 +28,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "52": ("context/reduction/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",),
     "53": (
         "chat/test_known_failures::test_never_two_compactions_without_an_answer_between",
-        "context/reduction/test_compaction::test_at_most_once_for_each_measurement",
+        "context/reduction/test_compaction::test_at_most_once_for_each_completed_call",
     ),
     "54": (
         "chat/test_known_failures::test_a_summary_as_long_as_what_it_replaces_is_refused_and_the_turn_goes_on",
@@ -128,7 +128,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "chat/turn/test_session::test_a_cancelled_tool_call_is_answered_for_in_the_next_request",
         "chat/conversation/test_projection::test_a_call_without_a_result_is_answered_for",
     ),
-    "79": ("context/reduction/test_compaction::test_never_while_tools_run",),
+    "79": ("chat/compaction/test_compaction_session::test_nothing_is_compacted_while_tools_run",),
     "80": (
         "chat/test_known_failures::test_reasoning_goes_back_verbatim_until_its_prefix_changes",
         "chat/conversation/test_projection::test_reasoning_goes_back_as_far_as_the_target_takes_it",
