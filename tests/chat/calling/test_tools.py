@@ -12,9 +12,17 @@ from typing import Any
 import pytest
 
 from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
-from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
+from tests.chat.fakes import ScriptedProvider, Tools, of, open_workspace
 from tui.chat.calling.tool_step import AT_ONCE
-from tui.chat.conversation.events import MessageAdded, Notice, ToolFinished, ToolStarted, TurnFailed
+from tui.chat.conversation.events import (
+    MessageAdded,
+    Notice,
+    ReplyStarted,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    UsageChanged,
+)
 from tui.chat.store.database import StoreError
 from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, ToolResult
@@ -265,6 +273,19 @@ async def test_tools_that_come_and_go_change_the_next_request(tmp_path: Path) ->
         box.add_source(Source("built-in", reads=("fetch", "mine"), fetch=str, mine=str))  # a server that is called so
         box.remove_source("built-in")
         assert session.tools.names == ["fetch"]
+
+
+async def test_tools_that_come_while_it_answers_are_in_the_number_at_the_end(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider(), tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        events = []
+        async for event in session.send("go"):
+            events.append(event)
+            if isinstance(event, ReplyStarted):
+                workspace.services.tools.add_source(Source("a-server", reads=("zeta",), zeta=str))
+        shown = of(UsageChanged, events)[-1].usage
+        assert shown == await session.refresh_usage()
+        assert {item.ref for row in shown.rows if row.key == "tools" for item in row.items} == {"fetch", "zeta"}
 
 
 @pytest.mark.parametrize("provider", ["local", "demo"])

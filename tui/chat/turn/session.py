@@ -180,7 +180,7 @@ class ChatSession:
 
         async def action() -> None:
             await self._compact_with(self._compactor, self._meter, instructions)
-            self._emit(UsageChanged(await self._meter.usage()))
+            self._emit(UsageChanged(await self.refresh_usage()))
 
         return self._events_of(action)
 
@@ -196,7 +196,7 @@ class ChatSession:
             if await self._compact_with(compactor, meter, ""):
                 await self.set_model(full_name)
                 self._emit(Notice("info", f"{full_name} is the model from now on."))
-            self._emit(UsageChanged(await self._meter.usage()))
+            self._emit(UsageChanged(await self.refresh_usage()))
 
         return self._events_of(action)
 

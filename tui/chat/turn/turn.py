@@ -160,7 +160,6 @@ class Turn:
         while True:
             request, usage = await self._next_request()
             reply = await self._ask(request, usage)
-            self._tools.update_offer()  # the server may have refused a schema and taken a plainer one
             if reply is None:
                 continue
             if finish_kind(reply.finish_reason) != "paused" or pauses == MOST_PAUSES:
@@ -236,8 +235,13 @@ class Turn:
                 self._emit(Notice("info", f"{request.model}: {lesson}"))
         self._emit(ReplyFinished(reply))
         if answered:
-            self._emit(UsageChanged(await self._meter.usage()))
+            await self._show_usage()
         return action
+
+    async def _show_usage(self) -> None:
+        """The number after a message, with the tools that came meanwhile."""
+        self._tools.update_offer()
+        self._emit(UsageChanged(await self._meter.usage()))
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -327,7 +331,7 @@ class Turn:
         await self._conversation.add_reply(message)
         await asyncio.to_thread(self._tools.note_use, step.used)
         self._emit(MessageAdded(message))
-        self._emit(UsageChanged(await self._meter.usage()))
+        await self._show_usage()
 
 
 def unrun_calls(calls: Sequence[ToolCall], cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
