@@ -107,6 +107,17 @@ async def test_a_session_is_measured_once_when_it_is_first_opened(store: Session
     assert store.get_state(UNMEASURED) == "{}"
 
 
+async def test_a_session_opens_where_nothing_can_be_written(store: SessionStore, tmp_path: Path) -> None:
+    info = imported(store, claude_session(tmp_path / "a.jsonl")).info
+    workspace = await Workspace.open(Settings(data_dir=tmp_path, log_dir=tmp_path, tools=ToolSettings(off=("*",))))
+    try:
+        workspace.store.query("PRAGMA query_only = ON")
+        usage = await (await workspace.resume(info.id)).refresh_usage()
+        assert (usage.source, usage.basis.last_input) == ("delta", 15_940)
+    finally:
+        await workspace.close()
+
+
 def test_every_call_is_there_as_reported_and_none_has_a_prediction(store: SessionStore, tmp_path: Path) -> None:
     found = imported(store, claude_session(tmp_path / "a.jsonl"))
     first, second = calls = CallLog(store).rows(found.info.id)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from tui.chat.conversation.history import HistoryState, fold_records
 from tui.chat.interchange.recording import Recording
 from tui.chat.interchange.replay import answered_calls, recorded_calls
-from tui.chat.store.learned import UNMEASURED
+from tui.chat.store.learned import UNMEASURED, optional_write
 from tui.chat.store.store import Record, SessionStore
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.model_names import shared_name
@@ -95,7 +95,8 @@ def measure_imported(
     for model in models:
         preambles = estimator.calibrations.get(*model).preambles
         estimator.calibrations.put(*model, replace(book.get(*model), preambles=preambles))
-    store.change_state(UNMEASURED, lambda sessions: {key: sessions[key] for key in sessions if key != session})
+    with optional_write():
+        store.change_state(UNMEASURED, lambda sessions: {key: sessions[key] for key in sessions if key != session})
 
 
 def _last_context(recording: Recording) -> int:

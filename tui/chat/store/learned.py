@@ -21,7 +21,7 @@ _BATCH = 500  # variables in one statement, under SQLite's limit in every build
 
 
 @contextmanager
-def _optional_write() -> Iterator[None]:
+def optional_write() -> Iterator[None]:
     """Ignore a full disk: these values can be computed again, and must not fail the running turn."""
     try:
         yield
@@ -67,7 +67,7 @@ class StoredCounts:
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Store `values`, replacing earlier ones."""
         rows = ((tokenizer, version, digest, " ".join(map(str, value))) for digest, value in values.items())
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.executemany(
                 "INSERT OR REPLACE INTO counts (tokenizer, version, digest, value) VALUES (?, ?, ?, ?)", rows
             )
@@ -81,7 +81,7 @@ class StoredCounts:
 
     def clear(self, tokenizer: str) -> None:
         """Remove all values stored under `tokenizer`."""
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.execute("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,))
 
 
@@ -117,7 +117,7 @@ class StoredMeasurements:
         data = {f.name: getattr(measurement, f.name) for f in fields(measurement) if f.name not in keyed}
         data["replied"] = None if measurement.replied is None else measurement.replied.hex()
         model = (measurement.provider, measurement.model)
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.execute(
                 "INSERT OR REPLACE INTO measurements (provider, model, sent, preamble, at, data)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -136,12 +136,12 @@ class StoredMeasurements:
     def remove(self, measurement: Measurement) -> None:
         """Remove one that proved wrong."""
         key = (measurement.provider, measurement.model, measurement.sent, measurement.preamble)
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.execute("DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?", key)
 
     def clear(self, provider: str, model: str) -> None:
         """Remove all of a model."""
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.execute("DELETE FROM measurements WHERE provider = ? AND model = ?", (provider, model))
 
 
@@ -158,7 +158,7 @@ class StoredCalibrations:
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
         """Replace what was saved."""
-        with _optional_write(), self._database.transaction(durable=False) as db:
+        with optional_write(), self._database.transaction(durable=False) as db:
             db.execute(
                 "INSERT OR REPLACE INTO calibrations (provider, model, data) VALUES (?, ?, ?)",
                 (provider, model, json.dumps(data)),
