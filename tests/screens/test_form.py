@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
 from tests.screens.conftest import SIZES, Running, running
@@ -85,6 +86,17 @@ async def test_an_unknown_name_is_said(tmp_path: Path) -> None:
     async with running(LOCAL, folder=tmp_path) as run:
         await run.command("/provider antropic")
         await run.shows("There is no provider 'antropic'")
+
+
+async def test_keys_typed_ahead_go_to_the_field_that_they_were_meant_for() -> None:
+    form = Form("A form", "", (Field("city", "City"), Field("street", "Street")), "send", "")
+    async with running() as run:
+        asking = asyncio.create_task(run.chat.ui.ask(form))
+        await run.shows("A form")
+        keys = [*"Paris", "tab", *"RueX", "enter"]
+        for key in keys:
+            run.app.post_message(Key(key, key if len(key) == 1 else None))
+        assert await asking == {"city": "Paris", "street": "RueX"}
 
 
 async def test_a_half_filled_form_is_a_part_of_the_draft_until_it_is_closed(

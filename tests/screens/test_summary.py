@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key
 from textual.widgets import TextArea
 
 from tests.chat.fakes import Answer, answer
@@ -227,6 +228,18 @@ async def test_leaving_the_program_keeps_the_text_for_the_next_run(tmp_path: Pat
         assert await run.chat.leave() == ""
     async with running(talk(), folder=tmp_path) as run:
         assert run.workspace.store.prompts()[-1] == f"mine {GOAL}"
+
+
+async def test_letters_typed_just_before_it_is_accepted_are_part_of_it() -> None:
+    async with running(talk()) as run:
+        await run.command("/compact --preview")
+        await run.shows(KEYS)
+        for key in (*"mine", "ctrl+s"):
+            run.app.post_message(Key(key, key if len(key) == 1 else None))
+        await run.shows("Compacted ")
+        await run.idle()
+        summary = next(message for message in run.session.messages if message.kind == "summary")
+        assert "mineGoal" in summary.text
 
 
 @pytest.mark.slow

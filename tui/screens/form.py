@@ -37,8 +37,9 @@ class FormPanel(Panel[dict[str, str]]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", show=False, priority=True),
-        Binding("down", "app.focus_next", show=False, priority=True),
-        Binding("up", "app.focus_previous", show=False, priority=True),
+        # With priority, so that letters typed next go to the next field.
+        Binding("tab,down", "app.focus_next", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
     ]
 
     def __init__(self, form: Form, changed: Callable[[str], None]) -> None:
@@ -79,6 +80,10 @@ class FormPanel(Panel[dict[str, str]]):
         self._changed("\n".join(f"{field.name}: {typed[field.name]}" for field in fields))
 
     def action_submit(self) -> None:
+        """Enter, after the keys before it have reached their field."""
+        (self.focused or self).call_later(self._check)
+
+    def _check(self) -> None:
         """Go to a required field that is empty; else submit the form."""
         values = {str(line.name): line.value.strip() for line in self.query(Input)}
         empty = next((field.name for field in self.form.fields if field.required and not values[field.name]), None)

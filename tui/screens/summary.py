@@ -169,7 +169,11 @@ class SummaryPanel(Panel[bool]):
 
     # -- actions -----------------------------------------------------------------------------------------
 
-    async def action_accept(self) -> None:
+    def action_accept(self) -> None:
+        """Accept the text, after the keys before it have reached it."""
+        self.area.call_later(self._accept)
+
+    async def _accept(self) -> None:
         """Apply it; if that is not possible, show why and keep the text."""
         from tui.chat.compaction.summaries import FAILURES
 
