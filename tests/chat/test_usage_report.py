@@ -151,6 +151,7 @@ def figures(rows: Iterable[Totals]) -> dict[str, object]:
     return expected | {"priced": pytest.approx(sum(row.priced for row in every))}
 
 
+@pytest.mark.slow
 @given(histories())
 def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[CallRow]) -> None:
     """The bar (`cost_of`), the tables (`totals`) and JSON say the same; models, providers and days add up to it."""

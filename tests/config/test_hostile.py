@@ -63,6 +63,7 @@ def test_any_bytes(file: Path, data: bytes) -> None:
     load(file)
 
 
+@pytest.mark.slow
 @given(table=TABLES, name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8))
 def test_a_provider_is_written_into_any_file_or_the_file_is_refused(table: dict[str, Any], name: str) -> None:
     text = "\n".join(f'"{key}" = {toml(value)}' for key, value in table.items())

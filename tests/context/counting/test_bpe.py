@@ -114,6 +114,7 @@ def test_long_words_are_merged_as_tiktoken_merges_them(name: str) -> None:
         assert total(counter(name).classes(text)) == len(reference(name).encode_ordinary(text))
 
 
+@pytest.mark.slow
 def test_counting_in_pieces_gives_the_same() -> None:
     chance = random.Random(3)
     for _ in range(5):

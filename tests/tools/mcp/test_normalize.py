@@ -62,6 +62,7 @@ ANSWERS: dict[str, tuple[type[Any], st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("method", ANSWERS)
 @given(data=st.data())
