@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from itertools import chain
 
@@ -65,7 +64,7 @@ SHORT = st.lists(st.sampled_from([" ", "'", "s", "世", "(", "5", "\n", "Foo", "
 @given(MIXED | SHORT)
 def test_words_and_gaps_make_up_the_stream_of_the_whole_text(text: str) -> None:
     claude = counter("claude-3")
-    whole = claude.normalized(re.sub("[\ud800-\udfff]", "\ufffd", text))
+    whole = claude.normalized(text)
     if text[:1] == " " == whole[:1] and whole[1:2] != " ":
         whole = whole[1:]
     assert shown(text) == (claude.stream(whole).translate(SHOWN) if text else "")

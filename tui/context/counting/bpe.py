@@ -146,13 +146,13 @@ class BpeCounter(WordCounter):
         self._merge_long = lru_cache(CACHED_LONG_WORDS)(self._merge)
 
     def split(self, text: str) -> Iterator[Iterable[str]]:
-        if self.encoding.nfc and not text.isascii():
-            text = unicodedata.normalize("NFC", text)
         if self.encoding.characters:
             text = text.replace("\u2581", " ")
         if self.encoding.leading_blank and text:
             text = " " + text
         for piece in pieces(text):
+            if self.encoding.nfc and not piece.isascii():
+                piece = unicodedata.normalize("NFC", piece)
             split, *more = splitters(self.encoding.patterns, plane_of(piece))
             words: Iterable[str] = split(piece)
             for split in more:

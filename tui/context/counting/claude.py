@@ -81,7 +81,7 @@ class ClaudeCounter(WordCounter):
         """Words and gaps of `text`, as the only text of a message. `BEGIN` and `END` stand for its borders."""
         if not text:
             return
-        parts = pieces(_SURROGATE.sub("\ufffd", text))
+        parts = pieces(text)
         for index, piece in enumerate(parts):
             normalized = self.normalized(piece)
             if index == 0 and piece[0] == " " == normalized[:1] and normalized[1:2] != " ":
@@ -119,7 +119,7 @@ class ClaudeCounter(WordCounter):
     def normalized(self, text: str) -> str:
         """`text` as the API changes it: composed, without control characters, with one kind of blank."""
         if not text.isascii():
-            text = unicodedata.normalize("NFC", text).replace("\u0e4d\u0e32", "\u0e33")
+            text = unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text)).replace("\u0e4d\u0e32", "\u0e33")
         text = _STRIPPED.sub("", text)
         if self.folds_quotes:
             text = text.translate(_QUOTES)
