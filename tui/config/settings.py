@@ -64,12 +64,14 @@ class ProviderSettings:
     base_url: str | None = setting(URL, None, "the server's address, like http://127.0.0.1:8080/v1")
     api_key_env: str | None = setting(TEXT, None, "the environment variable that holds the key")
     api_key_command: str | None = setting(TEXT, None, "a shell command that prints the key, like: pass show work")
-    context_management: bool = setting(FLAG, False, "whether Anthropic clears old tool results by itself")
+    context_management: bool = setting(FLAG, False, "let Anthropic clear old tool results by itself")
     idle_timeout: float | None = setting(
-        number(0.001, MOST_SECONDS, "a number of seconds"), None, "seconds of silence after which an answer is stopped"
+        number(0.001, MOST_SECONDS, "a number of seconds"),
+        None,
+        "seconds of silence after which an answer counts as stalled",
     )
     max_response: int | None = setting(
-        number(1000, 10**12, "a number of bytes", integer=True), None, "bytes that one answer may have"
+        number(1000, 10**12, "a number of bytes", integer=True), None, "the most bytes of one answer, decompressed"
     )
 
 
@@ -79,8 +81,10 @@ class ModelSettings:
 
     window: int | None = setting(TOKENS, None, 'the context window, in tokens, like 128000 or "128k"')
     compaction: Compaction | None = setting(COMPACTION, None, "when compaction starts, for this model")
-    compaction_target: Percent | Tokens | None = setting(TARGET, None, "what a compaction leaves, for this model")
-    preserve_recent_turns: int | None = setting(TURNS, None, "turns that a compaction keeps, for this model")
+    compaction_target: Percent | Tokens | None = setting(TARGET, None, "the size after a compaction, for this model")
+    preserve_recent_turns: int | None = setting(
+        TURNS, None, "latest turns that a compaction leaves as they are, for this model"
+    )
     reserve_output: int | None = setting(TOKENS, None, "tokens reserved for the answer, for this model")
 
 
@@ -100,22 +104,24 @@ class ToolSettings:
         "tools, or patterns of tools, that run without asking (allow), ask first (ask), or do not run (never)",
     )
     steps: int = setting(
-        number(1, MOST_STEPS, "a number of steps", integer=True), 100, "tool steps in one turn, after which it stops"
+        number(1, MOST_STEPS, "a number of steps", integer=True), 100, "tool steps after which a turn stops"
     )
     result_tokens: int = setting(
-        TOKENS, 10_000, "tokens of a result that enter the conversation; the rest is kept and can be opened"
+        TOKENS, 10_000, "tokens of a tool result that are sent; the whole result is stored and can be opened"
     )
     defer: Compaction | None = setting(
         COMPACTION,
         None,
-        "what schemas of MCP servers may take, in percent of the window or tokens, before they wait until the model"
-        " searches for them",
+        "the most that tool schemas of MCP servers may take, in percent of the window or tokens; beyond it they are"
+        " sent once the model has searched for them",
     )
     instructions: int | Literal["off"] = setting(
-        TOKENS_OR_OFF, 1_000, 'tokens that the instructions of an MCP server may take; more is cut, "off" sends none'
+        TOKENS_OR_OFF, 1_000, 'tokens of an MCP server\'s instructions that are sent; "off" sends none'
     )
     wait: float = setting(
-        number(0, MOST_WAIT, "a number of seconds"), 5.0, "seconds the first message waits for servers that start"
+        number(0, MOST_WAIT, "a number of seconds"),
+        5.0,
+        "seconds that the first message waits for MCP servers to start",
     )
 
 
@@ -150,26 +156,30 @@ class Settings:
     asked_model: str | None = None  # from the command line: applies to stored sessions too
     gguf: Path | None = setting(PATH, None, "weights for the embedded model")
     theme: str = setting(TEXT, DEFAULT_THEME, "colours to start with")
-    rolling_context: bool = setting(FLAG, False, "whether old content is left out when the window is nearly full")
+    rolling_context: bool = setting(FLAG, False, "leave out old content when the window is nearly full")
     compaction: Compaction = setting(
         COMPACTION, DEFAULT_COMPACTION, 'when compaction starts: "85%" of the input budget, 120000, "120k" or "off"'
     )
     compaction_target: Percent | Tokens | None = setting(
-        TARGET, None, "what a compaction leaves; half of the input budget where it is not set"
+        TARGET, None, "the size after a compaction; by default half of the input budget"
     )
     reserve_output: int = setting(TOKENS, 16_000, "tokens of the window reserved for the answer")
-    preserve_recent_turns: int = setting(TURNS, 4, "the last turns, which a compaction keeps as they are")
+    preserve_recent_turns: int = setting(TURNS, 4, "latest turns that a compaction leaves as they are")
     reasoning: str | None = setting(EFFORT, None, "the reasoning effort of the model")
     system: str = setting(TEXT, "", "the system prompt of new sessions")
     memory_files: tuple[str, ...] = setting(
-        FILE_NAMES, ("AGENTS.md",), "names of files with instructions, looked for from the working directory upward"
+        FILE_NAMES,
+        ("AGENTS.md",),
+        "names of files with instructions, in the working directory and the folders above it",
     )
     providers: Mapping[str, ProviderSettings] = setting(_PROVIDERS, dict, "servers and how to reach them, by name")
     models: Mapping[str, ModelSettings] = setting(_MODELS, dict, "settings of one model, by provider/model")
-    keys: Mapping[str, str] = setting(tables_kind(TEXT, "[keys]"), dict, "keys of an action, like ctrl+s, by its id")
+    keys: Mapping[str, str] = setting(
+        tables_kind(TEXT, "[keys]"), dict, "the key of an action, like ctrl+s, by the id that F1 lists"
+    )
     tools: ToolSettings = setting(table_kind(ToolSettings, "[tools]"), ToolSettings, "what tools may do")
     mcp_servers: Mapping[str, Any] = setting(  # not parsed: see `tools.mcp.config`
-        _SERVERS, dict, "MCP servers by name, with the keys that other programs use for them", name="mcpServers"
+        _SERVERS, dict, "MCP servers by name, in the form that other programs use", name="mcpServers"
     )
     config_file: Path = Path()
     data_dir: Path = Path()
