@@ -280,7 +280,7 @@ class Follower:
         state = fold_records(recording.records)
         target = target_of(*recording.model)
         _, request = self._projection.requests(recording.messages, state, target)
-        usages = [m.usage for m in recording.messages if m.role == "assistant" and m.usage and m.usage.input_total]
+        usages = [usage for _, _, usage in recording.answers]
         limits = _limits(recording, window)
         estimator, settings = self._with_open_answer(recording), BudgetSettings(0, None, False)
         usage = calculate_context_usage(
@@ -308,9 +308,7 @@ class Follower:
 
         An answer that may still grow is not fed yet.
         """
-        calls = sum(m.role == "assistant" and bool(m.usage and m.usage.input_total) for m in recording.messages)
-        if self._growing:
-            calls -= 1
+        calls = len(recording.answers) - self._growing
         first = max(0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
         new = recorded_calls(recording, skip=first)
         for reply, usage, request, state in islice(new, max(0, calls - first)):

@@ -214,10 +214,7 @@ def _without_missing(message: Message) -> Message:
 
 def _calls(recording: Recording, price: Price) -> Iterator[CallRow]:
     """The calls of another program as they would be logged here, without a prediction: nobody made one."""
-    for reply in recording.messages:
-        usage = reply.usage
-        if reply.role != "assistant" or usage is None or not usage.input_total:
-            continue
+    for _, reply, usage in recording.answers:
         kind: CallKind = "compaction" if reply.kind == "summary" else "chat"
         passes, name = passes_of(usage), (reply.provider, reply.model)
         yield CallRow(

@@ -74,7 +74,7 @@ def measure_imported(
     recording = Recording("", "", tuple(messages), tuple(records), corrected=corrected)
     sent = system if not_in_file is None else ()
     book, models, context = CalibrationBook(), set[tuple[str, str]](), -1
-    skip = max(0, sum(1 for _ in answered_calls(recording)) - LEARNED_CALLS)
+    skip = max(0, len(recording.answers) - LEARNED_CALLS)
     for reply, usage, request, state in recorded_calls(recording, sent, skip=skip):
         if reply.kind == "summary":
             continue

@@ -52,6 +52,15 @@ class Recording:
         return usage if tokens is None else replace(usage, input_total=tokens)
 
     @property
+    def answers(self) -> list[tuple[int, Message, Usage]]:
+        """The answers whose input was reported: position, message, usage."""
+        return [
+            (index, message, message.usage)
+            for index, message in enumerate(self.messages)
+            if message.role == "assistant" and message.usage is not None and message.usage.input_total
+        ]
+
+    @property
     def model(self) -> tuple[str, str]:
         """Provider and model of the last answer; two empty strings if there is none."""
         for message in reversed(self.messages):

@@ -109,13 +109,7 @@ def recorded_calls(
 def answered_calls(recording: Recording, *, skip: int = 0) -> Iterator[tuple[int, Message, Usage, HistoryState]]:
     """Every answered call: the answer's position, the answer, its usage, and the state of the history before it."""
     state, used = HistoryState(), -1
-    for index, message in enumerate(recording.messages):
-        usage = message.usage
-        if message.role != "assistant" or usage is None or not usage.input_total:
-            continue
-        if skip > 0:
-            skip -= 1
-            continue
+    for index, message, usage in recording.answers[skip:]:
         records = [record for record in recording.records if record.id < message.id]
         if len(records) != used:
             state, used = fold_records(records), len(records)
