@@ -60,11 +60,12 @@ def test_a_line_has_what_was_predicted_reported_and_why_it_is_not_believed() -> 
         (replace(CALL, kind="compaction"), "compaction: its own call"),
         (replace(CALL, status="pending", usage_source=None), "not answered yet"),
         (replace(CALL, status="failed", usage_source=None, error="refused"), "failed: refused"),
+        (replace(CALL, status="failed", usage_source="estimated", error="cancelled"), "stopped by you: estimated"),
         (replace(CALL, usage_source="estimated"), "nothing reported: estimated"),
         (CALL, "believed"),
     ],
 )
-def test_how_a_report_was_taken(row: CallRow, text: str) -> None:
+def test_the_verdict_on_a_report(row: CallRow, text: str) -> None:
     assert verdict_text(row) == text
 
 

@@ -24,6 +24,7 @@ NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 
 _WIDE, _MEDIUM = 88, 50  # cells from which a line has the time and the margin; the prediction
 
+STOPPED = "stopped by you: estimated"
 _VERDICTS = {
     "confirmed": "believed",
     "believed": "believed, not confirmed yet",
@@ -65,7 +66,7 @@ def verdict_text(row: CallRow) -> str:
     if verdict:
         return f"{verdict}: {row.verdict_reason}" if row.verdict_reason else verdict
     if row.error:
-        return f"failed: {row.error}"
+        return STOPPED if row.error == "cancelled" else f"failed: {row.error}"
     return "believed" if reported_tokens(row) else "nothing reported: estimated"
 
 
@@ -111,7 +112,8 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
     how = plain(" · ".join([verdict_text(row), *extra]))
-    style = "$text-warning" if not row.believed else "$text-error" if row.error else "$text-muted"
+    failed = row.error and row.error != "cancelled"
+    style = "$text-warning" if not row.believed else "$text-error" if failed else "$text-muted"
     return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
 
 
