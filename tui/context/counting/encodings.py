@@ -59,21 +59,22 @@ _DEEPSEEK = (
     rf"|{_REST}|\p{{N}}+|\S",
 )
 _GPT_2 = (r"\p{N}|[^\p{N}]+", r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
-# SentencePiece splits nothing, but no token of these two (Gemma's tags aside) goes on after a word, or from an ASCII
-# letter to an ASCII mark or digit: short words are found again more often. `_OTHER` goes with both.
-_LETTERS, _OTHER = "[A-Za-z]++", r"[\x80-\U0010ffff]"
+# SentencePiece splits nothing. No token of these two, but for Gemma's tags, has a blank after anything else or an ASCII
+# letter beside an ASCII mark or digit, so text is split there too: shorter words recur more often. What is not ASCII
+# goes with both.
+_LETTERS, _OTHER = "[A-Za-z]+", r"[\x80-\U0010ffff]"
 
 
 def _split_by_kind(marks: str) -> str:
-    return rf" *+(?:{_LETTERS}|{marks}|(?={_OTHER}))(?:{_OTHER}++(?:{_LETTERS}|{marks})?+)*+| +|[0-9]"
+    return rf" *(?:{_LETTERS}|{marks}|(?={_OTHER}))(?:{_OTHER}+(?:{_LETTERS}|{marks})?)*| +|[0-9]"
 
 
-_MISTRAL_3 = _split_by_kind(r"[^A-Za-z0-9 \x80-\U0010ffff]++")
+_MISTRAL_3 = _split_by_kind(r"[^A-Za-z0-9 \x80-\U0010ffff]+")
 _TAG = (
     "</?(?:a|b|bbox|blockquote|body|caption|code|div|em|footer|h[1-6]|html|i|iframe|img|li|s|span|strong|sub|sup|table"
     "|tbody|td|tfoot|th|thead|tr|u|ul)>"
 )
-_GEMMA = rf"{_TAG}|\n+|" + _split_by_kind(rf"(?:[^A-Za-z0-9 \n<\x80-\U0010ffff]|(?!{_TAG})<)++")
+_GEMMA = rf"{_TAG}|\n+|" + _split_by_kind(rf"(?:[^A-Za-z0-9 \n<\x80-\U0010ffff]|(?!{_TAG})<)+")
 
 ENCODINGS = {
     "o200k": Encoding("o200k_base", (_O200K,)),
