@@ -1,4 +1,7 @@
-"""What is loaded before the first frame: the screen and nothing that belongs to providers, tokenizers or the store."""
+"""What is loaded before the first frame: the screen, and nothing of providers, tokenizers or the store.
+
+And before the first message: not what only later ones, or commands, need.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,11 @@ from pathlib import Path
 HEAVY = (
     "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "httpx2", "httpcore2", "xllamacpp", "sqlite3", "pydantic",
 )  # fmt: skip
+NOT_FOR_THE_FIRST_MESSAGE = (
+    "markdown_it", "pygments.lexer", "tui.chat.model_list", "tui.chat.provider_setup", "tui.commands.help",
+    "tui.context.counting.claude", "tui.screens.chat.ui", "tui.tools.mcp.config", "tui.tools.mcp.server",
+)  # fmt: skip
+"""The message may be typed already, and what is loaded then delays it."""
 
 PROGRAM = """
 import asyncio, json, pathlib, sys
@@ -29,6 +37,14 @@ def note(screen):
     return opening(screen)
 
 ChatScreen._open = note
+attaching = ChatScreen.attach
+
+async def attach(screen, session):
+    # Sends what was typed before.
+    seen["sending"] = sorted(sys.modules)
+    await attaching(screen, session)
+
+ChatScreen.attach = attach
 
 async def open_workspace():
     from tui.chat.workspace import Workspace
@@ -51,7 +67,7 @@ print(json.dumps(seen))
 """
 
 
-def test_nothing_heavy_is_loaded_before_the_first_frame(tmp_path: Path) -> None:
+def test_nothing_heavy_is_loaded_before_the_first_frame_and_the_first_message(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent.parent
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, cwd=root, timeout=60
@@ -64,3 +80,5 @@ def test_nothing_heavy_is_loaded_before_the_first_frame(tmp_path: Path) -> None:
     assert not loaded & set(HEAVY)
     assert "tui.chat.store.store" not in seen["modules"]
     assert "tui.context.counting.tokenizers" not in seen["modules"]
+    assert not set(seen["sending"]) & (set(HEAVY) - {"sqlite3"})
+    assert sorted(set(seen["sending"]) & set(NOT_FOR_THE_FIRST_MESSAGE)) == []
