@@ -109,7 +109,7 @@ class ScriptedUI:
     async def edit(self, text: SummaryText) -> bool:
         wanted: str | None = self._answer(text)
         if wanted is not None:
-            await text.put(wanted)
+            await text.accept(wanted)
         return wanted is not None
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:

@@ -19,7 +19,7 @@ from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
 from tests.usages import make_usage
 from tui.chat.compaction.summaries import SummaryDraft, Weight
 from tui.providers.base import ProviderError
-from tui.screens.summary import SURE, SummaryPanel
+from tui.screens.summary import CONFIRM, SummaryPanel
 from tui.views.summary_text import SummaryPreview
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
@@ -106,9 +106,9 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         await run.shows(KEYS)
         await run.type("mine ")
         await run.press("escape")
-        await run.shows(SURE)
+        await run.shows(CONFIRM)
         await run.press("left", "escape")  # the left key went on: it asks again
-        await run.shows(SURE)
+        await run.shows(CONFIRM)
         await run.press("right")
         await run.type("a")
         assert isinstance(run.app.screen, SummaryPanel)

@@ -117,7 +117,7 @@ class PlainUI:
 
         edited = text.text
         while True:
-            weight = await text.weigh(edited)
+            weight = await text.measure(edited)
             write(f"{text.title}. {text.about(weight)}")
             write(clean_text(edited))
             write(f"({figures_line(weight)})")
@@ -126,11 +126,11 @@ class PlainUI:
             if not self._chat.talks:
                 complain("nobody can be asked here: the summary stays as it is")
                 return False
-            accept = "" if weight.problem else f"y {text.accept}, "
+            accept = "" if weight.problem else f"y {text.accept_label}, "
             match (await self._chat.ask(f"{accept}e write another text, n cancel:")).lower():
                 case "y" if not weight.problem:
                     try:
-                        await text.put(edited)
+                        await text.accept(edited)
                     except FAILURES as error:
                         complain(str(error))
                     else:

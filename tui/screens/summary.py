@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
 
-SURE = "Esc again leaves without your changes; any other key goes on."
+CONFIRM = "Esc again leaves without your changes; any other key goes on."
 
 
 class SummaryPanel(Panel[bool]):
@@ -61,7 +61,7 @@ class SummaryPanel(Panel[bool]):
         self.weight: Weight | None = None
         self._original = ""  # the text before any change
         self.left = ""  # an edited text that was not accepted
-        self._sure = False  # whether the question is shown
+        self._confirming = False  # whether the question is shown
         self._working = False  # whether the model is writing another one
         self._note = ""
         self._cost = 0.0  # seconds taken by the last measurement
@@ -81,7 +81,7 @@ class SummaryPanel(Panel[bool]):
         self._original = self.area.text
         self.area.focus()
         self.redraw()
-        self.weigh()
+        self.measure()
 
     @property
     def area(self) -> TextArea:
@@ -100,27 +100,27 @@ class SummaryPanel(Panel[bool]):
         """Measure the current text, after a short pause."""
         event.stop()
         if self.edited:
-            self._let_go()
-        self.weigh()
+            self._clear_note()
+        self.measure()
 
-    def weigh(self) -> None:
+    def measure(self) -> None:
         """Measure the next request with this text, off the event loop."""
-        run_quietly(self, partial(self._weigh, self.area.text), "weigh", exclusive=True)
+        run_quietly(self, partial(self._measure, self.area.text), "measure", exclusive=True)
 
-    async def _weigh(self, text: str) -> None:
+    async def _measure(self, text: str) -> None:
         await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.weight is not None else 0)
         began = time.monotonic()
-        self.weight = await self.subject.weigh(text)
+        self.weight = await self.subject.measure(text)
         if self.edited:
-            await self._keep(text)
+            await self._save_draft(text)
         self._cost = min(1.0, time.monotonic() - began)
         self.redraw()
 
-    async def _keep(self, text: str) -> None:
+    async def _save_draft(self, text: str) -> None:
         from tui.chat.compaction.summaries import FAILURES
 
         try:
-            await self.subject.keep(text)
+            await self.subject.save_draft(text)
         except FAILURES as error:
             self._note = f"Not saved against a crash yet: {error}"
 
@@ -141,31 +141,31 @@ class SummaryPanel(Panel[bool]):
         problem = weight.problem if weight is not None else ""
         if self._working:
             note.update(Content.styled("● the model writes another one · esc stops", "$primary"))
-        elif self._sure or self._note or problem:
-            note.update(Content.styled(plain(SURE if self._sure else self._note or problem), "$text-warning"))
+        elif self._confirming or self._note or problem:
+            note.update(Content.styled(plain(CONFIRM if self._confirming else self._note or problem), "$text-warning"))
         else:
             width = max(20, note.size.width or self.app.size.width - 6)
             note.update(key_line(self, self._keys(wide=width >= 56), width))
 
     def _keys(self, *, wide: bool) -> list[Hint]:
         ask = [("ctrl+r", "ask again" if wide else "again", "ask")] if self.subject.can_ask else []
-        accept = self.subject.accept if wide else "ok"
+        accept = self.subject.accept_label if wide else "ok"
         return [("ctrl+s", accept, "accept"), *ask, ("esc", "cancel" if wide else "back", "close")]
 
     def _say(self, text: str) -> None:
         self._note = text
         self.redraw()
 
-    def _let_go(self) -> None:
+    def _clear_note(self) -> None:
         """Dismiss the question or note."""
-        if self._sure or self._note:
-            self._sure, self._note = False, ""
+        if self._confirming or self._note:
+            self._confirming, self._note = False, ""
             self.redraw()
 
     def on_key(self, event: events.Key) -> None:
         """Any key but Esc answers the question."""
         if event.key != "escape":
-            self._let_go()
+            self._clear_note()
 
     # -- actions -----------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class SummaryPanel(Panel[bool]):
         if self._working:
             return
         try:
-            await self.subject.put(self.area.text)
+            await self.subject.accept(self.area.text)
         except FAILURES as error:
             self._say(error_line(error))
             return
@@ -190,7 +190,7 @@ class SummaryPanel(Panel[bool]):
         """Show the field for asking again, or go back to the text."""
         if not self.subject.can_ask or self._working:
             return
-        self._let_go()
+        self._clear_note()
         asking = not self.has_class("-asking")
         self.set_class(asking, "-asking")
         (self.query_one(Input) if asking else self.area).focus()
@@ -203,12 +203,12 @@ class SummaryPanel(Panel[bool]):
         self.redraw()
         run_quietly(self, partial(self._ask, event.value.strip()), "ask")
 
-    async def _ask(self, wish: str) -> None:
+    async def _ask(self, instructions: str) -> None:
         from tui.chat.compaction.summaries import FAILURES
 
-        mine = bool(self.edited)
+        edited = bool(self.edited)
         try:
-            await self.subject.ask(wish)
+            await self.subject.ask(instructions)
         except FAILURES as error:
             self._say(error_line(error))
         else:
@@ -216,11 +216,11 @@ class SummaryPanel(Panel[bool]):
             area.replace(clean_text(self.subject.text), area.document.start, area.document.end)
             area.move_cursor(area.document.start)
             self._original = area.text
-            self._note = "This is the new one. ctrl+z brings your text back." if mine else ""
+            self._note = "This is the new one. ctrl+z brings your text back." if edited else ""
         finally:
             self._working = False
             self.redraw()
-        self.weigh()
+        self.measure()
 
     def action_close(self) -> None:
         """Esc: stop the call, close the field, else leave; with changes only after a question."""
@@ -228,8 +228,8 @@ class SummaryPanel(Panel[bool]):
             self.subject.stop()
         elif self.has_class("-asking"):
             self.action_ask()
-        elif self.edited and not self._sure:
-            self._sure = True
+        elif self.edited and not self._confirming:
+            self._confirming = True
             self.redraw()
         else:
             self.leave()

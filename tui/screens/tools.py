@@ -98,11 +98,11 @@ class ToolsPanel(RowsPanel[None, Row]):
     @work(group="tools-change", exit_on_error=False)
     async def _switch(self, kind: str, name: str) -> None:
         self._note = ""
-        mine = [line for line in self._tools if (line.name if kind == "tool" else line.origin) == name]
-        on = not any(line.on for line in mine)
+        affected = [line for line in self._tools if (line.name if kind == "tool" else line.origin) == name]
+        on = not any(line.on for line in affected)
         try:
             for pattern in _patterns(
-                name if kind == "source" else "", [line.name for line in mine if line.on is not on]
+                name if kind == "source" else "", [line.name for line in affected if line.on is not on]
             ):
                 await self.session.tools.switch(pattern, on)
         except Exception as error:

@@ -19,7 +19,7 @@ class SummaryText(ABC):
     """A summary while a person edits it. Its methods raise `FAILURES`, each with one line for a person."""
 
     title: ClassVar[str]
-    accept: ClassVar[str]  # label for accepting
+    accept_label: ClassVar[str]
     can_ask: ClassVar[bool] = False  # whether the model can write another one
 
     def __init__(self, session: ChatSession) -> None:
@@ -35,11 +35,11 @@ class SummaryText(ABC):
         """A line on what the summary replaces."""
 
     @abstractmethod
-    async def weigh(self, text: str) -> Weight:
+    async def measure(self, text: str) -> Weight:
         """The size of the next request with this text."""
 
     @abstractmethod
-    async def put(self, text: str) -> None:
+    async def accept(self, text: str) -> None:
         """Accept the text."""
 
     async def ask(self, instructions: str) -> None:
@@ -50,7 +50,7 @@ class SummaryText(ABC):
         """Cancel a running call to the model."""
         self.session.cancel()
 
-    async def keep(self, text: str) -> None:
+    async def save_draft(self, text: str) -> None:
         """Save the person's text for after a crash; "" deletes it."""
         await self.session.summaries.save_draft(text)
 
@@ -59,7 +59,7 @@ class SummaryPreview(SummaryText):
     """The summary of a pending compaction."""
 
     title = "Compaction, not made yet"
-    accept = "compact with this"
+    accept_label = "compact with this"
     can_ask = True
 
     def __init__(self, session: ChatSession, draft: SummaryDraft) -> None:
@@ -81,7 +81,7 @@ class SummaryPreview(SummaryText):
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
         return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
 
-    async def weigh(self, text: str) -> Weight:
+    async def measure(self, text: str) -> Weight:
         """Measured like every request."""
         return await self.session.summaries.weigh(self._draft, text)
 
@@ -89,7 +89,7 @@ class SummaryPreview(SummaryText):
         """Request another one, which is billed too."""
         self._draft = await self.session.summaries.draft(instructions)
 
-    async def put(self, text: str) -> None:
+    async def accept(self, text: str) -> None:
         """Compact."""
         self.done = await self.session.summaries.accept(self._draft, text)
 
@@ -98,7 +98,7 @@ class SummaryInForce(SummaryText):
     """A summary that is part of every request."""
 
     title = "Summary"
-    accept = "keep this"
+    accept_label = "keep this"
 
     def __init__(self, session: ChatSession, standing: StandingSummary) -> None:
         super().__init__(session)
@@ -114,11 +114,11 @@ class SummaryInForce(SummaryText):
         """What it replaces."""
         return f"It replaces {plural(self._standing.record.messages, 'message')}. /undo undoes a change."
 
-    async def weigh(self, text: str) -> Weight:
+    async def measure(self, text: str) -> Weight:
         """Measured like every request."""
         return await self.session.summaries.weigh(self._standing, text)
 
-    async def put(self, text: str) -> None:
+    async def accept(self, text: str) -> None:
         """Change it, unless it is the same."""
         if text.strip() != self.text:
             self.done = await self.session.summaries.edit(self._standing, text)

@@ -119,12 +119,12 @@ class ScreenUI:
                 text = "\n".join(line.plain.rstrip() for line in lines)
                 await self._push("tui.screens.pager", "Pager", [(view.title, text)], wraps=True)
 
-    def _context_closed(self, wish: str | None) -> None:
+    def _context_closed(self, outcome: str | None) -> None:
         """The action chosen in `/context`: compact, or go to a message."""
-        if wish == "compact":
+        if outcome == "compact":
             self.chat.action_command("compact")
-        elif wish is not None:
-            how, _, message_id = wish.partition(":")
+        elif outcome is not None:
+            how, _, message_id = outcome.partition(":")
             self.chat.transcript.choose(message_id, unfold=how == "unfold")
 
     async def choose(self, menu: Menu) -> str | None:
@@ -197,7 +197,7 @@ class ScreenUI:
         if not accepted and panel.left:
             await self.chat.drafts.remember_now(panel.left)
             await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
-        await text.keep("")
+        await text.save_draft("")
         return bool(accepted)
 
     async def bring_back_summary(self, session: ChatSession) -> None:
