@@ -133,7 +133,7 @@ Numbers are tokens, null is unknown. MCP servers are not started: their tools ar
         "count",
         "count the tokens of texts and files",
         """\
-Counts the tokens of files, of folders (without what git ignores), or of standard input, for any model. The output says
+Counts the tokens of files, of folders (without what git ignores), or of standard input ("-"), for any model. It says
 how: by the model's own vocabulary where it is included, else by weights fitted to its counts, or estimated. No key and
 no server is needed. Tokens that a message adds around its text are not counted.
 

@@ -54,8 +54,9 @@ def test_a_file_is_read_as_the_tools_read_it(encoding: str, capsys: pytest.Captu
 
 
 @pytest.mark.slow
-def test_standard_input_is_counted(run: Run) -> None:
-    (found,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", stdin=TEXT).stdout)
+@pytest.mark.parametrize("files", [(), ("-",)])
+def test_standard_input_is_counted(run: Run, files: tuple[str, ...]) -> None:
+    (found,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", *files, stdin=TEXT).stdout)
     tokens = get_tokenizer("claude-sonnet-4-5").count(TEXT)
     assert found == {
         "id": None,

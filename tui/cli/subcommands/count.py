@@ -19,6 +19,7 @@ from tui.text.numbers import tokens_exact
 
 BATCH = 64_000_000  # characters of lines processed together
 MOST_FILE_BYTES = 64_000_000
+STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
     """Names and texts; unreadable files are reported and added to `failed`."""
     from tui.tools.files.texts import SAMPLE, encoding_of
 
-    if not files:
-        yield None, sys.stdin.buffer.read().decode("utf-8-sig", "replace")
-        return
-    for file in files:
+    for file in files or (STANDARD_INPUT,):
+        if file == STANDARD_INPUT:
+            yield None, sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+            continue
         many = file.is_dir()
         for path in _below(file) if many else (file,):
             try:
