@@ -158,17 +158,17 @@ def _line_rows(line: list[Segment], width: int, margin: list[Segment], palette: 
 
 def _pieces(line: list[Segment], width: int) -> Iterator[list[Segment]]:
     """Cut a line into pieces: `width` cells, then `width` minus the continuation mark."""
-    room, piece = width, list[Segment]()
+    available, piece = width, list[Segment]()
     for text, style, _ in line:
         position = 0
         while position < len(text):
-            head = first_piece(text, position, room)
-            if not head or (cell_len(head) > room and piece):
+            head = first_piece(text, position, available)
+            if not head or (cell_len(head) > available and piece):
                 yield piece
-                room, piece = max(2, width - cell_len(CONTINUED)), []
+                available, piece = max(2, width - cell_len(CONTINUED)), []
                 continue
             piece.append(Segment(head, style))
-            room -= cell_len(head)
+            available -= cell_len(head)
             position += len(head)
     if piece:
         yield piece

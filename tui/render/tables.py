@@ -107,20 +107,20 @@ def measure(table: Table) -> Extents:
 
 def column_widths(extents: Extents, width: int) -> tuple[int, ...]:
     """Cells for each column; empty if the table does not fit into columns at this width."""
-    room = width - _gap(width) * (len(extents.wanted) - 1)
-    if sum(extents.wanted) <= room:
+    available = width - _gap(width) * (len(extents.wanted) - 1)
+    if sum(extents.wanted) <= available:
         return extents.wanted
-    if sum(extents.least) > room:
+    if sum(extents.least) > available:
         return ()
-    return tuple(_shrink(extents.wanted, extents.least, room))
+    return tuple(_shrink(extents.wanted, extents.least, available))
 
 
-def _shrink(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def _shrink(wanted: Sequence[int], least: Sequence[int], available: int) -> list[int]:
     """Give narrow columns their preferred width and divide the rest among the wide ones."""
     sizes = list(least)
     open_columns = set(range(len(wanted)))
     while open_columns:
-        left = room - sum(sizes[index] for index in range(len(sizes)) if index not in open_columns)
+        left = available - sum(sizes[index] for index in range(len(sizes)) if index not in open_columns)
         share = left // len(open_columns)
         settled = {index for index in open_columns if wanted[index] <= share or least[index] >= share}
         for index in settled:
@@ -130,7 +130,7 @@ def _shrink(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]
             for index in sorted(open_columns):
                 sizes[index] = share
             break
-    spare = room - sum(sizes)
+    spare = available - sum(sizes)
     for index in sorted(range(len(sizes)), key=lambda column: wanted[column] - sizes[column], reverse=True):
         extra = max(0, min(spare, wanted[index] - sizes[index]))
         sizes[index] += extra

@@ -164,9 +164,9 @@ def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Lin
     for text, style in word:
         position = 0
         while position < len(text):
-            room = width - line.cells
-            piece = first_piece(text, position, room)
-            if not piece or cell_len(piece) > room:
+            available = width - line.cells
+            piece = first_piece(text, position, available)
+            if not piece or cell_len(piece) > available:
                 if not line.cells:  # a single grapheme wider than the line: let it overflow rather than loop
                     line.runs.append(Run(text[position:], style))
                     break
@@ -180,15 +180,15 @@ def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Lin
     return line
 
 
-def first_piece(text: str, position: int, room: int) -> str:
-    """The part of `text` from `position` on that fits into `room` cells; at least one grapheme.
+def first_piece(text: str, position: int, available: int) -> str:
+    """The part of `text` from `position` on that fits into `available` cells; at least one grapheme.
 
     Inspects only the characters that may fit (some have no width), however long the text is.
     """
-    if room <= 0:
+    if available <= 0:
         return ""
-    near = text[position : position + 4 * room + 16]
-    return next((piece for piece in chop_cells(near, room) if piece), near)
+    near = text[position : position + 4 * available + 16]
+    return next((piece for piece in chop_cells(near, available) if piece), near)
 
 
 def plain_rows(text: str, style: Style, width: int) -> list[Row]:

@@ -124,23 +124,25 @@ class Picker(Panel[str]):
         options = self.query_one(OptionList)
         options.clear_options()
         width, height = options.outer_size
-        room = max(20, (width or self.app.size.width - 8) - (len(self.items) > height))  # minus the scroll bar's cell
-        narrow = room < 60
+        available = max(
+            20, (width or self.app.size.width - 8) - (len(self.items) > height)
+        )  # minus the scroll bar's cell
+        narrow = available < 60
         details = [(narrow and item.brief) or item.detail for item in self.items]
         side = max(map(cell_len, details), default=0)
         widest = max((cell_len(item.label) for item in self.items), default=0)
-        label = min(widest, max(room // 2, room - side - 4))
+        label = min(widest, max(available // 2, available - side - 4))
         options.add_options(
-            Option(self._line(item, detail, label, room)) for item, detail in zip(self.items, details, strict=True)
+            Option(self._line(item, detail, label, available)) for item, detail in zip(self.items, details, strict=True)
         )
         options.highlighted = min(at, len(self.items) - 1) if self.items else None
 
-    def _line(self, item: Choosable, detail: str, label: int, room: int) -> Content:
+    def _line(self, item: Choosable, detail: str, label: int, available: int) -> Content:
         return Content.assemble(
             ("● " if item.current else "  ", "$primary"),
             (pad(plain(item.label), label), "$foreground"),
             "  ",
-            (clip(plain(detail), max(0, room - label - 4)), "$text-muted"),
+            (clip(plain(detail), max(0, available - label - 4)), "$text-muted"),
         )
 
     def _say(self, text: str) -> None:

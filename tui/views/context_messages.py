@@ -107,12 +107,12 @@ def message_line(line: MessageLine, width: int, now: float) -> Content:
     wide = width >= 72
     tokens = "" if line.tokens is None else approx(line.source) + tokens_exact(line.tokens)
     state = line.left_out or (line.source if line.tokens is not None else "")
-    room = width - 2 - 2 - 10 - ((12 + 6) if wide else 0)
+    available = width - 2 - 2 - 10 - ((12 + 6) if wide else 0)
     muted = "$text-muted" if line.left_out else "$foreground"
     return Content.assemble(
         (look.glyph + " ", f"$context-{look.colour}"),
         ("◆ " if line.pinned else "  ", "$text-accent"),
-        (pad(plain(line.preview), max(1, room)), muted),
+        (pad(plain(line.preview), max(1, available)), muted),
         (f"{tokens:>10}", muted),
         (f"  {clip(state, 10):<10}{age(line.created_at, now):>6}" if wide else "", "$text-muted"),
     )

@@ -274,8 +274,8 @@ class _Table:
         indent: int = 0,
         style: str = "",
     ) -> Content:
-        room = self.name - indent
-        text = pad(plain(name), room)
+        available = self.name - indent
+        text = pad(plain(name), available)
         figures = f"{tokens:>11}" + (f"{share:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
         pieces = Content.assemble(
             " " * indent,
@@ -284,9 +284,9 @@ class _Table:
             (figures[:11], style or "$foreground"),
             (figures[11:], style or "$text-muted"),
         )
-        room_left = self.width - pieces.cell_length
-        if hint and room_left >= min(len(hint), 16):
-            pieces = Content.assemble(pieces, (clip(hint, room_left), style or "$text-muted"))
+        left_over = self.width - pieces.cell_length
+        if hint and left_over >= min(len(hint), 16):
+            pieces = Content.assemble(pieces, (clip(hint, left_over), style or "$text-muted"))
         return pieces.truncate(self.width)
 
 

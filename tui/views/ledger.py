@@ -250,8 +250,8 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
     if not calls:
         return [Content.styled("No call has been answered yet.", "$text-muted")]
     axis = 7
-    room = max(4, width - axis - 1)
-    columns = _columns(calls, room)
+    available = max(4, width - axis - 1)
+    columns = _columns(calls, available)
     top = _top(max(call.tokens for call in columns), window)
     rows = max(2, height - 1)
     middle = rows - 1 - rows // 2  # the row at half the height
@@ -296,14 +296,14 @@ def _top(largest: int, window: int | None) -> int:
     return next(step * size for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * size >= largest)
 
 
-def _columns(calls: Sequence[Call], room: int) -> list[Call]:
+def _columns(calls: Sequence[Call], available: int) -> list[Call]:
     """One call a column, wider steps where there are few, the largest of several where there are many."""
-    if len(calls) <= room:
-        step = max(1, min(6, room // len(calls)))
+    if len(calls) <= available:
+        step = max(1, min(6, available // len(calls)))
         return [Call(call.tokens, call.event if first == 0 else "") for call in calls for first in range(step)]
     result = []
-    for column in range(room):
-        bucket = calls[column * len(calls) // room : (column + 1) * len(calls) // room]
+    for column in range(available):
+        bucket = calls[column * len(calls) // available : (column + 1) * len(calls) // available]
         event: Event = next((call.event for call in bucket if call.event), "")
         result.append(Call(max(call.tokens for call in bucket), event))
     return result

@@ -154,7 +154,7 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
 def fit_line(fit: Fit, width: int) -> Content:
     """One line: name, window, percentage, and the excess."""
     wide = width >= 64
-    room = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
+    available = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
     about = "" if fit.sure else "~"
     share = f"{about}{percent(fit.percent)}" if fit.percent is not None else "?"
     if fit.too_much is None:
@@ -165,7 +165,7 @@ def fit_line(fit: Fit, width: int) -> Content:
         verdict, style, sign = "fits", "$text-success", "✓"
     return Content.assemble(
         ("● " if fit.current else "  ", "$primary"),
-        (pad(plain(fit.name), room), "$foreground"),
+        (pad(plain(fit.name), available), "$foreground"),
         (f"{tokens_short(fit.window, strip=True):>9}", "$text-muted"),
         (f"{share:>8}", "$foreground"),
         (f"  {verdict}" if wide else f" {sign}", style),

@@ -105,12 +105,12 @@ def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits:
         rule = "runs, as allowed"  # by the config file, or for this conversation
     used = f"used {clock_time(line.used_at, now)}" if line.used_at else ""
     aside = f"  {pad(rule, 22)}{pad(used, 18)}" if width >= ASIDE else f"  {pad(rule, 15 if width >= 50 else 12)}"
-    room = max(10, width - 4 - 7 - len(aside) - 1)
+    available = max(10, width - 4 - 7 - len(aside) - 1)
     name = plain(line.name.removeprefix(f"{line.origin}__"))
     return Row(
         Content.assemble(
             ("● " if line.on else "○ ", "$text-success" if line.on else "$text-muted"),
-            (pad(name, room), "$foreground" if line.on else "$text-muted"),
+            (pad(name, available), "$foreground" if line.on else "$text-muted"),
             (f"{cost:>7}", "$foreground" if line.on else "$text-muted"),
             (aside, "$text-warning" if line.rule == "never" else "$text-muted"),
         ).truncate(width, ellipsis=True),
@@ -313,10 +313,10 @@ def _server_tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
         how = "deferred"
     else:
         how = {"allow": "runs", "ask": "asks", "never": "never runs"}[tool.rule]
-    room = max(12, min(34, width - 30))
+    available = max(12, min(34, width - 30))
     line = Content.assemble(
         ("    " + ("● " if tool.on else "○ "), "$text-muted"),
-        (pad(name, room), "$foreground" if tool.on else "$text-muted"),
+        (pad(name, available), "$foreground" if tool.on else "$text-muted"),
         (f"{approx(tool.source)}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
         (f"  {how:<10}", "$text-muted"),
     )

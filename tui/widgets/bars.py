@@ -221,10 +221,10 @@ class RuleLine(Widget):
         """`left ───── right` at the current width."""
         width = self.content_size.width
         left = Content.assemble(self.left, " ") if self.left else Content("")
-        room = width - left.cell_length - 3
-        right = next((words for words in self.right if cell_len(words) <= room), "")
-        if not right and self.right and room >= LEAST_WORDS:
-            right = clip(self.right[-1], room)
+        available = width - left.cell_length - 3
+        right = next((words for words in self.right if cell_len(words) <= available), "")
+        if not right and self.right and available >= LEAST_WORDS:
+            right = clip(self.right[-1], available)
         right = f" {right}" if right else ""
         rule = "─" * max(0, width - left.cell_length - cell_len(right))
         line = Content.assemble(left, (rule, "$border"), (right, "$text-muted"))

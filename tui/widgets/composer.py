@@ -195,13 +195,13 @@ class Composer(Widget):
             self.text = text
 
     class Changed(Message):
-        """The draft changed. `typed` is without pastes, `pasted` are these; completion uses `words` and `cursor`."""
+        """The draft changed. `typed` is without pastes, `pasted` are these; completion uses `text` and `cursor`."""
 
-        def __init__(self, typed: str, pasted: Sequence[str], words: str, cursor: int) -> None:
+        def __init__(self, typed: str, pasted: Sequence[str], text: str, cursor: int) -> None:
             super().__init__()
             self.typed = typed
             self.pasted = tuple(pasted)
-            self.words = words
+            self.text = text
             self.cursor = cursor
 
     class Recall(Message):
@@ -280,7 +280,7 @@ class Composer(Widget):
 
     def submit(self) -> None:
         """Accept the highlighted completion if it changes anything, else send."""
-        choice, lags = self.completions.current, self.completions.words != self.area.text  # behind fast typing
+        choice, lags = self.completions.current, self.completions.text != self.area.text  # behind fast typing
         if choice is not None and not lags and choice.text.strip() != self.area.text.strip():
             self._take(choice)
             if choice.text.endswith(" "):
@@ -355,7 +355,7 @@ class CompletionList(OptionList):
     def __init__(self) -> None:
         super().__init__(compact=True)
         self.choices: tuple[Choice, ...] = ()
-        self.words = ""
+        self.text = ""
 
     @property
     def open(self) -> bool:
@@ -367,10 +367,10 @@ class CompletionList(OptionList):
         """The highlighted choice."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 
-    def offer(self, choices: Sequence[Choice], words: str = "") -> None:
-        """Show the choices for `words`, the first one highlighted; an empty list hides it."""
-        chosen = self.current if words == self.words else None  # forget the choice made for other words
-        self.words = words
+    def offer(self, choices: Sequence[Choice], text: str = "") -> None:
+        """Show the choices for `text`, the first one highlighted; an empty list hides it."""
+        chosen = self.current if text == self.text else None  # forget the choice made for other text
+        self.text = text
         self.choices = tuple(choices)
         self.display = self.open
         self.clear_options()
@@ -380,14 +380,14 @@ class CompletionList(OptionList):
         labels = [plain(choice.label) for choice in choices]  # the syntax of a command is shown whole or not at all
         labels = [label if cell_len(label) <= most else label.partition(" [")[0] for label in labels]
         widest = min(max(most, 28), max(cell_len(label) for label in labels))
-        room = max(10, self.app.size.width - widest - 8)
+        available = max(10, self.app.size.width - widest - 8)
         self.add_options(
             Option(
                 Content.assemble(
                     " ",
                     (pad(label, widest), "$foreground"),
                     "  ",
-                    (clip(plain(choice.help), room) + " ", "$text-muted"),
+                    (clip(plain(choice.help), available) + " ", "$text-muted"),
                 )
             )
             for label, choice in zip(labels, choices, strict=True)

@@ -355,22 +355,22 @@ class ChatScreen(BackgroundScreen):
         """Count, store and complete the draft."""
         self.draft_cost.changed(event.typed, event.pasted)
         self.drafts.save_soon()
-        self.soon(partial(self.complete, event.words, event.cursor), "complete")
+        self.soon(partial(self.complete, event.text, event.cursor), "complete")
 
-    async def complete(self, words: str, cursor: int) -> None:
+    async def complete(self, text: str, cursor: int) -> None:
         """Offer completions for a command, or for a file after `@`."""
-        if words.startswith("/"):
-            offers = await slash.complete(self.ui, self.state, words)
+        if text.startswith("/"):
+            offers = await slash.complete(self.ui, self.state, text)
         else:
             servers = self.workspace.servers if self.workspace is not None else None
-            offers = await mention_offers(words, cursor, self.files, servers)
-        if self.composer.area.text == words:
-            self.composer.completions.offer(offers, words)
+            offers = await mention_offers(text, cursor, self.files, servers)
+        if self.composer.area.text == text:
+            self.composer.completions.offer(offers, text)
 
     def on_resize(self, _event: events.Resize) -> None:
         """Redraw what depends on the size."""
         self.composer.fit(self.size.height)
-        self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.words)
+        self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.text)
         if self.session is not None:
             self.turns.show_rest()
 

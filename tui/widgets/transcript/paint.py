@@ -113,8 +113,8 @@ class StaticText:
         if self._fitted != (size, palette):
             self._fitted = size, palette
             edge = Strip.blank(min(size.width, GUTTER), palette.base)
-            room = max(1, size.width - 2 * GUTTER)
-            strips = Visual.to_strips(self._widget, self._content, room, None, self._widget.visual_style, pad=True)
+            available = max(1, size.width - 2 * GUTTER)
+            strips = Visual.to_strips(self._widget, self._content, available, None, self._widget.visual_style, pad=True)
             if len(strips) > size.height:  # the text matters more than the margin
                 strips = [strip for strip in strips if strip.text.strip()]
             self._strips = [Strip.join([edge, strip, edge]).adjust_cell_length(size.width) for strip in strips]
