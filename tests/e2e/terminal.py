@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,15 @@ class Terminal:
         pytest.fail(f"waited {seconds:.0f} s for {condition!r}; the screen:\n{self.screen()}")
 
     def close(self) -> None:
-        """End the window and its program."""
-        subprocess.run(["tmux", "-L", self._name, "kill-server"], env=self._env, capture_output=True, check=False)
+        """End the window and its program, which must not stay behind."""
+        shell = self._tmux("display-message", "-p", "-t", self._name, "#{pane_pid}").strip()
+        programs = [pid for pid, (_, parent) in _processes().items() if parent == shell]
+        self._tmux("kill-server")
+        end = time.monotonic() + 60
+        while left := [pid for pid, (state, _) in _processes().items() if pid in programs and state != "Z"]:
+            if time.monotonic() > end:
+                pytest.fail(f"still there after its terminal was closed: {left}")
+            time.sleep(0.05)
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
         """`chatctx ARGS` beside the terminal, on the same files."""
@@ -96,3 +104,13 @@ class Terminal:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _processes() -> dict[str, tuple[str, str]]:
+    """All processes by their ids: state and parent, from /proc (see proc(5)). None where there is no /proc."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            state, parent, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
+            found[path.parent.name] = state, parent
+    return found
