@@ -182,13 +182,14 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """Return the verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
     if claim.recorded:
         return Verdict(confirmed=True)
-    against = [step for step in steps if step.verdict.believed and _contradicts(claim, step)]
+    against = [step for step in steps if step.verdict.believed and not step.least <= claim.tokens <= step.ceiling]
     reason = _impossible(claim) or next((_reason(claim, step) for step in steps if step.repeats(claim.tokens)), "")
     if reason:
         return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
     if against:
         return _contradiction(claim, steps, against)
-    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not _explained(claim, steps):
+    explained = any(step.verdict.believed for step in steps)  # nothing believed is against it
+    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not explained:
         return _excess(claim, steps)
     return _believed(claim, steps)
 
@@ -220,10 +221,6 @@ def _impossible(claim: Claim) -> str:
     if packed and claim.tokens < PACKED_SHARE * claim.text:
         return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
     return ""
-
-
-def _contradicts(claim: Claim, step: Step) -> bool:
-    return not step.least <= claim.tokens <= step.ceiling
 
 
 def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
@@ -284,11 +281,6 @@ def _cut_at_window(claim: Claim) -> bool:
     window = claim.window
     predicted = min(claim.predicted, claim.taught) - claim.hidden
     return window is not None and claim.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * window
-
-
-def _explained(claim: Claim, steps: Sequence[Step]) -> bool:
-    """Whether the number is consistent with earlier believed reports of the conversation."""
-    return any(step.verdict.believed and claim.tokens <= step.ceiling for step in steps)
 
 
 def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:

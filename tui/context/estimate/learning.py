@@ -231,14 +231,9 @@ def _reasoning(
     readable = count.split.get("reasoning", 0.0)
     if not blocks or output is None:
         return round(readable), not blocks or count.fixed > 0
-    if any(_is_sealed(block) for block in blocks):
-        # What is readable is a summary: the whole goes back inside the signature, and costs what it was billed.
+    if any(block.encrypted is not None or block.signature or block.redacted for block in blocks):
+        # What is readable is a summary: the whole goes back in a form of the provider's, and costs what it was billed.
         readable = max(readable, output - visible)
     # Both are estimated, and together they can't be more than the output.
     share = min(1.0, output / (readable + visible)) if readable else 0.0
     return round(share * readable), count.fixed > 0
-
-
-def _is_sealed(block: Reasoning) -> bool:
-    """Whether the provider takes the whole reasoning back in a form that only it can read."""
-    return block.encrypted is not None or bool(block.signature or block.redacted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -54,7 +55,7 @@ class Sums(NamedTuple):
 
     def minus(self, other: Sums) -> Sums:
         """The difference to `other`."""
-        return Sums._make(mine - theirs for mine, theirs in zip(self, other, strict=True))
+        return Sums._make(map(sub, self, other))
 
 
 class Line(NamedTuple):
