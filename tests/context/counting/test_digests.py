@@ -12,6 +12,7 @@ from tui.messages import (
     Part,
     Reasoning,
     Refusal,
+    Role,
     SystemSection,
     Text,
     ToolCall,
@@ -100,3 +101,9 @@ def test_the_preamble_knows_order_and_kind_but_not_origin() -> None:
     assert preamble_digest([one, replace(two, kind="system")], [tool]) != known
     assert preamble_digest([one, two], [replace(tool, parameters='{"type":"object"}')]) != known
     assert preamble_digest([one, two], [replace(tool, origin="server")]) == known
+
+
+@given(st.sampled_from(("user", "assistant", "tool")), st.text())
+def test_a_text_alone_has_the_digest_that_it_has_beside_reasoning(role: Role, text: str) -> None:
+    alone = message_digest(Message(role, (Text(text),)))
+    assert alone.full == alone.body == message_digest(Message(role, (Text(text), Reasoning("why")))).body

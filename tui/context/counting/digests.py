@@ -76,6 +76,10 @@ def _part(part: Part) -> bytes:
 def message_digest(message: Message) -> MessageDigest:
     """The digests of one projected message."""
     role = message.role.encode() + b"|"
+    if len(message.parts) == 1 and isinstance(text := message.parts[0], Text):  # most are, and this takes half as long
+        data = text.text.encode("utf-8", "surrogatepass")
+        whole = sha256(b"%bT%d:%b;" % (role, len(data), data)).digest()
+        return MessageDigest(whole, whole)
     body = sha256(role)
     thoughts = []
     for index, part in enumerate(message.parts):
