@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -13,21 +14,32 @@ from threading import Thread
 import pytest
 
 from tests.cli.conftest import Run, one_line
+from tui.chat.store.calls import CallLog
 from tui.chat.store.schema import MIGRATIONS
 from tui.chat.store.store import SessionStore
+from tui.messages import Request
 
 HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp")
 
 
-def test_version_and_help_load_nothing_heavy(tmp_path: Path) -> None:
-    for args in (["--version"], ["--help"], ["ask", "--help"]):
-        code = (
-            f"import sys; from tui.cli.main import main; code = main({args!r});"
-            f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]); sys.exit(code)"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.returncode == 0
-        assert "LOADED []" in done.stdout
+@pytest.mark.parametrize(
+    ("args", "needed"),
+    [(["--version"], ()), (["--help"], ()), (["ask", "--help"], ()), (["usage"], ("rich", "sqlite3"))],
+)
+def test_version_help_and_sums_load_nothing_heavy(args: list[str], needed: tuple[str, ...], tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "chatctx.db")
+    CallLog(store).begin(Request("p", "m", (), session="s"), None, message=None, kind="chat")
+    store.query("UPDATE calls SET status = 'success'")
+    store.close()
+    (tmp_path / "config.toml").touch()
+    names = {"CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_CONFIG": str(tmp_path / "config.toml")}
+    code = (
+        f"import sys; from tui.cli.main import main; code = main({args!r});"
+        f"print('LOADED', [m for m in {HEAVY!r} if m in sys.modules]); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **names})
+    assert done.returncode == 0, done.stderr
+    assert f"LOADED {list(needed)}" in done.stdout
 
 
 @pytest.mark.slow

@@ -70,3 +70,8 @@ def _clusters(text: str) -> list[str]:
 
     clusters: list[str] = regex.findall(r"\X", text)
     return clusters
+
+
+def eighths(filled: float) -> str:
+    """A cell of a chart, filled from below by a share from 0 to 1."""
+    return " ▁▂▃▄▅▆▇█"[min(8, max(0, round(filled * 8)))]

@@ -147,11 +147,6 @@ def _window_end(width: int, at: float) -> Content:
     return Content.assemble(" " * column, (text[:width], "bold $text-error"))
 
 
-def eighths(filled: float) -> str:
-    """A cell of a chart, filled from below by a share from 0 to 1."""
-    return " ▁▂▃▄▅▆▇█"[min(8, max(0, round(filled * 8)))]
-
-
 # --- the bar of the status line
 
 

@@ -11,9 +11,8 @@ from textual.content import Content
 
 from tui.chat.store.calls import CallRow
 from tui.messages import Message
-from tui.text.cells import clip, plain
+from tui.text.cells import clip, eighths, plain
 from tui.text.numbers import clock_time, money, percent, plural, signed_percent, timestamp, tokens_exact, tokens_short
-from tui.views.context_picture import eighths
 
 LEDGER = 100
 """Requests that are listed, the newest."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tui.chat.usage_report import Totals, by_day, groups_of, inherited, models_and_sum, totals
 from tui.context.reduction.trimming import TrimLog
-from tui.text.cells import clip, pad, plain
+from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
-from tui.views.context_picture import eighths
 
 if TYPE_CHECKING:
     from textual.content import Content
