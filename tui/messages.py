@@ -134,7 +134,7 @@ def is_sendable(part: Part) -> bool:
         case Refusal(from_server=True) | Source() | ProviderItem(data=""):
             return False
         case Text(text) | Refusal(text):
-            return bool(text.strip())
+            return bool(text) and not text.isspace()
         case _:
             return True
 

@@ -330,7 +330,7 @@ class Projection:
         """Whether `messages` can't be projected apart from the prefix: a record names one, or one answers its calls."""
         called: set[str] = set()
         for message in messages:
-            if message.id in self._named or any(i in self._calls and i not in called for i in answered_ids(message)):
+            if message.id in self._named or not (answered_ids(message) - called).isdisjoint(self._calls):
                 return True
             if message.status != "streaming":
                 called |= call_ids(message)
