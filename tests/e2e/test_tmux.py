@@ -64,8 +64,7 @@ def test_a_whole_visit(open_terminal: Open, columns: int, rows: int) -> None:
     assert usage["source"] == "exact"
 
     terminal.type("/context", "Enter")
-    panel = terminal.wait(lambda s: f"{shown:,} / 8,192" in s)
-    assert "system" in panel or "you" in panel or "assistant" in panel
+    terminal.wait(lambda s: f"{shown:,} / 8,192" in s and "not attributed" in s)  # a screen may be read half drawn
     terminal.type("", "Escape")
     terminal.wait(lambda s: answered(s) and f"{shown:,} / 8,192" not in s)
 
