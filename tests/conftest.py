@@ -36,12 +36,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """One process more than there are processors: many tests wait for a server, a terminal or a timer.
+    """Two processes more than there are processors: many tests wait for a server, a terminal or a timer.
 
     None for a single file or test: it is done before others have started.
     """
     chosen = [argument for argument in config.args if "::" in argument or argument.endswith(".py")]
-    return 0 if len(chosen) == len(config.args) == 1 else (os.cpu_count() or 1) + 1
+    return 0 if len(chosen) == len(config.args) == 1 else (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
