@@ -91,7 +91,7 @@ def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str
             reply = Message("assistant", (*thoughts, Text(want.text), *calls))
             model = {"openai-responses": "gpt-5", "anthropic": "claude-sonnet-4-5"}.get(want.dialect)
             count = counter.count_message(reply, model or "recorded")
-            cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0, known=model is not None)
+            cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0, exact=model is not None)
             assert cost.output == want.output, name
             seen["with output that is not in the answer" if cost.unseen else "whole"] += 1
     say(f"{sum(seen.values())} recorded answers weighed: {dict(seen)}")

@@ -309,9 +309,9 @@ class Projection:
         active = active_messages(fresh, state, target)
         outgoing = _outgoing(active, target, self._calls_sent, turn_over=True)
         if self._prefix and self._trimmed is not None:
-            trim, kept = self._trimmed
+            trim, remaining = self._trimmed
             bound = target.capabilities.prefix_bound
-            self._trimmed = trim, (*kept, *leave_out(outgoing, trim, prefix_bound=bound))
+            self._trimmed = trim, (*remaining, *leave_out(outgoing, trim, prefix_bound=bound))
         else:
             self._trimmed = None
         self._prefix = opened((*self._prefix, *outgoing))

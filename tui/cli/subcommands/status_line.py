@@ -69,9 +69,9 @@ def _session_line(path: str) -> str | None:
 
 def status_line(status: Mapping[str, Any]) -> str:
     """The line for Claude Code's status: tokens of the window, calls until compaction, cache, cost of the session."""
-    window = status.get("context_window") or {}
+    report = status.get("context_window") or {}
     calls = _Calls(str(status.get("transcript_path") or ""))
-    usage = window.get("current_usage")
+    usage = report.get("current_usage")
     if isinstance(usage, dict):
         read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
         total = (usage.get("input_tokens") or 0) + read + written + (usage.get("output_tokens") or 0)
@@ -82,9 +82,9 @@ def status_line(status: Mapping[str, Any]) -> str:
         return "no call yet"
     if status.get("exceeds_200k_tokens"):
         calls.most = max(calls.most, SMALL_WINDOW + 1)
-    size = window.get("context_window_size")
-    known = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
-    line = _line(total, known, calls)
+    size = report.get("context_window_size")
+    window = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
+    line = _line(total, window, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
     return f"{line} · ${cost:.2f} this session" if isinstance(cost, int | float) else line
 

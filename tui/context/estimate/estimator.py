@@ -348,8 +348,8 @@ class HybridTokenEstimator:
         digest = message_digest(sent_reply)
         (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
         count = price(sent_reply, raw, request.model)
-        known = get_tokenizer(request.model).how == "vocabulary"
-        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, known=known)
+        exact = get_tokenizer(request.model).how == "vocabulary"
+        answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)

@@ -21,7 +21,7 @@ MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't
 UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
 # Shares of a reply's counted text: a smaller reported output is that of a stream's beginning. In 1,900 recorded replies
 # the text of a known vocabulary was never more than 1.25 times the output (JSON may be written otherwise than sent).
-STALE_OUTPUT, STALE_KNOWN = 0.25, 0.75
+STALE_OUTPUT, STALE_EXACT = 0.25, 0.75
 
 
 def learn_report(
@@ -191,31 +191,31 @@ class ReplyCost(NamedTuple):
     difference: float = 0.0
 
 
-def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: float, *, known: bool) -> ReplyCost:
+def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> ReplyCost:
     """The cost of `reply`, estimated as `count`; `factor` is what the model's estimates are multiplied by.
 
-    `known`: they are counted in the model's own vocabulary.
+    `exact`: they are counted in the model's own vocabulary.
     """
     # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
     visible = (count.size - count.split.get("reasoning", 0.0)) * max(1.0, factor)
-    output = _output(reply, count, usage, factor, known=known)
-    reasoning, known = _reasoning(reply, count, usage, visible, output)
+    output = _output(reply, count, usage, factor, exact=exact)
+    reasoning, reported = _reasoning(reply, count, usage, visible, output)
     if output is None:
-        return ReplyCost(None, reasoning, known)
+        return ReplyCost(None, reasoning, reported)
     rest = output - reasoning - visible
     unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
-    return ReplyCost(output, reasoning, known, unseen, abs(rest - unseen))
+    return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))
 
 
-def _output(reply: Message, count: MessageCount, usage: Usage, factor: float, *, known: bool) -> int | None:
+def _output(reply: Message, count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> int | None:
     """The reported output. Some logs and servers leave the count of a stream's beginning: one token for pages."""
     output = usage.output_total
     if reply.status != "complete" or output is None or not reply.parts:
         return None
     reasoning = count.split.get("reasoning", 0.0)  # its length is estimated where it is encrypted
     least = STALE_OUTPUT * factor * (count.size - reasoning)
-    if known:
-        least = max(least, STALE_KNOWN * (count.content - (reasoning - count.fixed)))
+    if exact:
+        least = max(least, STALE_EXACT * (count.content - (reasoning - count.fixed)))
     if not usage.reasoning:
         least += STALE_OUTPUT * factor * reasoning
     return None if output - (usage.reasoning or 0) < least - 4 else output

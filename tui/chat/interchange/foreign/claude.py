@@ -313,8 +313,8 @@ def _texts(line: Line) -> set[str]:
     content: Any = (line.get("attachment") or {}).get("prompt")
     if line.get("type") == "user":
         content = (line.get("message") or {}).get("content")
-    found = blocks(content) if isinstance(content, str | list) else []
-    return {str(block.get("text") or "").strip() for block in found if isinstance(block, dict)}
+    parts = blocks(content) if isinstance(content, str | list) else []
+    return {str(block.get("text") or "").strip() for block in parts if isinstance(block, dict)}
 
 
 def _strings(value: Any) -> list[str]:
