@@ -31,14 +31,14 @@ def test_there_are_liars_enough_and_the_slice_has_all_axes() -> None:
 @pytest.mark.parametrize("part", range(3))
 def test_no_lie_makes_a_number_wrong_or_a_model_unusable(part: int) -> None:
     held = [(cell, converse(cell)) for cell in list(matrix(EVERY))[part::3]]
-    assert [(cell, found.wrong) for cell, found in held if found.wrong] == []
-    assert sum(found.exact for _, found in held) > 0.3 * sum(found.calls for _, found in held)
+    assert [(cell, outcome.wrong) for cell, outcome in held if outcome.wrong] == []
+    assert sum(outcome.exact for _, outcome in held) > 0.3 * sum(outcome.calls for _, outcome in held)
 
 
 @pytest.mark.parametrize("off", [-0.08, 0.0, 0.15])
 def test_an_honest_server_is_exact_from_the_first_call_on_whatever_the_client_counts_with(off: float) -> None:
-    found = converse(Lying("nothing", "chat", "known", 10, 0, seed=7, off=off))
-    assert (found.wrong, found.exact) == ([], found.calls)
+    outcome = converse(Lying("nothing", "chat", "known", 10, 0, seed=7, off=off))
+    assert (outcome.wrong, outcome.exact) == ([], outcome.calls)
 
 
 def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,9 +108,9 @@ def _quoted(text: str) -> str:
 
 def _processes() -> dict[str, tuple[str, str]]:
     """All processes by their ids: state and parent, from /proc (see proc(5)). None where there is no /proc."""
-    found = {}
+    states = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
             state, parent, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
-            found[path.parent.name] = state, parent
-    return found
+            states[path.parent.name] = state, parent
+    return states

@@ -346,8 +346,8 @@ class Workspace:
     async def import_file(self, path: Path, *, again: bool = False) -> SessionInfo:
         """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""
         from tui.chat.interchange.foreign import read_recordings
-        from tui.chat.interchange.foreign.locations import note_imported
         from tui.chat.interchange.importing import AlreadyHereError, import_session
+        from tui.chat.interchange.locations import note_imported
 
         def import_all() -> SessionInfo:
             infos: list[SessionInfo] = []

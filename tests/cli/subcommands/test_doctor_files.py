@@ -21,5 +21,5 @@ def test_folders_that_can_not_be_made_are_said(tmp_path: Path) -> None:
 
 def test_what_may_not_be_looked_at_stops_nothing(tmp_path: Path) -> None:
     unseen = tmp_path / ("x" * 300) / "y"
-    found = list(_files(Settings(config_file=unseen, data_dir=unseen, log_dir=unseen)))
-    assert [finding.what for finding in found] == ["config", "sessions", "log"]
+    findings = list(_files(Settings(config_file=unseen, data_dir=unseen, log_dir=unseen)))
+    assert [finding.what for finding in findings] == ["config", "sessions", "log"]

@@ -28,6 +28,6 @@ def test_where_a_key_comes_from_or_what_to_do(
     monkeypatch.setattr(doctor, "answering", _nobody)
     monkeypatch.setenv("MINE", "key-0001")
     monkeypatch.delenv("NONE", raising=False)
-    found = list(doctor._providers(Settings(providers={"mine": table})))
-    [said] = [finding for finding in found if finding.text.startswith("mine:")]
-    assert said.level == level and said.text.startswith(text)
+    findings = list(doctor._providers(Settings(providers={"mine": table})))
+    [mine] = [finding for finding in findings if finding.text.startswith("mine:")]
+    assert mine.level == level and mine.text.startswith(text)

@@ -23,12 +23,12 @@ def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatc
         "unset": {"command": "x", "env": {"K": "${CHATCTX_SURELY_NOT_SET}"}},
         "wrong": {"comand": "x"},
     }
-    found = list(_servers(Settings(mcp_servers=servers, config_file=tmp_path / "own" / "config.toml")))
-    assert [(finding.level, finding.what) for finding in found] == [
+    findings = list(_servers(Settings(mcp_servers=servers, config_file=tmp_path / "own" / "config.toml")))
+    assert [(finding.level, finding.what) for finding in findings] == [
         ("ok", "mcp"), ("ok", "mcp"), ("note", "mcp"), ("problem", "mcp"), ("problem", "mcp"), ("problem", "mcp"),
         ("note", "mcp"),
     ]  # fmt: skip
-    good, web, resting, missing, unset, wrong, theirs = (finding.text for finding in found)
+    good, web, resting, missing, unset, wrong, theirs = (finding.text for finding in findings)
     assert good == f"good: {sys.executable} --key ${{MY_KEY}} (from {tmp_path}/own/config.toml)"
     assert web.startswith("web: https://x.example/mcp?… (from")
     assert resting.endswith("switched off there")
@@ -36,7 +36,7 @@ def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatc
     assert "CHATCTX_SURELY_NOT_SET is not set" in unset
     assert "did you mean command?" in wrong
     assert theirs == f"{tmp_path}/.mcp.json names theirs; /mcp asks before it is started"
-    assert "sk-abc" not in " ".join(finding.text for finding in found)
+    assert "sk-abc" not in " ".join(finding.text for finding in findings)
 
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,60 +43,70 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def test_last_input_and_last_output_and_what_is_new() -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), REPLY, user(WORDS)))
-    assert (found.last_input, found.last_output, found.last_output_sent_back) == (1_000, 200, 200)
-    assert found.known_tokens == 1_200
-    assert found.tokens == 1_200 + 5 + PRIOR.per_message
-    assert (found.source, found.match, found.new_message_count) == ("delta", "prefix", 1)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    estimate = hybrid.estimate(request(user("q"), REPLY, user(WORDS)))
+    assert (estimate.last_input, estimate.last_output, estimate.last_output_sent_back) == (1_000, 200, 200)
+    assert estimate.known_tokens == 1_200
+    assert estimate.tokens == 1_200 + 5 + PRIOR.per_message
+    assert (estimate.source, estimate.match, estimate.new_message_count) == ("delta", "prefix", 1)
 
 
 def test_the_measured_request_is_exact_and_so_is_the_request_with_its_reply() -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     for asked, tokens in ((request(user("q")), 1_000), (request(user("q"), REPLY), 1_200)):
-        found = known.estimate(asked)
-        assert (found.tokens, found.source, found.upper_bound, found.estimated_tokens) == (tokens, "exact", tokens, 0)
+        estimate = hybrid.estimate(asked)
+        assert (estimate.tokens, estimate.source, estimate.upper_bound, estimate.estimated_tokens) == (
+            tokens,
+            "exact",
+            tokens,
+            0,
+        )
 
 
 def test_without_any_call_all_is_estimated() -> None:
-    found = estimator().estimate(request(user(WORDS), system="be kind"))
-    assert (found.source, found.match, found.last_input, found.known_tokens) == ("estimated", "none", None, 0)
-    assert found.tokens == 5 + 2 + 2 * PRIOR.per_message + PRIOR.per_request
-    assert found.upper_bound > found.tokens
+    estimate = estimator().estimate(request(user(WORDS), system="be kind"))
+    assert (estimate.source, estimate.match, estimate.last_input, estimate.known_tokens) == (
+        "estimated",
+        "none",
+        None,
+        0,
+    )
+    assert estimate.tokens == 5 + 2 + 2 * PRIOR.per_message + PRIOR.per_request
+    assert estimate.upper_bound > estimate.tokens
 
 
 @pytest.mark.parametrize("reported", [True, False])
 def test_reasoning_that_does_not_go_back_is_taken_off(reported: bool) -> None:
     reply = thinking("a b c d e f g h i j", "fine", tokens=None)
     usage = Usage(1_000, 15, reasoning=10 if reported else None)
-    known = estimator()
-    known.record(request(user("q")), reply, usage, learn=True, at=0.0)
-    kept = known.estimate(request(user("q"), reply, user("x")))
-    dropped = known.estimate(request(user("q"), without_reasoning(reply), user("x")))
+    hybrid = estimator()
+    hybrid.record(request(user("q")), reply, usage, learn=True, at=0.0)
+    kept = hybrid.estimate(request(user("q"), reply, user("x")))
+    dropped = hybrid.estimate(request(user("q"), without_reasoning(reply), user("x")))
     assert kept.last_output_sent_back == 15
     assert dropped.last_output_sent_back == 5
     assert kept.tokens - dropped.tokens == 10
-    base = known.situation(request(user("q"), without_reasoning(reply), user("x"))).base
+    base = hybrid.situation(request(user("q"), without_reasoning(reply), user("x"))).base
     assert (base.uncertain == 0) == reported
 
 
 def test_reasoning_of_a_tool_loop_leaves_all_at_once() -> None:
     """As with models that keep reasoning until the next message of a person."""
-    known = estimator()
+    hybrid = estimator()
     first = Message("assistant", (Reasoning("t " * 30, signature="s"), call("1")))
-    known.record(request(user("q")), first, Usage(100, 50, reasoning=30), learn=True, at=0.0)
+    hybrid.record(request(user("q")), first, Usage(100, 50, reasoning=30), learn=True, at=0.0)
     second = Message("assistant", (Reasoning("t " * 20, signature="s"), call("2")))
     loop = request(user("q"), first, result("1", WORDS))
-    known.record(loop, second, Usage(170, 40, reasoning=20), learn=True, at=1.0)
+    hybrid.record(loop, second, Usage(170, 40, reasoning=20), learn=True, at=1.0)
     last = thinking("t " * 10, "done")
     loop = replace(loop, messages=(*loop.messages, second, result("2", WORDS)))
-    known.record(loop, last, Usage(230, 30, reasoning=10), learn=True, at=2.0)
+    hybrid.record(loop, last, Usage(230, 30, reasoning=10), learn=True, at=2.0)
     bare = tuple(map(without_reasoning, (*loop.messages, last)))
-    found = known.estimate(replace(loop, messages=(*bare, user("next"))))
-    assert found.known_tokens == 230 + 30 - (30 + 20 + 10)
-    assert found.match == "prefix"
+    estimate = hybrid.estimate(replace(loop, messages=(*bare, user("next"))))
+    assert estimate.known_tokens == 230 + 30 - (30 + 20 + 10)
+    assert estimate.match == "prefix"
 
 
 @pytest.mark.parametrize(
@@ -104,22 +114,22 @@ def test_reasoning_of_a_tool_loop_leaves_all_at_once() -> None:
 )
 def test_sealed_reasoning_goes_back_as_long_as_it_was_billed(block: Reasoning) -> None:
     """Claude shows a summary or nothing, and takes the whole back inside the signature."""
-    known = estimator()
+    hybrid = estimator()
     reply = Message("assistant", (block, *answer("word " * 12).parts))
-    known.record(request(user("q")), reply, Usage(100, 2_315), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), reply, user("x")))
-    assert (found.known_tokens, found.last_output_sent_back) == (2_415, 2_315)
-    bare = known.estimate(request(user("q"), without_reasoning(reply), user("x")))
+    hybrid.record(request(user("q")), reply, Usage(100, 2_315), learn=True, at=0.0)
+    estimate = hybrid.estimate(request(user("q"), reply, user("x")))
+    assert (estimate.known_tokens, estimate.last_output_sent_back) == (2_415, 2_315)
+    bare = hybrid.estimate(request(user("q"), without_reasoning(reply), user("x")))
     assert bare.tokens <= 100 + 12 + 12
 
 
 def test_hidden_reasoning_is_never_in_the_next_input() -> None:
-    known = estimator()
+    hybrid = estimator()
     reply = answer("word " * 12)
-    known.record(request(user("q")), reply, Usage(100, 2_315, reasoning=2_303), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), reply, user("x")))
-    assert found.known_tokens == 112
-    assert (found.last_output, found.last_output_sent_back) == (2_315, 12)
+    hybrid.record(request(user("q")), reply, Usage(100, 2_315, reasoning=2_303), learn=True, at=0.0)
+    estimate = hybrid.estimate(request(user("q"), reply, user("x")))
+    assert estimate.known_tokens == 112
+    assert (estimate.last_output, estimate.last_output_sent_back) == (2_315, 12)
 
 
 @pytest.mark.parametrize(
@@ -138,46 +148,46 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
     tokenizer = WordTokenizer()
     tokenizer.how = how
     with registered("words-2", tokenizer):
-        known, reply = estimator(), answer("word " * 900)
-        known.record(request(user("q"), model="words-2"), reply, Usage(1_000, output), learn=True, at=0.0)
-        found = known.estimate(request(user("q"), reply, user("x"), model="words-2"))
-    assert found.last_output == (output if believed else None)
-    assert found.known_tokens == 1_000 + (output if believed else 0)
-    assert believed or 1_900 <= found.tokens <= 1_920
+        hybrid, reply = estimator(), answer("word " * 900)
+        hybrid.record(request(user("q"), model="words-2"), reply, Usage(1_000, output), learn=True, at=0.0)
+        estimate = hybrid.estimate(request(user("q"), reply, user("x"), model="words-2"))
+    assert estimate.last_output == (output if believed else None)
+    assert estimate.known_tokens == 1_000 + (output if believed else 0)
+    assert believed or 1_900 <= estimate.tokens <= 1_920
 
 
 def test_a_cancelled_reply_keeps_the_measured_input() -> None:
-    known = estimator()
+    hybrid = estimator()
     cut = replace(answer(WORDS), status="cancelled")
-    outcome = known.record(request(user("q")), cut, Usage(1_000, 3), learn=True, at=0.0)
+    outcome = hybrid.record(request(user("q")), cut, Usage(1_000, 3), learn=True, at=0.0)
     assert not outcome.learned
-    found = known.estimate(request(user("q"), cut, user("x")))
-    assert (found.last_input, found.last_output, found.new_message_count) == (1_000, None, 2)
+    estimate = hybrid.estimate(request(user("q"), cut, user("x")))
+    assert (estimate.last_input, estimate.last_output, estimate.new_message_count) == (1_000, None, 2)
 
 
 def test_zero_and_missing_usage_change_nothing() -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     asked = request(user("q"), REPLY, user("x"))
-    before = known.estimate(asked)
+    before = hybrid.estimate(asked)
     for usage in (Usage(None, None), Usage(0, 0), Usage(5, 5, source="estimated")):
-        outcome = known.record(asked, answer("b"), usage, learn=True, at=1.0)
+        outcome = hybrid.record(asked, answer("b"), usage, learn=True, at=1.0)
         assert (outcome.actual, outcome.learned, outcome.error) == (None, False, None)
-    assert known.estimate(asked) == before
+    assert hybrid.estimate(asked) == before
 
 
 def test_learning_is_left_out_when_asked() -> None:
     book = CalibrationBook()
-    known = estimator(calibrations=book)
-    known.record(request(user("q")), REPLY, Usage(10_000, 200), learn=False, at=0.0)
-    known.record(request(user("q"), REPLY, user(WORDS)), answer("b"), Usage(10_290, 1), learn=False, at=0.0)
+    hybrid = estimator(calibrations=book)
+    hybrid.record(request(user("q")), REPLY, Usage(10_000, 200), learn=False, at=0.0)
+    hybrid.record(request(user("q"), REPLY, user(WORDS)), answer("b"), Usage(10_290, 1), learn=False, at=0.0)
     assert book.get("p", MODEL).calls == 0
 
 
 def _grow(known_calls: int, per_word: float) -> tuple[list[float], CalibrationBook]:
     """A conversation with a server that counts `per_word` tokens a word; the errors of its predictions in tokens."""
     book = CalibrationBook()
-    known = estimator(calibrations=book)
+    hybrid = estimator(calibrations=book)
     history: list[Message] = []
     tokens, errors = 500.0, []
     for number in range(known_calls):
@@ -185,8 +195,8 @@ def _grow(known_calls: int, per_word: float) -> tuple[list[float], CalibrationBo
         history.append(message)
         tokens += per_word * (50 + number % 7 * 30) + PRIOR.per_message
         asked = request(*history)
-        errors.append(known.estimate(asked).tokens - tokens)
-        known.record(asked, answer(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
+        errors.append(hybrid.estimate(asked).tokens - tokens)
+        hybrid.record(asked, answer(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
         history.append(answer(f"a{number}"))
         tokens += 10
     return errors, book
@@ -201,12 +211,12 @@ def test_the_factor_is_learned_and_the_errors_go(per_word: float) -> None:
 
 
 def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     two = (user("one two three four five six"), user("one two"))
     asked = request(user("q"), REPLY, *two)
-    known.record(asked, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
-    lines = list(known.situation(asked).account.lines())
+    hybrid.record(asked, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
+    lines = list(hybrid.situation(asked).account.lines())
     assert [line.source for line in lines] == ["estimated", "measured", "derived", "derived"]
     assert lines[1].tokens == 200
     assert lines[2].tokens + lines[3].tokens == 80
@@ -215,29 +225,29 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
 
 def test_no_message_costs_more_than_its_bytes_can() -> None:
     """What a call had beyond them came from elsewhere."""
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), at=0.0)
     talk = (user("q"), REPLY, user("fifteen bytes!!"))
-    known.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
-    account = known.situation(request(*talk)).account
+    hybrid.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
+    account = hybrid.situation(request(*talk)).account
     assert account.line(2).tokens < 100
 
 
 def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:
-    known = estimator()
+    hybrid = estimator()
     sent = request(user("q"), system="be kind")
-    known.record(sent, REPLY, Usage(1_000, 200), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), REPLY, user("x"), system="be kind " + "and brief " * 50))
-    same = known.estimate(request(user("q"), REPLY, user("x"), system="be kind"))
-    assert (found.source, found.last_input) == ("delta", 1_000)
-    assert found.tokens == same.tokens + 100
-    assert found.upper_bound - found.tokens > same.upper_bound - same.tokens
+    hybrid.record(sent, REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    estimate = hybrid.estimate(request(user("q"), REPLY, user("x"), system="be kind " + "and brief " * 50))
+    same = hybrid.estimate(request(user("q"), REPLY, user("x"), system="be kind"))
+    assert (estimate.source, estimate.last_input) == ("delta", 1_000)
+    assert estimate.tokens == same.tokens + 100
+    assert estimate.upper_bound - estimate.tokens > same.upper_bound - same.tokens
 
 
 def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations() -> None:
     tools = tuple(ToolSchema(f"tool{n}", "word " * 20, "{}") for n in range(4))
     book = CalibrationBook()
-    known = estimator(calibrations=book)
+    hybrid = estimator(calibrations=book)
 
     def difference() -> int:
         fresh = estimator(calibrations=book)  # another conversation, the same tools
@@ -247,9 +257,9 @@ def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations(
     guessed = difference()
     for name in ("s", "t"):
         first = request(user(name), tools=tools[:2], session=name)
-        known.record(first, answer("a"), Usage(1_000, 4), at=0.0)
+        hybrid.record(first, answer("a"), Usage(1_000, 4), at=0.0)
         second = request(user(name), answer("a"), user(f"r {name}"), tools=tools, session=name)
-        known.record(second, answer("b"), Usage(1_000 + 4 + 6 + 140, 4), at=1.0)
+        hybrid.record(second, answer("b"), Usage(1_000 + 4 + 6 + 140, 4), at=1.0)
         if name == "s":
             assert difference() == guessed  # one call's word
     assert difference() == pytest.approx(140, abs=5)
@@ -257,61 +267,61 @@ def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations(
 
 def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_agree() -> None:
     book = CalibrationBook()
-    known = estimator(calibrations=book)
+    hybrid = estimator(calibrations=book)
     asked = request(user("hello"), system="hidden " * 10, session="another")
-    guessed = known.estimate(asked).tokens
+    guessed = hybrid.estimate(asked).tokens
     for name, tokens in (("s", 700), ("t", 702)):
-        assert known.estimate(asked).tokens == guessed  # one call's word
-        known.record(request(user(name), system="hidden " * 10, session=name), answer("a"), Usage(tokens, 4), at=0.0)
-    found = known.estimate(asked)
-    assert found.tokens == pytest.approx(702, abs=2)
-    assert found.source == "estimated"
+        assert hybrid.estimate(asked).tokens == guessed  # one call's word
+        hybrid.record(request(user(name), system="hidden " * 10, session=name), answer("a"), Usage(tokens, 4), at=0.0)
+    estimate = hybrid.estimate(asked)
+    assert estimate.tokens == pytest.approx(702, abs=2)
+    assert estimate.source == "estimated"
 
 
 def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = []
     total = 300
     for number in range(10):
         talk.append(user(f"{number} " * 100))
         total += 104
-        known.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
         talk.append(answer(f"a{number}"))
         total += 10
-    whole = known.estimate(request(*talk))
+    whole = hybrid.estimate(request(*talk))
     assert whole.tokens == total
-    left = known.estimate(request(*talk[6:], user("x")))
+    left = hybrid.estimate(request(*talk[6:], user("x")))
     assert left.source == "delta"
     assert left.tokens == pytest.approx(total - 3 * 114 + 5, abs=6)
     assert left.upper_bound > left.tokens
-    back = known.estimate(request(*talk))  # and what was left out comes back
+    back = hybrid.estimate(request(*talk))  # and what was left out comes back
     assert (back.tokens, back.source) == (total, "exact")
 
 
 def test_trimmed_messages_with_reasoning_leave_with_it() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = []
     total = 300
     for number in range(6):
         talk.append(user(f"{number} " * 100))
         total += 104
         reply = thinking(f"t{number} " * 40, f"a{number}", tokens=40)
-        known.record(request(*talk), reply, Usage(total, 50, reasoning=40), learn=True, at=float(number))
+        hybrid.record(request(*talk), reply, Usage(total, 50, reasoning=40), learn=True, at=float(number))
         talk.append(reply)
         total += 50
-    assert known.estimate(request(*talk)).tokens == total
-    kept = known.estimate(request(*talk[4:], user("x")))
+    assert hybrid.estimate(request(*talk)).tokens == total
+    kept = hybrid.estimate(request(*talk[4:], user("x")))
     assert kept.tokens == pytest.approx(total - 2 * 154 + 5, abs=6)
     bare = [without_reasoning(message) for message in talk[4:]]
-    assert known.estimate(request(*bare, user("x"))).tokens == pytest.approx(kept.tokens - 4 * 40, abs=6)
+    assert hybrid.estimate(request(*bare, user("x"))).tokens == pytest.approx(kept.tokens - 4 * 40, abs=6)
 
 
 def test_reported_reasoning_of_an_unmeasured_conversation_is_counted_as_reported() -> None:
-    found = [
+    estimate = [
         estimator().estimate(request(user("q"), thinking("a b c", "done", tokens=tokens))).tokens
         for tokens in (700, 100)
     ]
-    assert found[0] - found[1] == 600
+    assert estimate[0] - estimate[1] == 600
 
 
 def test_known_costs_outlive_the_process() -> None:
@@ -330,14 +340,14 @@ def test_known_costs_outlive_the_process() -> None:
 
 def test_how_far_off_the_last_estimate_was_outlives_the_process() -> None:
     tracker = ConversationStateTracker()
-    known = estimator(tracker)
+    hybrid = estimator(tracker)
     asked = request(user("word " * 50))
-    first = known.estimate(asked)
-    known.record(asked, REPLY, Usage(100, 200), at=0.0)
+    first = hybrid.estimate(asked)
+    hybrid.record(asked, REPLY, Usage(100, 200), at=0.0)
     again = estimator(tracker).situation(request(user("word " * 50), REPLY, user("more")))
     assert again.last_error_percent == first.tokens - 100
     assert again.last_error_first
-    known.record(request(user("word " * 50), REPLY, user("more")), answer("so"), Usage(306, 5), at=1.0)
+    hybrid.record(request(user("word " * 50), REPLY, user("more")), answer("so"), Usage(306, 5), at=1.0)
     again = estimator(tracker).situation(request(user("word " * 50), REPLY, user("more"), answer("so")))
     assert again.last_error_percent is not None
     assert abs(again.last_error_percent) < 1
@@ -345,62 +355,67 @@ def test_how_far_off_the_last_estimate_was_outlives_the_process() -> None:
 
 
 def test_first_calls_are_scored_apart_and_their_bound_grows_with_their_errors() -> None:
-    known = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
-    before = known.estimate(request(user("word " * 1_000), session="new"))
+    hybrid = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
+    before = hybrid.estimate(request(user("word " * 1_000), session="new"))
     for number in range(25):
         asked = request(user(f"{number} " + "word " * 999), session=f"s{number}")
-        known.record(asked, answer(f"{number}"), Usage(1_180, 5), at=float(number))
-    calibration = known.calibrations.get("p", MODEL)
+        hybrid.record(asked, answer(f"{number}"), Usage(1_180, 5), at=float(number))
+    calibration = hybrid.calibrations.get("p", MODEL)
     assert (calibration.first_errors.calls, calibration.errors.calls) == (25, 0)
-    after = known.estimate(request(user("word " * 1_000), session="new"))
+    after = hybrid.estimate(request(user("word " * 1_000), session="new"))
     assert before.upper_bound < 1_180 <= after.upper_bound
 
 
 def test_exact_calls_narrow_the_bound_for_as_much_text_as_they_measured() -> None:
-    known, messages = estimator(), [user("word " * 50)]
+    hybrid, messages = estimator(), [user("word " * 50)]
     for number in range(20):
-        predicted = known.estimate(request(*messages)).tokens
-        known.record(request(*messages), answer("so"), Usage(predicted, 5), at=float(number))
+        predicted = hybrid.estimate(request(*messages)).tokens
+        hybrid.record(request(*messages), answer("so"), Usage(predicted, 5), at=float(number))
         messages += [answer("so"), user(f"{number} " + "word " * 50)]
 
     def width(text: str) -> float:
-        found = known.estimate(request(*messages, user(text)))
-        return (found.upper_bound - found.tokens) / found.estimated_tokens
+        estimate = hybrid.estimate(request(*messages, user(text)))
+        return (estimate.upper_bound - estimate.tokens) / estimate.estimated_tokens
 
     assert width("word " * 100) == 0
     assert width("word " * 5_000) > 0.005  # more than all that was measured
 
 
 def test_truncated_tool_results_correct_the_measurement() -> None:
-    known = estimator()
+    hybrid = estimator()
     long = result("1", "word " * 1_000)
     first = request(user("q"))
-    known.record(first, answer("", call("1")), Usage(100, 20), learn=True, at=0.0)
+    hybrid.record(first, answer("", call("1")), Usage(100, 20), learn=True, at=0.0)
     second = request(user("q"), answer("", call("1")), long)
-    known.record(second, answer("done"), Usage(1_130, 5), learn=True, at=1.0)
+    hybrid.record(second, answer("done"), Usage(1_130, 5), learn=True, at=1.0)
     short = result("1", "[content truncated]")
-    found = known.estimate(request(user("q"), answer("", call("1")), short, answer("done"), user("x")))
-    assert found.tokens == pytest.approx(120 + 6 + 5 + 5, abs=8)
+    estimate = hybrid.estimate(request(user("q"), answer("", call("1")), short, answer("done"), user("x")))
+    assert estimate.tokens == pytest.approx(120 + 6 + 5 + 5, abs=8)
 
 
 def test_a_model_switch_borrows_what_the_other_model_measured() -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(20_000, 200), learn=True, at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(20_000, 200), learn=True, at=0.0)
     with registered("words-2", WordTokenizer()):
-        found = known.estimate(request(user("q"), REPLY, user("x"), model="words-2"))
-    assert found.tokens == pytest.approx(20_205, abs=10)
-    assert (found.source, found.match, found.known_tokens, found.last_input) == ("estimated", "none", 0, None)
-    assert found.upper_bound >= found.tokens * 1.04
+        estimate = hybrid.estimate(request(user("q"), REPLY, user("x"), model="words-2"))
+    assert estimate.tokens == pytest.approx(20_205, abs=10)
+    assert (estimate.source, estimate.match, estimate.known_tokens, estimate.last_input) == (
+        "estimated",
+        "none",
+        0,
+        None,
+    )
+    assert estimate.upper_bound >= estimate.tokens * 1.04
 
 
 def test_a_failed_count_is_estimated_by_characters_and_marked() -> None:
     with registered("broken-1", BrokenTokenizer()):
-        known = estimator()
+        hybrid = estimator()
         asked = request(user("x" * 4_000), model="broken-1")
-        found = known.estimate(asked)
-    assert found.tokens >= 1_000
-    assert found.heuristic_tokens >= 1_000
-    assert found.upper_bound - found.tokens >= 100  # 10 %
+        estimate = hybrid.estimate(asked)
+    assert estimate.tokens >= 1_000
+    assert estimate.heuristic_tokens >= 1_000
+    assert estimate.upper_bound - estimate.tokens >= 100  # 10 %
 
 
 def test_an_image_bill_that_is_far_off_is_learned_once_two_agree() -> None:
@@ -408,32 +423,32 @@ def test_an_image_bill_that_is_far_off_is_learned_once_two_agree() -> None:
         pictures = (Attachment("image", f"{n}", "image/png", f"{start + n:064}", 9, 1_000, 1_000) for n in range(45))
         return Message("user", tuple(pictures))
 
-    known = estimator()
+    hybrid = estimator()
     talk = [user("q")]
-    known.record(request(*talk), answer("a"), Usage(1_000, 4), at=0.0)
+    hybrid.record(request(*talk), answer("a"), Usage(1_000, 4), at=0.0)
     total = 1_004
     for number in range(2):
         talk += [answer("a"), images(100 * number)]
-        assert known.estimate(request(*talk)).tokens - total < 250_000
+        assert hybrid.estimate(request(*talk)).tokens - total < 250_000
         total += 4_500_000
-        known.record(request(*talk), answer("a"), Usage(total, 4), at=1.0)
+        hybrid.record(request(*talk), answer("a"), Usage(total, 4), at=1.0)
         total += 4
     more = Message("user", (Attachment("image", "x", "image/png", "f" * 64, 9, 1_000, 1_000),))
-    found = known.estimate(request(*talk, answer("a"), more))
-    assert found.tokens - total == pytest.approx(4_500_000 / 45, rel=0.05)
+    estimate = hybrid.estimate(request(*talk, answer("a"), more))
+    assert estimate.tokens - total == pytest.approx(4_500_000 / 45, rel=0.05)
 
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out(counted: bool) -> None:
     """Known-failures row 101: reasoning goes back, and the input does not grow by it."""
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = [user("q")]
     total, errors = 1_000, []
     for number in range(12):
         asked = request(*talk)
-        errors.append(known.estimate(asked).tokens - total)
+        errors.append(hybrid.estimate(asked).tokens - total)
         reply = thinking(f"t{number} " * 400, f"a{number}", tokens=400)
-        known.record(asked, reply, Usage(total, 410, reasoning=400), learn=True, at=float(number))
+        hybrid.record(asked, reply, Usage(total, 410, reasoning=400), learn=True, at=float(number))
         talk += [reply, user("one two three")]
         total += (410 if counted else 10) + 7
     assert [abs(error) <= 4 for error in errors[1:4]] == [counted] * 3
@@ -441,11 +456,11 @@ def test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out(counted: b
 
 
 def test_every_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    known = estimator()
-    known.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
+    hybrid = estimator()
+    hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     with caplog.at_level(logging.INFO, "chatctx.context"):
         asked = request(user("q"), REPLY, user(WORDS))
-        known.record(asked, answer("b"), Usage(1_205, 3), learn=True, at=1.0)
+        hybrid.record(asked, answer("b"), Usage(1_205, 3), learn=True, at=1.0)
     assert caplog.messages == [
         "Context estimate: estimated=1209 actual=1205 error=+4 (+0.3%) source=delta known=1200 new=9 model=p/words-1"
     ]
@@ -465,14 +480,14 @@ messages = st.one_of(
 def test_appending_never_lowers_the_total_and_never_jumps_beyond_its_bytes(
     talk: list[Message], measured: int, given_input: int, output: int
 ) -> None:
-    known = estimator()
+    hybrid = estimator()
     if 0 < measured <= len(talk):
-        known.record(request(*talk[:measured]), answer("r"), Usage(given_input, output), learn=True, at=0.0)
+        hybrid.record(request(*talk[:measured]), answer("r"), Usage(given_input, output), learn=True, at=0.0)
         talk = [*talk[:measured], answer("r"), *talk[measured:]]
     start = measured + 1 if 0 < measured < len(talk) else 0
-    before = known.estimate(request(*talk[:start])).tokens
+    before = hybrid.estimate(request(*talk[:start])).tokens
     for end in range(start + 1, len(talk) + 1):
-        after = known.estimate(request(*talk[:end])).tokens
+        after = hybrid.estimate(request(*talk[:end])).tokens
         size = sum(len(getattr(p, "text", "")) + len(getattr(p, "arguments", "")) for p in talk[end - 1].parts)
         assert before <= after <= before + 2.5 * (size + 40)
         before = after
@@ -487,7 +502,7 @@ def test_the_running_account_agrees_with_a_fresh_one(talk: list[Message], ends: 
 
 
 def test_two_threads_may_ask_at_once() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk = [user(f"{n} words here") for n in range(300)]
     failures: list[BaseException] = []
     expected = {n: estimator().estimate(request(*talk[:n])).tokens for n in (100, 300)}
@@ -495,7 +510,7 @@ def test_two_threads_may_ask_at_once() -> None:
     def ask(count: int) -> None:
         try:
             for _ in range(20):
-                assert known.estimate(request(*talk[:count])).tokens == expected[count]
+                assert hybrid.estimate(request(*talk[:count])).tokens == expected[count]
         except BaseException as error:
             failures.append(error)
 
@@ -508,10 +523,10 @@ def test_two_threads_may_ask_at_once() -> None:
 
 
 def test_releases_of_a_model_share_what_is_measured() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), model="gpt-4o-2024-08-06")
-    known.record(asked, answer("Certainly."), Usage(777, 6), at=1.0)
+    hybrid.record(asked, answer("Certainly."), Usage(777, 6), at=1.0)
     for name in ("gpt-4o", "gpt-4o-latest", "gpt-4o-2024-11-20"):
-        estimate = known.estimate(replace(asked, model=name))
+        estimate = hybrid.estimate(replace(asked, model=name))
         assert (estimate.tokens, estimate.source) == (777, "exact")
-    assert known.estimate(replace(asked, model="gpt-4o-mini")).source == "estimated"
+    assert hybrid.estimate(replace(asked, model="gpt-4o-mini")).source == "estimated"

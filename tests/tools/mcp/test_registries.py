@@ -53,18 +53,18 @@ pytestmark = [
 
 def commands(folder: Path) -> dict[str, tuple[list[str], list[str]]]:
     """By server: the command that fetches it and does nothing, and the command that starts it."""
-    found = {}
+    starts = {}
     if shutil.which("uvx"):
         for name, ((package, *others), words) in PYPI.items():
             uvx = ["uvx", "--quiet", "--from", package, *(word for other in others for word in ("--with", other))]
-            found[name] = ([*uvx, "python", "-c", ""], [*uvx, *words])
+            starts[name] = ([*uvx, "python", "-c", ""], [*uvx, *words])
     npx = shlex.split(os.environ.get("CHATCTX_NPX", "npx --yes --quiet"))
     if shutil.which(npx[0]):
         # All in one environment, which is fetched once.
         npx += ["--prefer-offline", *(f"--package=@modelcontextprotocol/server-{name}@{NPM_VERSION}" for name in NPM)]
         for name, arguments in NPM.items():
-            found[name] = ([*npx, "-c", "true"], [*npx, f"mcp-server-{name}", *arguments])
-    return {name: (fetch, [word.format(folder=folder) for word in start]) for name, (fetch, start) in found.items()}
+            starts[name] = ([*npx, "-c", "true"], [*npx, f"mcp-server-{name}", *arguments])
+    return {name: (fetch, [word.format(folder=folder) for word in start]) for name, (fetch, start) in starts.items()}
 
 
 async def fetched(command: list[str]) -> str | None:
@@ -80,13 +80,13 @@ async def fetched(command: list[str]) -> str | None:
 
 
 async def test_popular_servers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = commands(tmp_path)
-    fetches = {tuple(fetch): fetch for fetch, _ in known.values()}
+    starts = commands(tmp_path)
+    fetches = {tuple(fetch): fetch for fetch, _ in starts.values()}
     reasons = dict(zip(fetches, await asyncio.gather(*map(fetched, fetches.values())), strict=True))
-    missing = {name: reason for name, (fetch, _) in known.items() if (reason := reasons[tuple(fetch)])}
+    missing = {name: reason for name, (fetch, _) in starts.items() if (reason := reasons[tuple(fetch)])}
     monkeypatch.setattr("tui.tools.mcp.connection.START_WAIT", STARTING)
     hub = make_hub(
-        {name: {"command": words[0], "args": words[1:]} for name, (_, words) in known.items() if name not in missing}
+        {name: {"command": words[0], "args": words[1:]} for name, (_, words) in starts.items() if name not in missing}
     )
     await hub.start()
     await hub.settle(STARTING)

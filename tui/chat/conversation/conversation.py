@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from tui.chat.conversation import history
 from tui.chat.conversation.history import HistoryState, RecordKind, fold_records
@@ -24,6 +24,15 @@ from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
 
 log = logging.getLogger(__name__)
+
+
+class SessionColumns(TypedDict, total=False):
+    """The columns of a session's row that a conversation changes."""
+
+    title: str
+    provider: str
+    model: str
+    rolling: bool
 
 
 class Conversation:
@@ -165,10 +174,10 @@ class Conversation:
         self._begun.discard(reply.id)
 
     @uninterruptible
-    async def update(self, **values: str | float | bool | None) -> None:
+    async def update(self, **values: Unpack[SessionColumns]) -> None:
         """Set columns of the session; also stores what a full disk held back. Raises `StoreError`."""
         await asyncio.to_thread(self.store.update_session, self.info.id, **values)
-        self.info = replace(self.info, **values)  # type: ignore[arg-type]
+        self.info = replace(self.info, **values)
         await asyncio.to_thread(self._write_kept_back)
 
     @uninterruptible

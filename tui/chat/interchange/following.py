@@ -14,8 +14,8 @@ from statistics import quantiles
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
-from tui.chat.interchange.foreign.locations import SessionFile, session_files
 from tui.chat.interchange.foreign.source import SQLITE_MAGIC, Line, SourceFile
+from tui.chat.interchange.locations import SessionFile, session_files
 from tui.chat.interchange.measuring import LEARNED_CALLS
 from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls, target_of

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings
-from tui.chat.interchange.foreign.locations import not_imported, note_imported, session_files
 from tui.chat.interchange.importing import AlreadyHereError, Imported, import_session
+from tui.chat.interchange.locations import not_imported, note_imported, session_files
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines

@@ -29,9 +29,9 @@ def test_each_compaction_replaces_what_stands_since_the_one_before() -> None:
     chat.compact([Text("first summary")], 1.0)
     assert sent(chat) == ["first summary"]
     chat.add("user", [Text("two")])
-    kept = len(chat.messages)
+    count = len(chat.messages)
     chat.add("user", [Text("three")])
-    chat.compact([Text("second summary")], 2.0, verbatim=kept)
+    chat.compact([Text("second summary")], 2.0, verbatim=count)
     chat.add("user", [Text("four")])
     assert sent(chat) == ["second summary", "three", "four"]
 

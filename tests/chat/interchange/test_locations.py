@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tui.chat.interchange.foreign.locations import not_imported, note_imported, session_files
+from tui.chat.interchange.locations import not_imported, note_imported, session_files
 from tui.chat.store.store import SessionStore
 
 
