@@ -43,12 +43,12 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         print(f"no group {unknown[0]}: {', '.join((*GROUPS, *PROGRAMS))}", file=sys.stderr)
         return 2
-    found: list[BenchRow] = []
+    rows: list[BenchRow] = []
     for name in arguments or GROUPS:
         if find_spec(f"tests.bench.{name}") is not None:
-            found += import_module(f"tests.bench.{name}").rows()
-    print(table(found))
-    return 0 if all(row.ok for row in found) else 1
+            rows += import_module(f"tests.bench.{name}").rows()
+    print(table(rows))
+    return 0 if all(row.ok for row in rows) else 1
 
 
 if __name__ == "__main__":

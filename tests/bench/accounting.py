@@ -51,20 +51,20 @@ def text_of(words: int, seed: int) -> str:
 
 def conversation(messages: int, words: int = 60) -> tuple[Message, ...]:
     """Turns of four messages: person, tool call, result, answer."""
-    found = []
+    result = []
     for index in range(messages):
         text = text_of(words, index)
         kind = index % 4
         if kind == 0:
-            found.append(Message("user", (Text(text),), id=f"{index:06}"))
+            result.append(Message("user", (Text(text),), id=f"{index:06}"))
         elif kind == 1:
             call = ToolCall(f"c{index}", "search_files", f'{{"pattern":"{index}"}}')
-            found.append(Message("assistant", (Text(text[:80]), call), id=f"{index:06}"))
+            result.append(Message("assistant", (Text(text[:80]), call), id=f"{index:06}"))
         elif kind == 2:
-            found.append(Message("tool", (ToolResult(f"c{index - 1}", "search_files", text),), id=f"{index:06}"))
+            result.append(Message("tool", (ToolResult(f"c{index - 1}", "search_files", text),), id=f"{index:06}"))
         else:
-            found.append(Message("assistant", (Text(text),), id=f"{index:06}"))
-    return tuple(found)
+            result.append(Message("assistant", (Text(text),), id=f"{index:06}"))
+    return tuple(result)
 
 
 def request_of(messages: tuple[Message, ...], session: str = "bench") -> Request:

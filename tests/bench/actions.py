@@ -110,8 +110,8 @@ class Person:
                 )
             case "retry":
                 await self._hear(session.retry())
-            case "edit" if said := [m for m in messages if m.role == "user" and m.kind == "chat"]:
-                await session.rewind(chance.choice(said[-4:]).id)
+            case "edit" if questions := [m for m in messages if m.role == "user" and m.kind == "chat"]:
+                await session.rewind(chance.choice(questions[-4:]).id)
                 await self._hear(session.send(self._words()))
             case "undo":
                 await session.undo()

@@ -86,16 +86,14 @@ def features(text: str, counter: BpeCounter) -> tuple[dict[int, float], dict[int
 def samples(texts: Sequence[Mapping[str, Any]], encoding: str, names: Sequence[str]) -> list[Sample]:
     """The texts with their true counts by `names`, one sample for each."""
     counter = BpeCounter(ENCODINGS[encoding])
-    found = []
+    rows = []
     for text in texts:
         tokens, characters = features(text["text"], counter)
         whole = sum(characters.values()) or 1.0
         shares = {kind: count / whole for kind, count in characters.items()}
         fold = int(hashlib.sha256(text["doc"].encode()).hexdigest(), 16) % FOLDS
-        found += [
-            Sample(text["group"], fold, tokens, characters, float(text["counts"][name]), shares) for name in names
-        ]
-    return found
+        rows += [Sample(text["group"], fold, tokens, characters, float(text["counts"][name]), shares) for name in names]
+    return rows
 
 
 def fit(rows: Sequence[Sample]) -> tuple[list[float], list[float]]:
@@ -114,23 +112,23 @@ def fit(rows: Sequence[Sample]) -> tuple[list[float], list[float]]:
     for index, row in enumerate(table):
         for column, value in row.items():
             columns[column].append((index, value))
-    found = list(start)
-    errors = [1.0 - sum(value * found[column] for column, value in row.items()) for row in table]
+    values = list(start)
+    errors = [1.0 - sum(value * values[column] for column, value in row.items()) for row in table]
     for _ in range(40):
         forces = [1 / max(abs(error), 0.01) for error in errors]
         for column, entries in columns.items():
-            old = found[column]
+            old = values[column]
             above, below = pull[column] * start[column], pull[column]
             for index, value in entries:
                 force = forces[index] * value
                 above += force * (errors[index] + value * old)
                 below += force * value
-            found[column] = max(0.0, above / below)
-            step = found[column] - old
+            values[column] = max(0.0, above / below)
+            step = values[column] - old
             if step:
                 for index, value in entries:
                     errors[index] -= value * step
-    return found[:SIZE], found[SIZE:]
+    return values[:SIZE], values[SIZE:]
 
 
 def estimate(row: Sample, weights: tuple[Sequence[float], Sequence[float]]) -> dict[int, float]:
@@ -141,26 +139,26 @@ def estimate(row: Sample, weights: tuple[Sequence[float], Sequence[float]]) -> d
 
 def left_out(rows: Sequence[Sample]) -> list[tuple[Sample, dict[int, float]]]:
     """Each row with its estimate by weights that were fitted without its document."""
-    found = []
+    estimates = []
     for fold in range(FOLDS):
         weights = fit([row for row in rows if row.fold != fold])
-        found += [(row, estimate(row, weights)) for row in rows if row.fold == fold]
-    return found
+        estimates += [(row, estimate(row, weights)) for row in rows if row.fold == fold]
+    return estimates
 
 
-def margins(found: Sequence[tuple[Sample, dict[int, float]]]) -> list[float]:
+def margins(estimates: Sequence[tuple[Sample, dict[int, float]]]) -> list[float]:
     """The share of the estimate that is added for the upper bound, by class.
 
     A class's own margin comes from the texts that are mostly of it; with few of them the general one counts too.
     """
-    general = _quantile([_needed(row, parts) for row, parts in found], COVERED)
+    general = _quantile([_needed(row, parts) for row, parts in estimates], COVERED)
     result = []
     for kind in range(SIZE):
-        own = [_needed(row, parts) for row, parts in found if row.classes.get(kind, 0.0) >= 0.5]
-        if len(own) >= ENOUGH:
-            result.append(max(LEAST, _quantile(own, COVERED)))
+        needed = [_needed(row, parts) for row, parts in estimates if row.classes.get(kind, 0.0) >= 0.5]
+        if len(needed) >= ENOUGH:
+            result.append(max(LEAST, _quantile(needed, COVERED)))
         else:
-            result.append(max(general, RARE, *own, UNSEEN if kind == OTHER else 0.0))
+            result.append(max(general, RARE, *needed, UNSEEN if kind == OTHER else 0.0))
     return [min(margin, MOST) for margin in result]
 
 
@@ -174,10 +172,10 @@ def _quantile(values: Iterable[float], share: float) -> float:
     return ordered[min(len(ordered), ceil(share * (len(ordered) + 1))) - 1]
 
 
-def quality(found: Sequence[tuple[Sample, dict[int, float]]]) -> tuple[float, float, int, int]:
+def quality(estimates: Sequence[tuple[Sample, dict[int, float]]]) -> tuple[float, float, int, int]:
     """Median and 95th percentile of the absolute error, groups whose median is within 10 %, and how many there are."""
     errors: dict[str, list[float]] = defaultdict(list)
-    for row, parts in found:
+    for row, parts in estimates:
         errors[row.group].append(abs(sum(parts.values()) / row.truth - 1))
     every = sorted(error for group in errors.values() for error in group)
     good = sum(median(group) <= 0.10 for group in errors.values())
@@ -195,18 +193,18 @@ def main(arguments: Sequence[str] = ()) -> int:
         best: tuple[float, str, list[Sample], list[tuple[Sample, dict[int, float]]]] | None = None
         for encoding in encodings:
             rows = samples(texts, encoding, [name])
-            found = left_out(rows)
-            middle, p95, good, groups = quality(found)
+            estimates = left_out(rows)
+            middle, p95, good, groups = quality(estimates)
             print(f"{family:10} by {encoding:9} median {middle:6.2%}  p95 {p95:6.2%}  {good} of {groups} groups")
             if best is None or p95 < best[0]:
-                best = p95, encoding, rows, found
+                best = p95, encoding, rows, estimates
         assert best is not None
         result[family] = _entry(best[1], fit(best[2]), margins(best[3]))
     rows = samples(texts, "o200k", POOLED)
-    found = left_out(rows)
-    middle, p95, good, groups = quality(found)
+    estimates = left_out(rows)
+    middle, p95, good, groups = quality(estimates)
     print(f"{'estimated':10} by {'o200k':9} median {middle:6.2%}  p95 {p95:6.2%}  {good} of {groups} groups")
-    result["estimated"] = _entry("o200k", fit(rows), margins(found))
+    result["estimated"] = _entry("o200k", fit(rows), margins(estimates))
     if options.write:
         TARGET.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0

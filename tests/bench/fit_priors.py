@@ -161,7 +161,7 @@ class Pair:
 
 def pairs(rows: Sequence[Row]) -> list[Pair]:
     """Consecutive requests of one recording where a reply and what followed it came on top."""
-    found = []
+    result = []
     for earlier in rows:
         for later in rows:
             start = len(earlier.request.messages)
@@ -171,8 +171,8 @@ def pairs(rows: Sequence[Row]) -> list[Pair]:
             same = later.request.messages[:start] == earlier.request.messages
             preamble = (earlier.request.system, earlier.request.tools) == (later.request.system, later.request.tools)
             if same and preamble and all(message.role != "assistant" for message in fresh) and earlier.visible_output:
-                found.append(_pair(earlier, later, fresh))
-    return found
+                result.append(_pair(earlier, later, fresh))
+    return result
 
 
 def _pair(earlier: Row, later: Row, fresh: Sequence[Message]) -> Pair:
@@ -241,8 +241,8 @@ def _fit_links(prior: Prior, links: Sequence[Pair]) -> Prior:
         table = [[float(pair.results), 1.0] for pair in called]
         result, closing = least_absolute(table, goal, [1 / 50] * len(called), [(8.0, 10.0), (0.0, 20.0)])
         prior = replace(prior, per_result=result, after_calls=closing)
-    said = [pair.rest - pair.content - prior.per_message for pair in links if not pair.results]
-    whole = [float(rest) for rest in said if rest > -20]  # below: reasoning of the earlier turn left
+    outputs = [pair.rest - pair.content - prior.per_message for pair in links if not pair.results]
+    whole = [float(rest) for rest in outputs if rest > -20]  # below: reasoning of the earlier turn left
     return replace(prior, after_reply=median(whole)) if whole else prior
 
 
@@ -270,20 +270,20 @@ def predicted(request: Request, prior: Prior) -> float:
 def media(request: Request) -> int:
     """Tokens of images, by the program's own formula."""
     counter = TokenCounter()
-    seen = [m for m in request.messages if any(isinstance(part, Attachment) for part in m.parts)]
-    return round(sum(counter.count_message(message, request.model).media for message in seen))
+    messages = [m for m in request.messages if any(isinstance(part, Attachment) for part in m.parts)]
+    return round(sum(counter.count_message(message, request.model).media for message in messages))
 
 
 def left_out(family: Family, rows: Sequence[Row], links: Sequence[Pair]) -> list[tuple[Row, float]]:
     """Each row with the relative error of a prior that was fitted without its model."""
-    found = []
+    errors = []
     for model in sorted({row.model for row in rows}):
         others = [row for row in rows if row.model != model]
         prior = fit(family, others, [pair for pair in links if pair.model != model])
         for row in rows:
             if row.model == model and family.holds(plain_name(model)):
-                found.append((row, abs(predicted(row.request, prior) - row.actual) / row.actual))
-    return found
+                errors.append((row, abs(predicted(row.request, prior) - row.actual) / row.actual))
+    return errors
 
 
 def members(family: Family, rows: Sequence[Row]) -> list[Row]:
@@ -293,11 +293,11 @@ def members(family: Family, rows: Sequence[Row]) -> list[Row]:
 
 def evaluate(rows: Sequence[Row]) -> list[tuple[Row, float]]:
     """Every row with the relative error of a prior that was fitted without its model."""
-    found = []
+    errors = []
     for family in FAMILIES:
         chosen = members(family, rows)
-        found += left_out(family, chosen, pairs(chosen))
-    return found
+        errors += left_out(family, chosen, pairs(chosen))
+    return errors
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -316,17 +316,17 @@ def main(arguments: Sequence[str] = ()) -> int:
         chosen = members(family, rows)
         links = pairs(chosen)
         prior = fit(family, chosen, links)
-        own = [row for row in chosen if family.holds(plain_name(row.model))]
+        own_rows = [row for row in chosen if family.holds(plain_name(row.model))]
         bare = sum(not row.request.tools for row in chosen)
-        tooled = sum(bool(row.request.tools) for row in own)
+        tooled = sum(bool(row.request.tools) for row in own_rows)
         print(f"\n{family.name}: {bare} rows without tools, {tooled} with, {len(links)} pairs")
         print(f"  {_shown(prior)}")
     print("\nleave one model out, median relative error:")
     errors = evaluate(rows)
     for name in ("openai", "anthropic", "others"):
-        found = [(row, error) for row, error in errors if row.family == name]
+        own_errors = [(row, error) for row, error in errors if row.family == name]
         for tools in (False, True):
-            some = [error for row, error in found if bool(row.request.tools) == tools]
+            some = [error for row, error in own_errors if bool(row.request.tools) == tools]
             if not some:
                 continue
             label = "with tools" if tools else "plain"

@@ -137,9 +137,9 @@ def streams(draw: st.DrawFn) -> tuple[str, bytes]:
     return dialect, draw(torn("".join(lines).encode()))
 
 
-def read_stream(given: tuple[str, bytes]) -> None:
+def read_stream(example: tuple[str, bytes]) -> None:
     """Reads as `transport` does; what came can be stored, and read from there."""
-    dialect, data = given
+    dialect, data = example
     reader = READERS[dialect]()
     decoder, builder, events = SSEDecoder(MOST_STREAM), PartsBuilder("p", "m"), []
     with suppress(ProviderError, TooLargeError, ValueError, RecursionError):  # no JSON: the transport classifies it
@@ -194,9 +194,9 @@ def _place() -> tuple[Path, SessionStore]:
     return folder, SessionStore(folder / "chatctx.db")
 
 
-def read_session(given: tuple[str, bytes]) -> None:
+def read_session(example: tuple[str, bytes]) -> None:
     """Reads the file and imports what is in it."""
-    name, content = given
+    name, content = example
     folder, store = _place()
     path = folder / name
     path.write_bytes(content)
@@ -265,9 +265,9 @@ def typing(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     return [sent[a:b] for a, b in zip([0, *cuts], [*cuts, len(sent)], strict=True) if a < b], pasted
 
 
-def read_typing(given: tuple[list[str], list[str]]) -> None:
+def read_typing(example: tuple[list[str], list[str]]) -> None:
     """Each paste is one event with its text, whatever is in it, and no key comes of it."""
-    pieces, pasted = given
+    pieces, pasted = example
     parser = TerminalParser()
     events = [event for piece in pieces for event in parser.feed(piece)]
     assert [event.text for event in events if isinstance(event, Paste)] == [clean_text(text) for text in pasted]
@@ -293,9 +293,9 @@ def attack(name: str, examples: int, seed: int) -> None:
         max_examples=examples, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
     @hypothesis.given(strategy)
-    def tried(given: Any) -> None:
+    def tried(example: Any) -> None:
         began = time.process_time()
-        read(given)
+        read(example)
         assert (took := time.process_time() - began) < MOST_SECONDS, f"{took:.1f} s"
 
     tried()
@@ -312,11 +312,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; all of them")
     parser.add_argument("--minutes", type=float, default=2.0, help="for each")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3)))
-    wanted = parser.parse_args(arguments)
-    chance = random.Random(wanted.seed)
+    options = parser.parse_args(arguments)
+    chance = random.Random(options.seed)
     failed = 0
-    for name in wanted.targets or TARGETS:
-        end, rounds = time.monotonic() + 60 * wanted.minutes, 0
+    for name in options.targets or TARGETS:
+        end, rounds = time.monotonic() + 60 * options.minutes, 0
         try:
             while time.monotonic() < end:
                 attack(name, 300, chance.randrange(2**32))

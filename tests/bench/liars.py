@@ -170,21 +170,21 @@ def _added(call: Honest) -> int:
     return call.input - (call.before[-1].input + call.before[-1].output if call.before else 0)
 
 
-def body_of(said: Said, dialect: Dialect) -> Body:
+def body_of(report: Said, dialect: Dialect) -> Body:
     """The usage as the dialect writes it."""
-    given, cached = said.input, said.cached
+    read, cached = report.input, report.cached
     match dialect:
         case "chat":
-            fields = {"prompt_tokens": given, "completion_tokens": said.output, "total_tokens": said.total}
+            fields = {"prompt_tokens": read, "completion_tokens": report.output, "total_tokens": report.total}
             if cached is not ...:
                 fields["prompt_tokens_details"] = {"cached_tokens": cached}
         case "responses":
-            fields = {"input_tokens": given, "output_tokens": said.output, "total_tokens": said.total}
+            fields = {"input_tokens": read, "output_tokens": report.output, "total_tokens": report.total}
             if cached is not ...:
                 fields["input_tokens_details"] = {"cached_tokens": cached}
         case "anthropic":
-            honest = isinstance(given, int) and isinstance(cached, int) and 0 < cached <= given
-            fields = {"input_tokens": given - cached if honest else given, "output_tokens": said.output}
+            honest = isinstance(read, int) and isinstance(cached, int) and 0 < cached <= read
+            fields = {"input_tokens": read - cached if honest else read, "output_tokens": report.output}
             if honest:
                 fields["cache_read_input_tokens"] = cached
     return {name: value for name, value in fields.items() if value is not ...}
@@ -218,8 +218,8 @@ def matrix(every: int = 1, seed: int = 0) -> Iterator[Lying]:
     cells = itertools.product(LIARS, DIALECTS, WINDOW_KINDS, HISTORIES)
     for number, (liar, dialect, window, (honest, lies)) in enumerate(cells):
         if number % every == seed % every:
-            own = number + 1_000_003 * seed
-            yield Lying(liar, dialect, window, honest, lies, own, random.Random(own).choice(CLIENT_ERRORS))
+            cell_seed = number + 1_000_003 * seed
+            yield Lying(liar, dialect, window, honest, lies, cell_seed, random.Random(cell_seed).choice(CLIENT_ERRORS))
 
 
 class Server(Provider):
@@ -253,14 +253,14 @@ class Server(Provider):
     async def limits(self, model: str) -> ModelLimits | None:
         """The window, or what is claimed to be it."""
         real = SMALL if self.cuts else WINDOW
-        known = {
+        windows = {
             "known": real,
             "unknown": None,
             "wrong": WINDOW if self.cuts else 2 * WINDOW,
             "set": real,
             "small": SMALL if self.cuts else TIGHT,
         }
-        context = known[self.cell.window]
+        context = windows[self.cell.window]
         return None if context is None else ModelLimits(context, source="probe")
 
     async def models(self) -> list[ModelInfo]:
@@ -278,8 +278,8 @@ class Server(Provider):
         call = Honest(size, output, cached, characters, tuple(self.calls), self._chance)
         self.calls.append(call)
         read = min(size, SMALL) if self.cuts else size
-        said = LIARS[self.cell.liar](call) if self.lying else Said(read, output, min(cached, read))
-        reports = said if isinstance(said, tuple) else () if said is None else (said,)
+        reported = LIARS[self.cell.liar](call) if self.lying else Said(read, output, min(cached, read))
+        reports = reported if isinstance(reported, tuple) else () if reported is None else (reported,)
         self.read = reports[-1].input if reports and isinstance(reports[-1].input, int) else 0
         yield TextDelta(text)
         for report in reports:

@@ -18,34 +18,34 @@ def least_absolute(
     A deviation of the size named costs as much as one row that is off by 5 % (with weights of 1 / goal).
     """
     size = len(drawn)
-    found = [value for value, _ in drawn]
+    solution = [value for value, _ in drawn]
     strengths = [TYPICAL / deviation**2 for _, deviation in drawn]
     for _ in range(60):
-        left = [[strengths[i] if i == j else 0.0 for j in range(size)] for i in range(size)]
+        matrix = [[strengths[i] if i == j else 0.0 for j in range(size)] for i in range(size)]
         right = [strengths[i] * drawn[i][0] for i in range(size)]
         for row, target, weight in zip(table, goal, weights, strict=True):
-            error = abs(sum(a * x for a, x in zip(row, found, strict=True)) - target) * weight
+            error = abs(sum(a * x for a, x in zip(row, solution, strict=True)) - target) * weight
             force = weight * weight / max(error, 0.01)
             for i in range(size):
                 right[i] += force * row[i] * target
                 for j in range(size):
-                    left[i][j] += force * row[i] * row[j]
-        found = solve(left, right)
-    return found
+                    matrix[i][j] += force * row[i] * row[j]
+        solution = solve(matrix, right)
+    return solution
 
 
-def solve(left: list[list[float]], right: list[float]) -> list[float]:
+def solve(matrix: list[list[float]], right: list[float]) -> list[float]:
     """The solution of a small linear system by elimination with pivoting."""
     size = len(right)
-    rows = [[*line, value] for line, value in zip(left, right, strict=True)]
+    rows = [[*line, value] for line, value in zip(matrix, right, strict=True)]
     for step in range(size):
         pivot = max(range(step, size), key=lambda index: abs(rows[index][step]))
         rows[step], rows[pivot] = rows[pivot], rows[step]
         for index in range(step + 1, size):
             ratio = rows[index][step] / rows[step][step]
             rows[index] = [a - ratio * b for a, b in zip(rows[index], rows[step], strict=True)]
-    found = [0.0] * size
+    solution = [0.0] * size
     for step in reversed(range(size)):
-        rest = sum(rows[step][index] * found[index] for index in range(step + 1, size))
-        found[step] = (rows[step][size] - rest) / rows[step][step]
-    return found
+        rest = sum(rows[step][index] * solution[index] for index in range(step + 1, size))
+        solution[step] = (rows[step][size] - rest) / rows[step][step]
+    return solution

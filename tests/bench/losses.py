@@ -321,11 +321,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    wanted = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
     lost = 0
     worst = Loss()
-    for seed in range(wanted.seed, wanted.seed + wanted.kills):
+    for seed in range(options.seed, options.seed + options.kills):
         with tempfile.TemporaryDirectory() as folder:
             loss = killed(seed, Path(folder))
         worst.typed, worst.stream = max(worst.typed, loss.typed), max(worst.stream, loss.stream)
@@ -333,18 +333,18 @@ def main(arguments: Sequence[str]) -> int:
             lost += 1
             what = f"lost {' '.join(reversed(loss.words))}" if loss.opened else "the store does not open"
             print(f"kill {seed}: {what}", flush=True)
-    if wanted.kills:
-        print(f"{wanted.kills} kills: at most {worst.typed:.2f} s of typing and {worst.stream:.2f} s of a stream lost")
+    if options.kills:
+        print(f"{options.kills} kills: at most {worst.typed:.2f} s of typing and {worst.stream:.2f} s of a stream lost")
     failed = 0
-    for seed in range(wanted.seed, wanted.seed + wanted.faults):
+    for seed in range(options.seed, options.seed + options.faults):
         with tempfile.TemporaryDirectory() as folder:
             words, faults = asyncio.run(failing(seed, Path(folder)))
         failed += faults
         if words:
             lost += 1
             print(f"faults {seed}: lost {' '.join(words)}", flush=True)
-    if wanted.faults:
-        print(f"{wanted.faults} runs with {failed:,} calls of the store that failed")
+    if options.faults:
+        print(f"{options.faults} runs with {failed:,} calls of the store that failed")
     print(f"{lost} with losses")
     return 1 if lost else 0
 

@@ -52,10 +52,10 @@ def opening_seconds(folder: Path) -> float:
         shown = snapshot_from_json(json.loads(text), messages[-1].id)
         assert shown is not None and shown.total == usage.total
 
-    found = fastest(opened, rounds=9)
+    seconds = fastest(opened, rounds=9)
     for again in stores:
         again.close()
-    return found
+    return seconds
 
 
 def recounting_seconds() -> float:

@@ -81,45 +81,45 @@ async def converse(server: LlamaServer, mode: str, turns: int, folder: Path) -> 
     )
     since, started = server.mark(), time.monotonic()
     counts = dict.fromkeys((ContextTrimmed, CompactionFinished, TurnFailed, Notice), 0)
-    said = list(questions(turns))
+    texts = list(questions(turns))
     workspace = await Workspace.open(settings)
     try:
         session = await workspace.new_session()
-        for number, text in enumerate(said):
+        for number, text in enumerate(texts):
             async for event in session.send(text):
                 if type(event) in counts and getattr(event, "level", "") != "info":
                     counts[type(event)] += 1
             if number % 20 == 19:
                 print(f"{mode}: {number + 1} turns, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-        return _figures(session, mode, said, counts, len(server.refusals(since)), time.monotonic() - started)
+        return _figures(session, mode, texts, counts, len(server.refusals(since)), time.monotonic() - started)
     finally:
         await workspace.close()
 
 
 def _figures(
-    session: ChatSession, mode: str, said: Sequence[str], counts: dict[type, int], refused: int, seconds: float
+    session: ChatSession, mode: str, texts: Sequence[str], counts: dict[type, int], refused: int, seconds: float
 ) -> Figures:
     stored = session._conversation.store.messages(session.id)
     calls = session._services.calls.rows(session.id)
     chat = [call for call in calls if call.kind == "chat"]
     pairs = [(c.predicted, c.input_total) for c in chat if c.predicted is not None and c.input_total is not None]
-    errors = [abs(predicted - given) for predicted, given in pairs]
-    kept = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
+    errors = [abs(predicted - measured) for predicted, measured in pairs]
+    stored_texts = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
     answers = [m for m in stored if m.role == "assistant"]
     return Figures(
         mode=mode,
-        turns=len(said),
+        turns=len(texts),
         requests=len(chat),
         summary_calls=len(calls) - len(chat),
         trims=counts[ContextTrimmed],
         compactions=counts[CompactionFinished],
         failed_turns=counts[TurnFailed],
         refused_by_server=refused,
-        lost=sum(a != b for a, b in zip(kept, said, strict=False))
-        + abs(len(said) - len(kept))
-        + len(said)
+        lost=sum(a != b for a, b in zip(stored_texts, texts, strict=False))
+        + abs(len(texts) - len(stored_texts))
+        + len(texts)
         - len(answers),
-        largest_input=max((given for _, given in pairs), default=0),
+        largest_input=max((measured for _, measured in pairs), default=0),
         median_error=median(errors) if errors else 0.0,
         error_95=quantiles(errors, n=20)[-1] if len(errors) > 1 else 0.0,
         warnings=counts[Notice],

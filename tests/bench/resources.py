@@ -123,8 +123,8 @@ def _question(kind: str) -> Iterable[BenchRow]:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 env = _env(folder, server.url, kind)
-                own = run_to_end([*OWN, "ask", "hello"], env, folder)
-                runs.append((own, run_to_end([sys.executable, "-c", WITH_SDK, server.url], env, folder)))
+                ours = run_to_end([*OWN, "ask", "hello"], env, folder)
+                runs.append((ours, run_to_end([sys.executable, "-c", WITH_SDK, server.url], env, folder)))
     own_seconds, seconds = (min(run[index][1] for run in runs) for index in (0, 1))
     own_memory, memory = (median(run[index][2] for run in runs) for index in (0, 1))
     yield BenchRow(f"ask, {kind}, processor time", own_seconds, seconds, 0.9)
@@ -141,9 +141,9 @@ def _first_request(kind: str) -> Iterable[BenchRow]:
             with Program(OWN, env, folder) as program:
                 program.type("hello\r")
                 server.wait(server.answered + 1)
-                own = server.asked[-1] - program.began, program.processor_seconds()
+                ours = server.asked[-1] - program.began, program.processor_seconds()
             began, seconds, _ = run_to_end([sys.executable, "-c", WITH_SDK, server.url], env, folder)
-            runs.append((own, (server.asked[-1] - began, seconds)))
+            runs.append((ours, (server.asked[-1] - began, seconds)))
     for index, what in enumerate(("by the clock", "processor time")):
         own_seconds, reference = (median(run[side][index] for run in runs) for side in (0, 1))
         yield BenchRow(f"first request, {kind}, {what}", own_seconds, reference, 1.0)

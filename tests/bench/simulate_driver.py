@@ -279,8 +279,8 @@ class Simulation:
         missing = facts_in(session.messages[:-1]) - facts_in(self.server.last_sent)
         self.outcome.lost_facts += len(missing)
         if missing and len(self.outcome.samples) < 3:
-            asked = "asked" if missing <= self.server.summary_facts else "not asked"
-            self.outcome.samples.append(f"{len(missing)} facts missing after a compaction ({asked})")
+            whether_asked = "asked" if missing <= self.server.summary_facts else "not asked"
+            self.outcome.samples.append(f"{len(missing)} facts missing after a compaction ({whether_asked})")
 
     def _judge(self, failed: str, session: ChatSession, text: str) -> None:
         """A turn without an answer: a clear refusal, and one that had to be?"""
@@ -341,11 +341,11 @@ class Simulation:
         return fact + " "
 
     def _look_for_losses(self, store: SessionStore, session: ChatSession) -> None:
-        kept: set[str] = set()
+        stored: set[str] = set()
         for message in store.messages(session.id):
-            kept.add(message.text)
-            kept |= {p.text for p in message.parts if isinstance(p, ToolResult)}
-        lost = [text for text in self._said if text not in kept]
+            stored.add(message.text)
+            stored |= {p.text for p in message.parts if isinstance(p, ToolResult)}
+        lost = [text for text in self._said if text not in stored]
         self.outcome.lost_messages += len(lost)
         if lost:
             self.outcome.samples.append(f"lost: {lost[0].replace(BLOCK, '')[:60]!r}")

@@ -67,12 +67,12 @@ def agent_conversation(seed: int = 1) -> list[list[Message]]:
 
 def measure(trim: Callable[[Sequence[Message]], Sequence[Message]], budget: Budget) -> PrefixFigures:
     """Send the question of every turn under `trim`. Raises AssertionError where a request is over or unpaired."""
-    said: list[Message] = []
+    messages: list[Message] = []
     before: tuple[Message, ...] = ()
     changes = sent_tokens = cached = most = 0
     for turn in agent_conversation():
-        said.append(turn[0])
-        sent = tuple(trim(said))
+        messages.append(turn[0])
+        sent = tuple(trim(messages))
         sizes = [count(m) for m in sent]
         assert budget.max_input is not None and sum(sizes) <= budget.max_input
         assert not pairing_problem(sent)
@@ -84,7 +84,7 @@ def measure(trim: Callable[[Sequence[Message]], Sequence[Message]], budget: Budg
         sent_tokens += sum(sizes)
         most = max(most, sum(sizes))
         before = sent
-        said += turn[1:]
+        messages += turn[1:]
     return PrefixFigures(TURNS, changes, 100 * cached / sent_tokens, 100 * most / (budget.max_input or 1))
 
 
@@ -92,9 +92,9 @@ def sticky(budget: Budget) -> Callable[[Sequence[Message]], Sequence[Message]]:
     """What this program does."""
     state = NO_TRIM
 
-    def trim(said: Sequence[Message]) -> Sequence[Message]:
+    def trim(messages: Sequence[Message]) -> Sequence[Message]:
         nonlocal state
-        request = Request("sim", "sim", tuple(said))
+        request = Request("sim", "sim", tuple(messages))
         result = build_final_prompt(request, size, count=count, budget=budget, state=state)
         state = result.state
         return result.request.messages
@@ -106,8 +106,8 @@ def every_turn(budget: Budget) -> Callable[[Sequence[Message]], Sequence[Message
     """The habit: nothing remembered, just enough left out, from the whole history anew at every turn."""
     config = TruncationConfig(target_fraction=1.0)
 
-    def trim(said: Sequence[Message]) -> Sequence[Message]:
-        request = Request("sim", "sim", tuple(said))
+    def trim(messages: Sequence[Message]) -> Sequence[Message]:
+        request = Request("sim", "sim", tuple(messages))
         return build_final_prompt(request, size, count=count, budget=budget, config=config).request.messages
 
     return trim

@@ -220,11 +220,11 @@ class FakeServer(Provider):
     # -- size ------------------------------------------------------------------------------------------------------
 
     def _size(self, message: Message) -> float:
-        known = self._sizes.get(id(message))
-        if known is None or known[0] is not message:
+        cached = self._sizes.get(id(message))
+        if cached is None or cached[0] is not message:
             tokens = 4 + sum(part_tokens(part, "sim") for part in message.parts)
-            known = self._sizes[id(message)] = (message, tokens)
-        return known[1]
+            cached = self._sizes[id(message)] = (message, tokens)
+        return cached[1]
 
     def _check_size(self, request: Request, size: int, *, summary: bool) -> int:
         """The size it reports. Raises for what doesn't fit."""
@@ -344,7 +344,7 @@ def words(tokens: float, wide: bool = False) -> str:
 def pairing_problem(messages: Iterable[Message]) -> str:
     """What a strict server complains of; "" where there is nothing."""
     waiting: set[str] = set()
-    seen: set[str] = set()
+    ids: set[str] = set()
     first = True
     for message in messages:
         if first and message.role != "user":
@@ -361,8 +361,8 @@ def pairing_problem(messages: Iterable[Message]) -> str:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 json.loads(part.arguments)
-                if part.id in seen:
+                if part.id in ids:
                     return f"tool call id {part.id} twice"
-                seen.add(part.id)
+                ids.add(part.id)
                 waiting.add(part.id)
     return f"tool calls {sorted(waiting)} were found without results" if waiting else ""

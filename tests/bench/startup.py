@@ -65,10 +65,10 @@ def _fastest(command: Sequence[str]) -> float:
 
 def _first_frame(folder: Path, sessions: int) -> Iterable[BenchRow]:
     _fill(folder, sessions)
-    own = [sys.executable, "-m", "tui", "-m", "demo"]
+    ours = [sys.executable, "-m", "tui", "-m", "demo"]
     bare = [sys.executable, "-c", BARE]
-    pairs = [(_frame(own, folder), _frame(bare, folder)) for _ in range(ROUNDS)]
-    seconds, memory = (median(own[i] for own, _ in pairs) for i in (0, 1))
+    pairs = [(_frame(ours, folder), _frame(bare, folder)) for _ in range(ROUNDS)]
+    seconds, memory = (median(ours[i] for ours, _ in pairs) for i in (0, 1))
     floor, floor_memory = (median(bare[i] for _, bare in pairs) for i in (0, 1))
     yield BenchRow(f"first usable frame, {sessions:,} sessions", seconds, floor, 1.4)
     yield BenchRow(f"memory there, {sessions:,} sessions", memory, floor_memory, PROMISED_MB / floor_memory, unit="MB")

@@ -34,7 +34,7 @@ def errors(texts: Sequence[Mapping[str, Any]], family: str, first: str, second: 
     chosen = [*islice(cycle(groups[first]), CALLS), *islice(groups[second], NEW)]
     estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
     messages: tuple[Message, ...] = ()
-    total, found = 10, []
+    total, result = 10, []
     for index, text in enumerate(chosen):
         messages = (*messages, Message("user", (Text(text["text"] + " " * (index // len(groups[first]) % 2)),)))
         request = Request("simulated", model, messages, session="switching")
@@ -42,12 +42,12 @@ def errors(texts: Sequence[Mapping[str, Any]], family: str, first: str, second: 
         total += text["counts"][family] + FRAME
         predicted = estimator.estimate(request).tokens
         if index >= CALLS:
-            found.append((predicted - total) / (total - before))
+            result.append((predicted - total) / (total - before))
         reply = Message("assistant", (Text("Yes."),))
         estimator.record(request, reply, Usage(total, 2), learn=True, at=float(index))
         messages = (*messages, reply)
         total += 2 + FRAME
-    return found
+    return result
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -56,9 +56,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     every: list[float] = []
     for family in CHOSEN:
         for first, second in PAIRS:
-            found = errors(texts, family, first, second)
-            every += map(abs, found)
-            print(f"{family:12} {first:7} -> {second:7} {' '.join(f'{error:+7.1%}' for error in found)}")
+            deviations = errors(texts, family, first, second)
+            every += map(abs, deviations)
+            print(f"{family:12} {first:7} -> {second:7} {' '.join(f'{error:+7.1%}' for error in deviations)}")
     print(f"median {median(every):.2%} (at most 5 %), worst {max(every):.1%} (at most 15 %)")
     return 0 if median(every) <= 0.05 and max(every) <= 0.15 else 1
 

@@ -51,7 +51,7 @@ def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_dialects_write_the_same_call_in_their_own_way() -> None:
-    said = Said(100, 7, 60)
-    assert body_of(said, "anthropic") == {"input_tokens": 40, "output_tokens": 7, "cache_read_input_tokens": 60}
-    assert body_of(said, "chat")["prompt_tokens_details"] == {"cached_tokens": 60}
+    report = Said(100, 7, 60)
+    assert body_of(report, "anthropic") == {"input_tokens": 40, "output_tokens": 7, "cache_read_input_tokens": 60}
+    assert body_of(report, "chat")["prompt_tokens_details"] == {"cached_tokens": 60}
     assert body_of(Said(..., 7), "responses") == {"output_tokens": 7, "input_tokens_details": {"cached_tokens": 0}}

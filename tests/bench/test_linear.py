@@ -17,14 +17,14 @@ def test_the_majority_wins_over_outliers() -> None:
     rows = [[1.0, chance.uniform(0, 100)] for _ in range(60)]
     goal = [7.0 + 1.5 * x for _, x in rows]
     goal[:15] = [value + 400 for value in goal[:15]]
-    found = least_absolute(rows, goal, [1 / 80] * 60, [(0.0, 100.0), (1.0, 10.0)])
-    assert found[0] == pytest.approx(7.0, abs=2.0)
-    assert found[1] == pytest.approx(1.5, abs=0.05)
+    solution = least_absolute(rows, goal, [1 / 80] * 60, [(0.0, 100.0), (1.0, 10.0)])
+    assert solution[0] == pytest.approx(7.0, abs=2.0)
+    assert solution[1] == pytest.approx(1.5, abs=0.05)
 
 
 def test_what_the_rows_do_not_say_stays_where_it_is_drawn_to() -> None:
-    found = least_absolute([[1.0, 0.0]] * 5, [3.0] * 5, [1.0] * 5, [(0.0, 10.0), (42.0, 1.0)])
-    assert found == pytest.approx([3.0, 42.0], abs=0.1)
+    solution = least_absolute([[1.0, 0.0]] * 5, [3.0] * 5, [1.0] * 5, [(0.0, 10.0), (42.0, 1.0)])
+    assert solution == pytest.approx([3.0, 42.0], abs=0.1)
 
 
 def test_a_row_over_its_limit_is_marked() -> None:

@@ -176,18 +176,18 @@ async def _markdown_stream(source: str) -> tuple[float, float]:
 
 
 async def _streaming() -> list[BenchRow]:
-    found: list[BenchRow] = []
+    rows: list[BenchRow] = []
     kinds: Sequence[tuple[str, str, float]] = (("32 KB mixed", mixed(32_768), 8.0), ("16 KB fence", fence(16_384), 7.0))
     for name, source, most in kinds:
         piece = source[:4_096]
         cpu, lag = await _ours(source)
         reference_cpu, reference_lag = await _markdown_stream(piece)
         scaled = reference_cpu * len(source) / len(piece)
-        found += [
+        rows += [
             BenchRow(f"stream {name}, 250 deltas/s: CPU", cpu, scaled, 0.5, most),
             BenchRow(f"stream {name}, 250 deltas/s: p95 lag", lag, reference_lag, 1.0, 0.010),
         ]
-    return found
+    return rows
 
 
 async def _open(count: int) -> float:
@@ -228,15 +228,15 @@ async def _pages(count: int) -> float:
     return statistics.median(times)
 
 
-async def _change(count: int, change: Callable[[Host, int], None], seen: Callable[[Transcript], object]) -> float:
+async def _change(count: int, change: Callable[[Host, int], None], shown: Callable[[Transcript], object]) -> float:
     async with transcript(count) as (app, view):
         times: list[float] = []
         for number in range(6):
-            before = seen(view)
+            before = shown(view)
             began = time.perf_counter()
             change(app, number)
             await _refreshed(app)
-            while seen(view) == before:
+            while shown(view) == before:
                 await _refreshed(app)
             times.append(time.perf_counter() - began)
     return statistics.median(times)

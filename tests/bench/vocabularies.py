@@ -82,11 +82,11 @@ def from_tokenizer_json(text: bytes) -> list[bytes]:
     model = json.loads(text)["model"]
     letters = _byte_letters()
     tokens = [bytes([letters[token]]) for token in model["vocab"] if token in letters]
-    seen = set(tokens)
+    listed = set(tokens)
     for left, right in _merges(model):
         token = bytes(letters[letter] for letter in left + right)
-        if token not in seen:
-            seen.add(token)
+        if token not in listed:
+            listed.add(token)
             tokens.append(token)
     return tokens
 

@@ -139,22 +139,22 @@ def _flat(content: Any) -> str:
 def _openai_parts(content: Any) -> list[Part]:
     if isinstance(content, str):
         return [Text(content)]
-    found: list[Part] = []
+    parts: list[Part] = []
     for block in content or []:
         kind = block.get("type")
         if kind in ("text", "input_text", "output_text"):
-            found.append(Text(block["text"]))
+            parts.append(Text(block["text"]))
         elif kind == "refusal":
-            found.append(Text(block["refusal"]))
+            parts.append(Text(block["refusal"]))
         elif kind in ("image_url", "input_image"):
             url = block["image_url"]["url"] if isinstance(block.get("image_url"), dict) else block.get("image_url", "")
             if not str(url).startswith("data:"):
                 raise _NotOursError("remote image")
             head, _, data = str(url).partition(",")
-            found.append(_image(data, head[5:].partition(";")[0]))
+            parts.append(_image(data, head[5:].partition(";")[0]))
         else:
             raise _NotOursError(f"content block {kind}")
-    return found
+    return parts
 
 
 def _chat(body: Mapping[str, Any], model: str) -> Request:
@@ -184,13 +184,13 @@ def _chat(body: Mapping[str, Any], model: str) -> Request:
 
 
 def _tools(tools: Sequence[Mapping[str, Any]], inner: Any) -> tuple[ToolSchema, ...]:
-    found = []
+    schemas = []
     for tool in tools:
         if tool.get("type") != "function" or tool.get("defer_loading"):
             raise _NotOursError("server-run tool")
         function = inner(tool)
-        found.append(_schema(function["name"], function.get("description"), function.get("parameters")))
-    return tuple(found)
+        schemas.append(_schema(function["name"], function.get("description"), function.get("parameters")))
+    return tuple(schemas)
 
 
 def _responses(body: Mapping[str, Any], model: str) -> Request:
@@ -276,7 +276,7 @@ def _anthropic_message(message: Mapping[str, Any], names: dict[str, str]) -> lis
                 parts.append(_image(block["source"]["data"], block["source"]["media_type"]))
             case kind:
                 raise _NotOursError(f"content block {kind}")
-    found = [Message("tool", tuple(results))] if results else []
+    messages = [Message("tool", tuple(results))] if results else []
     if parts:
-        found.append(Message("user" if message["role"] == "user" else "assistant", tuple(parts)))
-    return found
+        messages.append(Message("user" if message["role"] == "user" else "assistant", tuple(parts)))
+    return messages

@@ -61,10 +61,11 @@ async def test_they_are_switched_off_and_on_for_good_and_go_with_the_tools(tmp_p
         commands = Commands(workspace, session)
         assert await asked(workspace, session) == [SENT]
         assert (
-            await commands.said("/mcp instructions off s") == "The instructions of s are not sent; this is remembered."
+            await commands.output("/mcp instructions off s")
+            == "The instructions of s are not sent; this is remembered."
         )
         assert await asked(workspace, session) == []
-        assert "instructions · not sent" in await printed((await commands.run("/mcp")).shown[0])
+        assert "instructions · not sent" in await printed((await commands.run("/mcp")).views[0])
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         workspace.servers.start()
         session = await workspace.new_session()

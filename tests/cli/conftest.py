@@ -21,7 +21,7 @@ def run(tmp_path: Path) -> Run:
         clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("CHATCTX_")}
         config = tmp_path / "config.toml"
         config.touch()
-        own = {
+        settings = {
             "CHATCTX_CONFIG": str(config),
             "CHATCTX_DATA_DIR": str(tmp_path / "data"),
             "CHATCTX_LOG_DIR": str(tmp_path / "log"),
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Run:
             text=True,
             timeout=60,
             cwd=cwd,
-            env={**clean, "PYTHONPATH": os.pathsep.join(filter(None, above)), **own, **env},
+            env={**clean, "PYTHONPATH": os.pathsep.join(filter(None, above)), **settings, **env},
         )
 
     return call

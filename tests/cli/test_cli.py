@@ -210,9 +210,9 @@ def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
     doctor = run("doctor", MINE=key).stdout
     assert "127.0.0.1:9/v1" in doctor and "hunter2" not in doctor
     shown = done.stdout + done.stderr + doctor
-    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert key not in shown
-    assert key.encode() not in kept
+    assert key.encode() not in stored
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def arguments(*argv: str) -> dict[str, Any]:
 
 def command_lines(text: str) -> list[str]:
     """The calls of chatctx in `text`, each without what stands around it in the shell."""
-    return [found.strip() for found in re.findall(r'chatctx(?: (?:"[^"]*"|\'[^\']*\'|[^|>)"\'\n`])*)?', text)]
+    return [line.strip() for line in re.findall(r'chatctx(?: (?:"[^"]*"|\'[^\']*\'|[^|>)"\'\n`])*)?', text)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -122,5 +122,5 @@ def test_the_readme_lists_every_command_and_no_other() -> None:
 
 def test_the_readme_lists_every_provider_with_its_key() -> None:
     section = README.read_text(encoding="utf-8").split("## Models")[1].split("```")[0]
-    known = [word for name, config in PRESETS.items() if name != "demo" for word in (name, *config.key_env)]
-    assert [word for word in known if f"`{word}`" not in section] == []
+    names = [word for name, config in PRESETS.items() if name != "demo" for word in (name, *config.key_env)]
+    assert [word for word in names if f"`{word}`" not in section] == []

@@ -38,15 +38,15 @@ async def test_a_question_given_up_while_it_waits_to_ask_again_was_interrupted(
     nobody = {"away": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
     settings = Settings(model="away/m", providers=nobody, data_dir=tmp_path, config_file=tmp_path / "c.toml")
     before = signal.getsignal(signal.SIGINT)
-    asked = asyncio.create_task(ask(settings, question="are you there"))
-    said = ""
+    asking = asyncio.create_task(ask(settings, question="are you there"))
+    errors = ""
     try:
         async with asyncio.timeout(20):
-            while "Asking again" not in said:
+            while "Asking again" not in errors:
                 await asyncio.sleep(0.01)
-                said += capsys.readouterr().err
+                errors += capsys.readouterr().err
             signal.raise_signal(signal.SIGINT)
-            assert await asked == INTERRUPTED
+            assert await asking == INTERRUPTED
     finally:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)

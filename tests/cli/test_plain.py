@@ -113,7 +113,7 @@ def _take_terminal() -> None:
 @pytest.mark.slow
 def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
     """TERM=dumb is enough: a terminal that can't move its cursor gets the plain chat."""
-    own = {
+    settings = {
         "TERM": "dumb", "CHATCTX_CONFIG": str(tmp_path / "config.toml"), "CHATCTX_DATA_DIR": str(tmp_path / "data"),
         "CHATCTX_LOG_DIR": str(tmp_path / "log"), "CHATCTX_MODEL": "demo",
     }  # fmt: skip
@@ -121,18 +121,18 @@ def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
     main, other = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "tui"], stdin=other, stdout=other, stderr=other, start_new_session=True,
-        env={**os.environ, **own}, preexec_fn=_take_terminal,
+        env={**os.environ, **settings}, preexec_fn=_take_terminal,
     )  # fmt: skip
     os.close(other)
-    seen = ""
+    screen = ""
 
     def until(words: str) -> None:
-        nonlocal seen
+        nonlocal screen
         end = time.monotonic() + 20
-        while words not in seen:
-            assert time.monotonic() < end, seen
+        while words not in screen:
+            assert time.monotonic() < end, screen
             if select.select([main], [], [], 0.1)[0]:
-                seen += os.read(main, 65_536).decode()
+                screen += os.read(main, 65_536).decode()
 
     try:
         until("you: ")
@@ -146,8 +146,8 @@ def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         os.close(main)
-    assert "guide:" in seen
-    assert "\x1b" not in seen
+    assert "guide:" in screen
+    assert "\x1b" not in screen
 
 
 async def test_lines_are_whole_however_they_arrive() -> None:
@@ -227,12 +227,12 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     lines = cast("Lines", SimpleNamespace(next=None, fresh=AsyncMock(return_value="s")))
     workspace = cast("Workspace", SimpleNamespace())
     await PlainChat(workspace, session, lines, talks=True).turn(events())
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     answers = "y yes, s in this conversation always, a always, n no, never"
-    assert said.out == f"model-x:\nhi ␛[31mred\nRun it? {answers}: (52,100 of 200,000 tokens, 26 %)\n"
+    assert printed.out == f"model-x:\nhi ␛[31mred\nRun it? {answers}: (52,100 of 200,000 tokens, 26 %)\n"
     assert decided == [("a1", "session")]
-    notices = said.err.splitlines()
-    assert "\x1b" not in said.err
+    notices = printed.err.splitlines()
+    assert "\x1b" not in printed.err
     assert notices[0].startswith("chatctx: calls write_file")
     assert "stopped by you" in notices[1]
     assert notices[2].startswith("chatctx: wants to run write_file (files)")

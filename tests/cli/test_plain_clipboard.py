@@ -33,9 +33,9 @@ def test_an_answer_is_copied_and_a_picture_kept(run: Run, bin_dir: Path, tmp_pat
     assert done.stderr == "chatctx: There is no answer to copy yet.\n"
     assert (bin_dir / "copied").read_text().startswith("**This is the demo")
     assert "characters (wl-copy)." in done.stdout
-    [kept] = (tmp_path / "data" / "pictures").iterdir()
-    assert kept.read_bytes() == PNG
-    assert f"@{kept}" in done.stdout
+    [picture] = (tmp_path / "data" / "pictures").iterdir()
+    assert picture.read_bytes() == PNG
+    assert f"@{picture}" in done.stdout
     assert "\x1b" not in done.stdout
 
 

@@ -22,10 +22,10 @@ class Person:
     def __init__(self, *answers: str, talks: bool = True) -> None:
         self.talks = talks
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.questions: list[str] = []
 
     async def ask(self, question: str) -> str:
-        self.asked.append(question)
+        self.questions.append(question)
         return self.answers.pop(0)
 
     text = ask
@@ -62,13 +62,13 @@ QUESTION = Question(
 )
 
 
-@pytest.mark.parametrize(("said", "key"), [("yes", "yes"), ("YES", "yes"), ("", None), ("y", None)])
+@pytest.mark.parametrize(("answer", "key"), [("yes", "yes"), ("YES", "yes"), ("", None), ("y", None)])
 async def test_a_question_takes_one_of_its_answers(
-    capsys: pytest.CaptureFixture[str], said: str, key: str | None
+    capsys: pytest.CaptureFixture[str], answer: str, key: str | None
 ) -> None:
-    person = Person(said)
+    person = Person(answer)
     assert await person.ui.confirm(QUESTION) == key
-    assert person.asked == ["Start them? (yes, or Enter to cancel)"]
+    assert person.questions == ["Start them? (yes, or Enter to cancel)"]
     assert capsys.readouterr().out == "rm -rf ␛\n  yes: Start, now\n"
 
 
@@ -89,7 +89,7 @@ async def test_a_form_is_asked_line_by_line_and_says_how_it_went(capsys: pytest.
     form = Form("A boat", "", fields, "try", "Nobody can be asked.", submit)
     person = Person("Bounty", "", "")
     assert await person.ui.ask(form) == {"name": "Bounty", "key": "KEY", "x": ""}
-    assert person.asked == ["Name:", "Key [KEY]:", "More (none):"]
+    assert person.questions == ["Name:", "Key [KEY]:", "More (none):"]
     assert capsys.readouterr().out == "A boat.\nIt floats.\n"
     assert await Person("bad", "", "").ui.ask(form) is None
     assert await Person("").ui.ask(form) is None
@@ -128,7 +128,7 @@ async def preview(tmp_path: Any) -> Any:
 async def test_a_summary_is_read_out_and_accepted(preview: SummaryPreview, capsys: pytest.CaptureFixture[str]) -> None:
     person = Person("what?", "y")
     assert await person.ui.edit(preview)
-    assert person.asked[0] == "y compact with this, e write another text, n cancel:"
+    assert person.questions[0] == "y compact with this, e write another text, n cancel:"
     assert preview.done is not None
     told = capsys.readouterr().out
     assert "Goal: ␛[2Jboats." in told and "This takes the place of" in told and "(next request " in told
@@ -139,7 +139,7 @@ async def test_the_persons_own_text_is_measured_before_it_counts(
 ) -> None:
     person = Person("e", "far too long " * 4_000, "y", "e", "Boats, 9 gulls.", "y")
     assert await person.ui.edit(preview)
-    assert person.asked[2] == "e write another text, n cancel:"  # too long: a y is no answer
+    assert person.questions[2] == "e write another text, n cancel:"  # too long: a y is no answer
     assert preview.done is not None and preview.done.summary is not None
     assert preview.done.summary.text.endswith("Boats, 9 gulls.")
     assert capsys.readouterr().err

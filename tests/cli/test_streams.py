@@ -25,14 +25,14 @@ def shell(tmp_path: Path) -> Shell:
     """Runs a line of shell in which `$C` is the program with the demo, and its files in a folder of their own."""
 
     def call(line: str, **env: str) -> subprocess.CompletedProcess[str]:
-        own = {"CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"}
+        settings = {"CHATCTX_DATA_DIR": str(tmp_path), "CHATCTX_LOG_DIR": str(tmp_path), "CHATCTX_MODEL": "demo"}
         program = f"{shlex.quote(sys.executable)} -m tui"
         return subprocess.run(
             ["bash", "-c", line.replace("$C", program)],
             capture_output=True,
             text=True,
             timeout=60,
-            env={**os.environ, "HOME": str(tmp_path), **own, **env},
+            env={**os.environ, "HOME": str(tmp_path), **settings, **env},
         )
 
     return call

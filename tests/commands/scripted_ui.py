@@ -64,29 +64,29 @@ class ScriptedUI:
         self.answers = list(answers)
         self.screen = screen
         self.busy = False
-        self.said: list[str] = []
-        self.refused: list[str] = []
-        self.under_way: list[str] = []
-        self.shown: list[View] = []
-        self.asked: list[Menu | Question | Form | SummaryText] = []
+        self.output: list[str] = []
+        self.refusals: list[str] = []
+        self.progress_texts: list[str] = []
+        self.views: list[View] = []
+        self.questions: list[Menu | Question | Form | SummaryText] = []
         self.events: list[SessionEvent] = []
         self.copied: list[str] = []
         self.attached: list[ChatSession] = []
         self.changes = 0
-        self.left = False
+        self.ended = False
         self.chat: Chat | None = None
 
     async def say(self, text: str, *, passing: bool = False) -> None:
-        self.said.append(text)
+        self.output.append(text)
 
     async def refuse(self, text: str) -> None:
-        self.refused.append(text)
+        self.refusals.append(text)
 
     async def progress(self, text: str) -> None:
-        self.under_way.append(text)
+        self.progress_texts.append(text)
 
     async def show(self, view: View) -> None:
-        self.shown.append(view)
+        self.views.append(view)
 
     async def choose(self, menu: Menu) -> str | None:
         key: str | None = self._answer(menu)
@@ -107,10 +107,10 @@ class ScriptedUI:
         return values
 
     async def edit(self, text: SummaryText) -> bool:
-        wanted: str | None = self._answer(text)
-        if wanted is not None:
-            await text.accept(wanted)
-        return wanted is not None
+        answer: str | None = self._answer(text)
+        if answer is not None:
+            await text.accept(answer)
+        return answer is not None
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         self.events += [event async for event in events]
@@ -129,10 +129,10 @@ class ScriptedUI:
         self.copied.append(text)
 
     async def leave(self) -> None:
-        self.left = True
+        self.ended = True
 
-    def _answer(self, asked: Menu | Question | Form | SummaryText) -> Any:
-        self.asked.append(asked)
+    def _answer(self, question: Menu | Question | Form | SummaryText) -> Any:
+        self.questions.append(question)
         return self.answers.pop(0)
 
 
@@ -158,17 +158,17 @@ class Commands:
         assert not ui.answers, ui.answers
         return ui
 
-    async def said(self, line: str, *answers: Any) -> str:
+    async def output(self, line: str, *answers: Any) -> str:
         """What a command that refuses nothing says."""
         ui = await self.run(line, *answers)
-        assert ui.refused == []
-        return "\n".join(ui.said)
+        assert ui.refusals == []
+        return "\n".join(ui.output)
 
-    async def refused(self, line: str, *answers: Any) -> str:
+    async def refusal(self, line: str, *answers: Any) -> str:
         """Why a command does nothing."""
         ui = await self.run(line, *answers)
-        assert ui.said == []
-        return "\n".join(ui.refused)
+        assert ui.output == []
+        return "\n".join(ui.refusals)
 
     async def completions(self, line: str) -> list[str]:
         """What is offered for a draft."""

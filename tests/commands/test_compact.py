@@ -20,7 +20,7 @@ async def test_it_compacts_with_instructions(long_talk: Commands, provider: Scri
 async def test_a_preview_counts_once_it_is_accepted(long_talk: Commands, provider: ScriptedProvider) -> None:
     provider.script.append(answer("Goal: learn about boats."))
     ui = await long_talk.run("/compact --preview mind the gulls", "Boats, and 9 gulls.")
-    [preview] = ui.asked
+    [preview] = ui.questions
     assert isinstance(preview, SummaryPreview) and preview.text == "Goal: learn about boats."
     assert "mind the gulls" in str(provider.requests[-1].messages[-1])
     assert [type(event) for event in ui.events] == [CompactionStarted, CompactionFinished, UsageChanged]
@@ -44,7 +44,7 @@ async def test_a_preview_that_fails_says_why(long_talk: Commands, provider: Scri
 
 
 async def test_an_option_that_is_none_is_refused(long_talk: Commands) -> None:
-    assert await long_talk.refused("/compact --foo") == "/compact has the option --preview, not --foo."
+    assert await long_talk.refusal("/compact --foo") == "/compact has the option --preview, not --foo."
 
 
 async def test_the_option_is_offered_once_it_is_begun(commands: Commands) -> None:

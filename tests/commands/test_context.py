@@ -6,7 +6,7 @@ from tests.commands.scripted_ui import Commands, printed
 
 
 async def test_it_shows_the_next_request(talk: Commands) -> None:
-    [view] = (await talk.run("/context")).shown
+    [view] = (await talk.run("/context")).views
     text = await printed(view)
     usage = await talk.session.refresh_usage()
     assert f"{usage.total:,} / 8,000 tokens" in text
@@ -16,6 +16,6 @@ async def test_it_shows_the_next_request(talk: Commands) -> None:
 async def test_looking_changes_nothing(talk: Commands) -> None:
     before = (list(talk.session.messages), talk.session.usage)
     ui = await talk.run("/ctx")
-    await printed(ui.shown[0])
+    await printed(ui.views[0])
     assert (list(talk.session.messages), talk.session.usage) == before
     assert ui.changes == 0

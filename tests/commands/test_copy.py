@@ -10,4 +10,4 @@ async def test_the_last_answer_is_copied(talk: Commands) -> None:
 
 
 async def test_there_has_to_be_one(commands: Commands) -> None:
-    assert await commands.refused("/copy") == "There is no answer to copy yet."
+    assert await commands.refusal("/copy") == "There is no answer to copy yet."

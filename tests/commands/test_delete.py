@@ -8,7 +8,7 @@ from tests.commands.scripted_ui import Commands
 async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
     old = talk.session.id
     assert await talk.completions("/delete u") == []
-    assert await talk.said("/delete") == "'What is a boat?' is deleted. /delete undo restores it."
+    assert await talk.output("/delete") == "'What is a boat?' is deleted. /delete undo restores it."
     assert talk.session.id != old and await talk.workspace.sessions() == []
     assert await talk.completions("/delete u") == ["/delete undo"]
     await talk.run("/delete undo")
@@ -17,6 +17,6 @@ async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
 
 
 async def test_there_has_to_be_something_to_delete_and_to_bring_back(commands: Commands) -> None:
-    assert await commands.refused("/delete") == "There is nothing in this conversation yet."
-    assert await commands.refused("/delete undo") == "Nothing was deleted since the start."
-    assert "/delete undo" in await commands.refused("/delete everything")
+    assert await commands.refusal("/delete") == "There is nothing in this conversation yet."
+    assert await commands.refusal("/delete undo") == "Nothing was deleted since the start."
+    assert "/delete undo" in await commands.refusal("/delete everything")

@@ -16,4 +16,4 @@ async def test_the_draft_is_edited(commands: Commands) -> None:
 async def test_an_editor_that_fails_is_one_line(commands: Commands) -> None:
     assert commands.screen is not None
     commands.screen.problem = EditorError("The editor 'x' could not be started.")
-    assert await commands.refused("/edit") == "The editor 'x' could not be started."
+    assert await commands.refusal("/edit") == "The editor 'x' could not be started."

@@ -8,19 +8,19 @@ from tests.commands.scripted_ui import Commands
 
 
 async def test_it_is_written_where_nothing_is(talk: Commands, tmp_path: Path) -> None:
-    assert await talk.said("/export out.md") == f"Written to {tmp_path / 'out.md'}"
+    assert await talk.output("/export out.md") == f"Written to {tmp_path / 'out.md'}"
     assert "What is a boat?" in (tmp_path / "out.md").read_text()
     (tmp_path / "out.md").write_text("mine")
-    assert "out.md is there already" in await talk.refused("/export out.md")
+    assert "out.md is there already" in await talk.refusal("/export out.md")
     assert (tmp_path / "out.md").read_text() == "mine"
 
 
 async def test_without_a_name_it_gets_one(talk: Commands, tmp_path: Path) -> None:
-    assert await talk.said("/export") == f"Written to {tmp_path / f'chatctx-{talk.session.id[-8:]}.md'}"
+    assert await talk.output("/export") == f"Written to {tmp_path / f'chatctx-{talk.session.id[-8:]}.md'}"
 
 
 async def test_what_cant_be_written_is_refused(talk: Commands) -> None:
-    assert await talk.refused("/export no/out.md") == (
+    assert await talk.refusal("/export no/out.md") == (
         "no/out.md can't be written (No such file or directory): name another place."
     )
-    assert (await talk.refused("/export out.docx")).startswith("Not written: ")
+    assert (await talk.refusal("/export out.docx")).startswith("Not written: ")

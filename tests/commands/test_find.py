@@ -8,18 +8,18 @@ from tests.commands.scripted_ui import Commands, printed
 async def test_on_a_screen_it_goes_from_match_to_match(talk: Commands) -> None:
     assert talk.screen is not None
     talk.screen.matches = (2, 3)
-    assert await talk.said("/find boat") == "2 of 3   /find for the next one"
+    assert await talk.output("/find boat") == "2 of 3   /find for the next one"
     await talk.run("/search")
     assert talk.screen.searched == ["boat", ""]
 
 
 async def test_what_is_not_there_is_said(talk: Commands) -> None:
-    assert await talk.refused("/find gulls") == "'gulls' is not in this conversation."
-    assert await talk.refused("/find") == "/find needs words to look for."
+    assert await talk.refusal("/find gulls") == "'gulls' is not in this conversation."
+    assert await talk.refusal("/find") == "/find needs words to look for."
 
 
 async def test_in_lines_the_matches_are_listed(talk: Commands) -> None:
     talk.screen = None
-    [view] = (await talk.run("/find BOAT")).shown
+    [view] = (await talk.run("/find BOAT")).views
     assert await printed(view) == "user: What is a boat?\n1 line."
-    assert await talk.refused("/find") == "/find needs words to look for."
+    assert await talk.refusal("/find") == "/find needs words to look for."

@@ -24,25 +24,25 @@ async def imported_twice(commands: Commands) -> bool:
 async def test_what_is_here_already_is_asked_about(exported: Commands) -> None:
     first = exported.session.id
     ui = await exported.run("/import talk.jsonl", None)
-    [question] = ui.asked
+    [question] = ui.questions
     assert isinstance(question, Question) and "All 2 messages of this file are here already." in question.text
     assert f"/sessions {first[-8:]} opens it; /import talk.jsonl --again" in question.otherwise
     assert ui.attached == [] and not await imported_twice(exported)
     await exported.run("/import talk.jsonl", "open")
     assert exported.session.id == first and not await imported_twice(exported)
     ui = await exported.run("/import talk.jsonl", "import")
-    assert ui.said == ["Imported 2 messages."] and await imported_twice(exported)
+    assert ui.output == ["Imported 2 messages."] and await imported_twice(exported)
 
 
 async def test_again_is_an_option_too(exported: Commands) -> None:
     first = exported.session.id
     ui = await exported.run("/import talk.jsonl --again")
     assert ui.attached and exported.session.id != first
-    assert ui.under_way[-1] == ""
+    assert ui.progress_texts[-1] == ""
 
 
 async def test_what_cant_be_read_is_refused(talk: Commands) -> None:
-    assert (await talk.refused("/import")).startswith("/import needs a file")
+    assert (await talk.refusal("/import")).startswith("/import needs a file")
     ui = await talk.run("/import no.jsonl")
-    assert ui.refused == ["Not imported: no.jsonl: No such file or directory."]
+    assert ui.refusals == ["Not imported: no.jsonl: No such file or directory."]
     assert ui.attached == []

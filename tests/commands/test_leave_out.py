@@ -8,12 +8,12 @@ from tests.commands.scripted_ui import Commands
 async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) -> None:
     before = await talk.session.refresh_usage()
     sent = [message.id for message in talk.session.messages]
-    line = await talk.said("/leave-out")
+    line = await talk.output("/leave-out")
     after = await talk.session.refresh_usage()
     assert f"{before.total - after.total:,} tokens less" in line
     assert before.total > after.total
     assert set(talk.session.not_sent) == {m for m in sent if talk.session.not_sent.get(m) == "excluded"} != set()
-    assert "is sent again" in await talk.said("/leave-out")
+    assert "is sent again" in await talk.output("/leave-out")
     assert (await talk.session.refresh_usage()).total == before.total
 
 
@@ -21,10 +21,10 @@ async def test_of_a_turn_that_is_not_sent_any_more_it_says_why(talk: Commands) -
     await talk.session.rewind(talk.session.messages[0].id)
     before = dict(talk.session.not_sent)
     ui = await talk.run("/leave-out")
-    assert "set aside when you went back" in ui.refused[0]
+    assert "set aside when you went back" in ui.refusals[0]
     assert talk.session.not_sent == before
 
 
 async def test_without_a_turn_it_says_so(commands: Commands) -> None:
     ui = await commands.run("/leave-out")
-    assert "no turn to leave out" in ui.refused[0]
+    assert "no turn to leave out" in ui.refusals[0]

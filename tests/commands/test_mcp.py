@@ -31,7 +31,7 @@ async def servers(
 
 
 async def test_servers_are_listed_with_what_the_folder_would_start(servers: Commands) -> None:
-    [view] = (await servers.run("/mcp")).shown
+    [view] = (await servers.run("/mcp")).views
     text = await printed(view)
     assert "mail" in text and "switched off" not in text
     assert "/mcp project shows it and asks" in " ".join(text.split())
@@ -42,18 +42,18 @@ async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
     servers: Commands, answered: str | None, word: str
 ) -> None:
     ui = await servers.run("/mcp project", answered)
-    [question] = ui.asked
+    [question] = ui.questions
     assert isinstance(question, Question)
     assert "sh '-c' 'rm \\u202e -rf'" in question.text and "A=${HOME}" in question.text
     assert question.answers[0].key == "" and question.default is None
     project = servers.workspace.servers.project
     assert project is not None and project.word == word
-    assert len(ui.said) == (1 if answered else 0)
+    assert len(ui.output) == (1 if answered else 0)
 
 
 async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
-    assert await servers.said("/mcp off mail") == "mail is switched off; this is remembered."
-    assert await servers.said("/mcp off io.x/My Notes") == "io.x/My Notes is switched off; this is remembered."
+    assert await servers.output("/mcp off mail") == "mail is switched off; this is remembered."
+    assert await servers.output("/mcp off io.x/My Notes") == "io.x/My Notes is switched off; this is remembered."
     assert [line.status.state for line in servers.workspace.servers.lines] == ["off", "off"]
     assert await servers.completions("/mcp on") == [
         "/mcp on io.x/My Notes",
@@ -65,15 +65,15 @@ async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
 
 
 async def test_anything_else_is_refused(commands: Commands) -> None:
-    assert "/mcp restart NAME" in await commands.refused("/mcp dance")
-    assert await commands.refused("/mcp project") == "This folder has no .mcp.json."
+    assert "/mcp restart NAME" in await commands.refusal("/mcp dance")
+    assert await commands.refusal("/mcp project") == "This folder has no .mcp.json."
 
 
 class Waiting(ScriptedUI):
     """Somebody who fills in no form: the browser comes back by itself."""
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
-        self.asked.append(form)
+        self.questions.append(form)
         await asyncio.Event().wait()
         return None
 
@@ -106,15 +106,15 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         ui = Waiting() if comes_back else ScriptedUI(None)  # Esc
         ui.chat = chat = Chat(workspace, await workspace.new_session())
         await mcp.COMMAND.run(ui, chat, "login g")
-        assert opened[0] in ui.said[0] and opened[0].startswith(url.removesuffix("/mcp"))
-        assert (ui.said[1:], ui.refused) == (
+        assert opened[0] in ui.output[0] and opened[0].startswith(url.removesuffix("/mcp"))
+        assert (ui.output[1:], ui.refusals) == (
             (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was cancelled"])
         )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("answer", "said", "refused"),
+    ("answer", "output", "refusals"),
     [
         (None, [], ["The sign-in to g was cancelled.", "g is not ready: it wants you to sign in: /mcp login g"]),
         ("wait", ["g is ready."], []),
@@ -125,15 +125,15 @@ async def test_without_a_browser_a_code_is_entered_on_another_device(
     provider: ScriptedProvider,
     monkeypatch: pytest.MonkeyPatch,
     answer: str | None,
-    said: list[str],
-    refused: list[str],
+    output: list[str],
+    refusals: list[str],
 ) -> None:
     pytest.importorskip("mcp")
     from tests.tools.mcp.guarded import Authority, Devices, guarded_server
 
     class Elsewhere(ScriptedUI):
         async def confirm(self, question: Question) -> str | None:
-            self.asked.append(question)
+            self.questions.append(question)
             if answer == "wait":
                 devices.entered = True
                 await asyncio.Event().wait()
@@ -152,9 +152,9 @@ async def test_without_a_browser_a_code_is_entered_on_another_device(
         ui = Elsewhere()
         ui.chat = chat = Chat(workspace, await workspace.new_session())
         await mcp.COMMAND.run(ui, chat, "login g")
-        (question,) = ui.asked
+        (question,) = ui.questions
         assert isinstance(question, Question) and "enter the code WDJB-MJHT" in question.text
-        assert (ui.said, ui.refused) == (said, refused)
+        assert (ui.output, ui.refusals) == (output, refusals)
 
 
 async def test_nobody_signs_in_to_a_program(servers: Commands) -> None:

@@ -21,10 +21,10 @@ async def with_files(commands: Commands, tmp_path: Path) -> Commands:
 async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
     name = with_files.session.memory.files[0].name
     ui = await with_files.run("/memory AGENTS.md")
-    assert ui.said == [f"{name} is not sent any more, from the next message on."] and ui.changes == 1
+    assert ui.output == [f"{name} is not sent any more, from the next message on."] and ui.changes == 1
     ui = await with_files.run("/memory", name)
-    assert ui.said == [f"{name} is sent again, from the next message on."]
-    [menu] = ui.asked
+    assert ui.output == [f"{name} is sent again, from the next message on."]
+    [menu] = ui.questions
     assert isinstance(menu, Menu)
     [option] = await menu.source("")
     assert option.detail.startswith("off ") and option.detail.endswith("tokens")
@@ -32,10 +32,12 @@ async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
 
 async def test_a_name_that_is_none_is_refused(with_files: Commands) -> None:
     name = with_files.session.memory.files[0].name
-    assert await with_files.refused("/memory x") == f"No single memory file matches 'x': there is {name}."
+    assert await with_files.refusal("/memory x") == f"No single memory file matches 'x': there is {name}."
     assert await with_files.completions("/memory AGENTS") == [f"/memory {name}"]
-    assert (await with_files.run("/memory", None)).said == []
+    assert (await with_files.run("/memory", None)).output == []
 
 
 async def test_without_files_it_says_what_would_be_one(commands: Commands) -> None:
-    assert await commands.said("/memory") == ("No memory files found. AGENTS.md in this folder or above would be one.")
+    assert await commands.output("/memory") == (
+        "No memory files found. AGENTS.md in this folder or above would be one."
+    )

@@ -16,13 +16,13 @@ from tui.views.view import Question
 
 async def test_a_model_is_chosen_from_the_list(commands: Commands) -> None:
     ui = await commands.run("/model", "scripted/small")
-    assert ui.said == ["scripted/small is the model from now on."]
-    assert ui.under_way == ["asking about scripted/small", ""] and ui.changes == 1
-    assert (await commands.run("/model", None)).said == []
+    assert ui.output == ["scripted/small is the model from now on."]
+    assert ui.progress_texts == ["asking about scripted/small", ""] and ui.changes == 1
+    assert (await commands.run("/model", None)).output == []
 
 
 async def test_a_model_is_named_without_its_provider(commands: Commands) -> None:
-    assert await commands.said("/m small") == "scripted/small is the model from now on."
+    assert await commands.output("/m small") == "scripted/small is the model from now on."
     assert (commands.session.provider, commands.session.model) == ("scripted", "small")
 
 
@@ -35,16 +35,16 @@ async def tight(long_talk: Commands) -> Commands:
 @pytest.mark.parametrize("answered", [STAY, None])
 async def test_a_window_too_small_is_asked_about_first(tight: Commands, answered: str | None) -> None:
     ui = await tight.run("/model small", answered)
-    [question] = ui.asked
+    [question] = ui.questions
     assert isinstance(question, Question)
     assert "tokens to scripted/small, whose window of 2,000 takes" in question.text
     assert "/model scripted/small --compact summarises it first, with scripted/m" in question.otherwise
-    assert tight.session.model == "m" and ui.said == []
+    assert tight.session.model == "m" and ui.output == []
 
 
 @pytest.mark.parametrize(("line", "answers"), [("/model small", [ANYWAY]), ("/model small --anyway", [])])
 async def test_it_switches_anyway(tight: Commands, line: str, answers: list[str]) -> None:
-    assert await tight.said(line, *answers) == "scripted/small is the model from now on."
+    assert await tight.output(line, *answers) == "scripted/small is the model from now on."
     assert tight.session.model == "small"
 
 
@@ -59,7 +59,7 @@ async def test_the_present_model_summarises_first(
 
 
 async def test_what_is_no_option_and_no_model_is_refused(talk: Commands) -> None:
-    assert "--compact and --anyway, not --foo" in await talk.refused("/model small --foo")
+    assert "--compact and --anyway, not --foo" in await talk.refusal("/model small --foo")
     with pytest.raises(Exception, match="unknown provider 'no'"):
         await talk.run("/model no/x")
     assert talk.session.model == "m"
@@ -69,7 +69,9 @@ async def test_what_the_model_does_not_take_is_named(commands: Commands, provide
     provider.able = Capabilities(images=False)
     picture = Attachment("image", "boat.png", "image/png", "0" * 64, 9, width=3, height=2)
     await drain(commands.session.send("look", [picture]))
-    assert "takes no images: boat.png stays here and is not sent to it" in await commands.said("/model small --anyway")
+    assert "takes no images: boat.png stays here and is not sent to it" in await commands.output(
+        "/model small --anyway"
+    )
 
 
 async def test_models_are_completed_as_they_were_listed_last(commands: Commands) -> None:
@@ -81,25 +83,25 @@ async def test_what_was_learned_of_a_model_is_told_and_forgotten(
     commands: Commands, provider: ScriptedProvider
 ) -> None:
     nothing = "Nothing was learned of scripted/m."
-    assert await commands.said("/model learned") == nothing
+    assert await commands.output("/model learned") == nothing
     provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
     await drain(commands.session.send("look"))
     learned = "It refused images: text is sent in their place"
-    assert await commands.said("/model learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
-    assert await commands.said("/model forget") == f"Forgotten of scripted/m: {learned}."
-    assert await commands.said("/model learned") == nothing
+    assert await commands.output("/model learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
+    assert await commands.output("/model forget") == f"Forgotten of scripted/m: {learned}."
+    assert await commands.output("/model learned") == nothing
 
 
 async def test_how_a_model_is_measured_is_told_and_forgotten(commands: Commands) -> None:
     """What was set stays; the number is an estimate again."""
-    await commands.said("/window 32k")
+    await commands.output("/window 32k")
     session = commands.session
     await drain(session.send("look"))
     learned = Calibration().learn_excess(700, sure=True)
     commands.workspace.services.estimator.calibrations.put("scripted", "m", learned)
     adds = "Its server adds about 700 tokens to every request"
-    assert await commands.said("/model learned") == f"Learned of scripted/m: {adds}. /model forget forgets it."
-    assert await commands.said("/model forget") == f"Forgotten of scripted/m: {adds}."
-    assert await commands.said("/model learned") == "Nothing was learned of scripted/m."
+    assert await commands.output("/model learned") == f"Learned of scripted/m: {adds}. /model forget forgets it."
+    assert await commands.output("/model forget") == f"Forgotten of scripted/m: {adds}."
+    assert await commands.output("/model learned") == "Nothing was learned of scripted/m."
     assert session.usage is not None and session.usage.source == "estimated"
     assert session.usage.limits.context == 32_000

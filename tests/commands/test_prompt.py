@@ -40,12 +40,12 @@ def prompts(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Commands:
 async def test_it_goes_into_the_draft_once_its_arguments_are_there(prompts: Commands, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     ui = await prompts.run("/prompt", "docs:weather", {"city": "Paris", "day": ""})
-    menu, form = ui.asked
+    menu, form = ui.questions
     assert isinstance(menu, Menu) and isinstance(form, Form)
     assert [(field.name, field.required) for field in form.fields] == [("city", True), ("day", False)]
     assert prompts.screen is not None
     assert prompts.screen.draft == "weather of {'city': 'Paris'} @notes.txt"
-    [warning] = ui.refused
+    [warning] = ui.refusals
     assert "names files with @" in warning and "notes.txt" in warning
 
 
@@ -53,13 +53,13 @@ async def test_arguments_that_are_written_are_not_asked_for(prompts: Commands) -
     await prompts.run("/prompt docs:weather 'New York' day=Monday")
     assert prompts.screen is not None
     assert "{'city': 'New York', 'day': 'Monday'}" in prompts.screen.draft
-    assert (await prompts.run("/prompt docs:weather", None)).said == []
-    assert (await prompts.run("/prompt", None)).said == []
+    assert (await prompts.run("/prompt docs:weather", None)).output == []
+    assert (await prompts.run("/prompt", None)).output == []
 
 
 async def test_pictures_are_left_out_and_said(prompts: Commands) -> None:
     ui = await prompts.run("/prompt docs:plain")
-    assert ui.refused[0] == "1 images of this prompt are left out: only its text is used."
+    assert ui.refusals[0] == "1 images of this prompt are left out: only its text is used."
 
 
 @pytest.mark.parametrize(("answered", "sent"), [("y", True), (None, False)])
@@ -69,14 +69,14 @@ async def test_in_lines_it_is_sent_once_it_was_seen_and_attaches_nothing(
     (tmp_path / "notes.txt").write_text("notes")
     prompts.screen = None
     ui = await prompts.run("/prompt docs:weather Oslo", answered)
-    [question] = ui.asked
+    [question] = ui.questions
     assert isinstance(question, Question) and "Oslo" in question.text and question.default == "y"
     assert [message.text for message in prompts.session.messages[:1]] == [question.text] * sent
     assert len(provider.requests) == sent
 
 
 async def test_without_prompts_it_says_so(commands: Commands) -> None:
-    assert "No running MCP server offers prompts" in await commands.said("/prompt")
+    assert "No running MCP server offers prompts" in await commands.output("/prompt")
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]
 async def test_a_server_of_ones_own_is_tried_and_used(commands: Commands, server: ReplayServer) -> None:
     values = {"name": "Lab", "address": f"{server.url}/v1", "variable": "LAB_KEY", "command": ""}
     ui = await commands.run("/provider", "+openai-compatible", values)
-    menu, form = ui.asked
+    menu, form = ui.questions
     assert isinstance(menu, Menu) and isinstance(form, Form)
     assert any(option.key == "anthropic" for option in await menu.source(""))
-    assert "lab is ready" in ui.said[0] and "is the model from now on" in ui.said[1]
+    assert "lab is ready" in ui.output[0] and "is the model from now on" in ui.output[1]
     assert commands.session.provider == "lab"
-    assert SECRET not in str(ui.said)
+    assert SECRET not in str(ui.output)
 
 
 async def test_what_is_no_variable_is_taken_off_the_screen(commands: Commands) -> None:
@@ -41,11 +41,11 @@ async def test_what_is_no_variable_is_taken_off_the_screen(commands: Commands) -
 
 
 async def test_cancelled_nothing_is_changed(commands: Commands) -> None:
-    assert (await commands.run("/login anthropic", None)).said == []
-    assert (await commands.run("/provider", None)).said == []
+    assert (await commands.run("/login anthropic", None)).output == []
+    assert (await commands.run("/provider", None)).output == []
     assert commands.session.provider == "scripted"
 
 
 async def test_an_unknown_one_is_refused(commands: Commands) -> None:
-    assert "There is no provider 'nobody'" in await commands.refused("/provider nobody")
+    assert "There is no provider 'nobody'" in await commands.refusal("/provider nobody")
     assert "/provider anthropic" in await commands.completions("/provider anth")

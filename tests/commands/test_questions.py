@@ -49,7 +49,7 @@ LINK = LinkQuestion("s", "Pay here", "https://pay.example/x?y=1")
 async def test_the_answer_is_the_persons(question: Question, answers: list[Any], reply: Reply) -> None:
     ui = ScriptedUI(*answers)
     assert await ask(ui, Chat(), question) == reply
-    first = ui.asked[0]
+    first = ui.questions[0]
     assert isinstance(first, view.Question)
     assert first.title == "The MCP server s asks"
     assert first.answers[0].key == "" and first.default is None  # doing nothing comes first, and is what a pipe gets
@@ -58,12 +58,12 @@ async def test_the_answer_is_the_persons(question: Question, answers: list[Any],
 async def test_a_form_says_what_is_wrong_and_where_the_answer_goes() -> None:
     ui = ScriptedUI("answer", {"name": "Ann", "age": ""})
     await ask(ui, Chat(), form(NAME, AGE))
-    question, asked = ui.asked
-    assert isinstance(question, view.Question) and isinstance(asked, view.Form)
+    question, shown = ui.questions
+    assert isinstance(question, view.Question) and isinstance(shown, view.Form)
     assert "- Your name\n- Your age" in question.text and "Don't write passwords or keys" in question.text
-    assert asked.submit is not None
+    assert shown.submit is not None
     with pytest.raises(view.RejectedError, match="Your age: write a whole number"):
-        await asked.submit({"name": "Ann", "age": "old"})
+        await shown.submit({"name": "Ann", "age": "old"})
 
 
 async def test_an_address_is_opened_only_when_the_person_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,8 +77,8 @@ async def test_an_address_is_opened_only_when_the_person_says_so(monkeypatch: py
     ui = ScriptedUI("open")
     assert await ask(ui, Chat(), LINK) == Reply("accept")
     assert opened == [LINK.url]
-    assert "The address: https://pay.example/x?y=1" in ui.refused[0]  # there is no browser
-    (question,) = ui.asked
+    assert "The address: https://pay.example/x?y=1" in ui.refusals[0]  # there is no browser
+    (question,) = ui.questions
     assert isinstance(question, view.Question)
     assert "a page of pay.example:\nhttps://pay.example/x?y=1" in question.text
 
@@ -93,7 +93,7 @@ async def test_sampling_is_an_approval_with_its_cost_and_is_billed(tmp_path: Pat
         ui = ScriptedUI("send")
         reply = await ask(ui, Chat(workspace, session), ASKED)
         assert reply == Reply("accept", sampled=Sampled("This one.", "m", "endTurn"))
-        (question,) = ui.asked
+        (question,) = ui.questions
         assert isinstance(question, view.Question)
         assert re.search(r"wants scripted/m to answer .* ~\d+ tokens in, at most 500 out", question.text)
         for part in ("price that is not known", "system: Be brief.", "user: What is it?", "assistant: A thing."):
@@ -124,8 +124,8 @@ async def test_what_does_not_fit_is_never_sent_and_an_error_is_said(tmp_path: Pa
         large = SampleQuestion("s", "", (("user", "a few words " * 5_000),), 500)
         reply = await ask(ui, chat, large)
         assert reply.sampled is None and " fit" in reply.problem
-        assert ui.asked == [] and provider.requests == []
+        assert ui.questions == [] and provider.requests == []
         ui = ScriptedUI("send")
         reply = await ask(ui, chat, ASKED)
         assert reply.problem == "the model's provider failed"
-        assert "Try later." in ui.refused[0]
+        assert "Try later." in ui.refusals[0]

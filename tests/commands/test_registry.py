@@ -79,7 +79,7 @@ async def test_before_there_is_a_conversation_most_commands_wait() -> None:
         if command.when != "always" and not command.screen_only:
             ui = ScriptedUI()
             await registry.run(command, ui, Chat())
-            assert ui.refused == ["Still starting: try again in a moment."]
+            assert ui.refusals == ["Still starting: try again in a moment."]
         assert await registry.complete(ScriptedUI(), Chat(), f"/{command.name} zzz") == []
 
 
@@ -87,15 +87,15 @@ async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands)
     waits = "An answer is still coming: Esc stops it, then try again."
     for command in registry.all_commands():
         if command.when == "idle":
-            assert (await commands.run(f"/{command.name} x", busy=True)).refused == [waits]
-    assert (await commands.run("/tools off fetch", busy=True)).refused == [waits]
+            assert (await commands.run(f"/{command.name} x", busy=True)).refusals == [waits]
+    assert (await commands.run("/tools off fetch", busy=True)).refusals == [waits]
 
 
 async def test_what_needs_a_screen_says_so_in_lines(commands: Commands) -> None:
     commands.screen = None
     for command in registry.all_commands():
         if command.screen_only:
-            assert await commands.refused(f"/{command.name}") == (
+            assert await commands.refusal(f"/{command.name}") == (
                 f"/{command.name} needs the screen: start chatctx without --plain."
             )
 
@@ -107,5 +107,5 @@ async def test_commands_that_run_programs_or_touch_files_are_off_in_a_browser(
     off = {command.name for command in registry.all_commands() if command.local_only}
     assert off == {"provider", "export", "import", "mcp", "edit", "paste"}
     for name in off:
-        (refused,) = (await commands.run(f"/{name} x")).refused
+        (refused,) = (await commands.run(f"/{name} x")).refusals
         assert "is off in the browser" in refused

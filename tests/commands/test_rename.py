@@ -7,9 +7,9 @@ from tests.commands.scripted_ui import Commands
 
 async def test_the_conversation_gets_a_title(talk: Commands) -> None:
     ui = await talk.run("/rename All about boats")
-    assert ui.said == ["This conversation is called All about boats."] and ui.changes == 1
+    assert ui.output == ["This conversation is called All about boats."] and ui.changes == 1
     assert talk.session.title == "All about boats"
 
 
 async def test_without_a_title_it_is_refused(talk: Commands) -> None:
-    assert await talk.refused("/rename") == "/rename needs a title."
+    assert await talk.refusal("/rename") == "/rename needs a title."

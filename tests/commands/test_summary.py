@@ -30,10 +30,10 @@ async def test_the_summary_in_force_is_changed(compacted: Commands) -> None:
 async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:
     for answered in (None, "Goal: learn about boats."):
         ui = await compacted.run("/summary", answered)
-        assert ui.events == [] and ui.said == [] and ui.refused == []
+        assert ui.events == [] and ui.output == [] and ui.refusals == []
 
 
 async def test_without_one_it_says_how_to_make_one(talk: Commands) -> None:
-    assert "/compact makes one" in await talk.refused("/summary")
+    assert "/compact makes one" in await talk.refusal("/summary")
     message = talk.session.messages[0].id
-    assert await talk.refused(f"/summary {message}") == "This summary is not in force any more."
+    assert await talk.refusal(f"/summary {message}") == "This summary is not in force any more."

@@ -6,8 +6,8 @@ from tests.commands.scripted_ui import Commands
 
 
 async def test_it_is_shown_and_changed(commands: Commands) -> None:
-    assert await commands.said("/system") == "There is no system prompt. /system TEXT sets one."
+    assert await commands.output("/system") == "There is no system prompt. /system TEXT sets one."
     ui = await commands.run("/system Be brief.")
-    assert ui.said == ["The system prompt is changed from the next message on."] and ui.changes == 1
+    assert ui.output == ["The system prompt is changed from the next message on."] and ui.changes == 1
     assert commands.session.system == "Be brief."
-    assert await commands.said("/system") == "System prompt: Be brief."
+    assert await commands.output("/system") == "System prompt: Be brief."

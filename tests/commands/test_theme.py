@@ -13,7 +13,7 @@ async def test_a_theme_is_named_or_chosen_and_remembered(commands: Commands, tmp
     await commands.run("/theme light")
     assert commands.screen.theme == "light"
     assert (tmp_path / "data" / "theme").read_text().strip() == "light"
-    [menu] = (await commands.run("/theme", "dark")).asked
+    [menu] = (await commands.run("/theme", "dark")).questions
     assert isinstance(menu, Menu) and menu.preview == commands.screen.use_theme
     assert commands.screen.theme == "dark"
 
@@ -26,5 +26,5 @@ async def test_left_the_old_one_is_back(commands: Commands) -> None:
 
 
 async def test_an_unknown_one_is_refused(commands: Commands) -> None:
-    assert await commands.refused("/theme nowhere") == "There is no theme 'nowhere': /theme lists what there is."
+    assert await commands.refusal("/theme nowhere") == "There is no theme 'nowhere': /theme lists what there is."
     assert await commands.completions("/theme l") == ["/theme light"]

@@ -10,15 +10,15 @@ from tui.providers.reasoning import nearest
 
 
 async def test_the_effort_is_shown_and_changed(commands: Commands) -> None:
-    assert await commands.said("/thinking") == "Reasoning effort: provider default."
-    assert await commands.said("/thinking HIGH") == "Reasoning effort: high."
+    assert await commands.output("/thinking") == "Reasoning effort: provider default."
+    assert await commands.output("/thinking HIGH") == "Reasoning effort: high."
     assert commands.session.reasoning == "high"
     await commands.run("/thinking default")
     assert commands.session.reasoning is None
 
 
 async def test_what_is_no_effort_is_refused(commands: Commands) -> None:
-    assert await commands.refused("/thinking lots") == (
+    assert await commands.refusal("/thinking lots") == (
         "/thinking takes off, minimal, low, medium, high, xhigh, max or default, not 'lots'."
     )
     assert "/thinking default" in await commands.completions("/thinking ")
@@ -31,4 +31,6 @@ async def test_only_what_the_model_takes_is_offered_and_what_is_sent_is_said(
     monkeypatch.setattr(type(provider), "effort_sent", lambda self, model, wish: nearest(wish, ("low", "high")))
     offered = await commands.completions("/thinking ")
     assert [line.split()[1] for line in offered] == ["low", "high", "default"]
-    assert await commands.said("/thinking off") == ("Reasoning effort: off. This model does not take it: low is sent.")
+    assert await commands.output("/thinking off") == (
+        "Reasoning effort: off. This model does not take it: low is sent."
+    )

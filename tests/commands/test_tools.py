@@ -9,7 +9,7 @@ from tests.commands.scripted_ui import Commands, printed
 
 async def test_they_are_listed_with_what_they_cost(commands: Commands) -> None:
     await commands.session.refresh_usage()
-    [view] = (await commands.run("/tools")).shown
+    [view] = (await commands.run("/tools")).views
     lines = (await printed(view)).splitlines()
     assert lines[0].startswith("1 tool, ~") and "tokens with every request" in lines[0]
     assert "fetch" in lines[2] and "asks first" in lines[2]
@@ -18,19 +18,19 @@ async def test_they_are_listed_with_what_they_cost(commands: Commands) -> None:
 @pytest.mark.parametrize("pattern", ["fetch", "f*", ""])
 async def test_they_are_switched_off_and_on(commands: Commands, pattern: str) -> None:
     ui = await commands.run(f"/tools off {pattern}")
-    assert ui.said == ["fetch is not offered any more in this conversation."] and ui.changes == 1
+    assert ui.output == ["fetch is not offered any more in this conversation."] and ui.changes == 1
     assert [line.on for line in await commands.session.tools.lines()] == [False]
-    assert await commands.said(f"/tools on {pattern}") == "fetch is offered in this conversation."
+    assert await commands.output(f"/tools on {pattern}") == "fetch is offered in this conversation."
 
 
 async def test_an_answer_is_forgotten(commands: Commands) -> None:
-    assert (await commands.said("/tools forget fetch")).startswith("fetch asks again")
+    assert (await commands.output("/tools forget fetch")).startswith("fetch asks again")
 
 
 async def test_anything_else_is_refused(commands: Commands) -> None:
-    assert await commands.refused("/tools off nothing") == "There is no tool 'nothing': /tools lists them."
-    assert "/tools on NAME" in await commands.refused("/tools dance")
-    assert 'defer = "off"' in await commands.refused("/tools off search_tools")
+    assert await commands.refusal("/tools off nothing") == "There is no tool 'nothing': /tools lists them."
+    assert "/tools on NAME" in await commands.refusal("/tools dance")
+    assert 'defer = "off"' in await commands.refusal("/tools off search_tools")
 
 
 async def test_words_and_names_are_completed(commands: Commands) -> None:

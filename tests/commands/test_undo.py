@@ -11,9 +11,9 @@ async def test_a_compaction_is_taken_back(long_talk: Commands, provider: Scripte
     await long_talk.run("/compact")
     assert long_talk.session.not_sent
     ui = await long_talk.run("/undo")
-    assert len(ui.said) == 1 and ui.changes == 1
+    assert len(ui.output) == 1 and ui.changes == 1
     assert long_talk.session.summaries.standing() is None
 
 
 async def test_without_one_it_says_so(talk: Commands) -> None:
-    assert await talk.refused("/undo") == "There is no compaction to undo."
+    assert await talk.refusal("/undo") == "There is no compaction to undo."

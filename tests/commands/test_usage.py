@@ -6,7 +6,7 @@ from tests.commands.scripted_ui import Commands, printed
 
 
 async def test_it_adds_up_the_calls(talk: Commands) -> None:
-    [view] = (await talk.run("/cost")).shown
+    [view] = (await talk.run("/cost")).views
     lines = (await printed(view)).splitlines()
     assert lines[0].split() == ["here", "today", "total"]
     assert lines[1].split() == ["calls", "1", "1", "1"]

@@ -6,14 +6,14 @@ from tests.commands.scripted_ui import Commands
 
 
 async def test_it_is_shown_set_and_reset(commands: Commands) -> None:
-    assert await commands.said("/window") == (
+    assert await commands.output("/window") == (
         "The window of this model is 8,000 tokens."
         " /window 128k sets it, /window reset forgets what was set and learned."
     )
-    assert await commands.said("/window 16k") == "The window of this model is 16,000 tokens (set by you)."
-    assert await commands.said("/window RESET") == "The window of this model is 8,000 tokens."
+    assert await commands.output("/window 16k") == "The window of this model is 16,000 tokens (set by you)."
+    assert await commands.output("/window RESET") == "The window of this model is 8,000 tokens."
 
 
 async def test_what_is_no_size_is_refused(commands: Commands) -> None:
-    assert "'lots' is not a number of tokens" in await commands.refused("/window lots")
+    assert "'lots' is not a number of tokens" in await commands.refusal("/window lots")
     assert await commands.completions("/window r") == ["/window reset"]

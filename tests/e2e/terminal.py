@@ -90,9 +90,9 @@ class Terminal:
         programs = [pid for pid, (_, parent) in _processes().items() if parent == shell]
         self._tmux("kill-server")
         end = time.monotonic() + 60
-        while left := [pid for pid, (state, _) in _processes().items() if pid in programs and state != "Z"]:
+        while running := [pid for pid, (state, _) in _processes().items() if pid in programs and state != "Z"]:
             if time.monotonic() > end:
-                pytest.fail(f"still there after its terminal was closed: {left}")
+                pytest.fail(f"still there after its terminal was closed: {running}")
             time.sleep(0.05)
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:

@@ -110,11 +110,11 @@ def messages_answer(size: int, calls: bool, named: bool) -> Answer:
 def respond(reply: Reply, named: bool, sizes: list[int]) -> Callable[[Asked], Answer]:
     """Answers a request and notes what it really was, in tokens. Nothing else can be asked."""
 
-    def to(asked: Asked) -> Answer:
-        if asked.method != "POST" or not asked.path.endswith(("/chat/completions", "/messages")):
+    def to(request: Asked) -> Answer:
+        if request.method != "POST" or not request.path.endswith(("/chat/completions", "/messages")):
             return Answer(status=404)
-        messages = asked.body["messages"]
-        sizes.append(counted(asked.body))
+        messages = request.body["messages"]
+        sizes.append(counted(request.body))
         last = next(iter(texts(messages[-1], "")), "")
         return reply(sizes[-1], QUESTIONS[TOOL_TURN] in last, named)
 
@@ -163,12 +163,12 @@ async def test_it_is_what_the_server_counts(
             for number, question in enumerate(QUESTIONS):
                 usage, draft = await session.refresh_usage(), session.draft_tokens(question)
                 assert draft is not None
-                asked = len(sizes)
+                requests = len(sizes)
                 events = await drain(session.send(question))
                 assert not of(TurnFailed, events)
-                assert len(sizes) - asked == (2 if number == TOOL_TURN else 1)
+                assert len(sizes) - requests == (2 if number == TOOL_TURN else 1)
                 if number:
-                    assert usage.total + draft == pytest.approx(sizes[asked], rel=0.02), (number, usage.basis)
+                    assert usage.total + draft == pytest.approx(sizes[requests], rel=0.02), (number, usage.basis)
         finally:
             await workspace.close()
 
@@ -185,9 +185,9 @@ async def test_it_is_on_the_screen(tmp_path: Path) -> None:
                 assert draft is not None
                 await run.shows(f"draft ~{draft:,} tok")
                 shown = run.chat.status_bar.status.usage
-                asked = len(sizes)
+                requests = len(sizes)
                 await run.press("enter")
                 await run.answered()
                 if number:
                     assert shown is not None
-                    assert shown.total + draft == pytest.approx(sizes[asked], rel=0.02)
+                    assert shown.total + draft == pytest.approx(sizes[requests], rel=0.02)

@@ -73,12 +73,12 @@ def test_nothing_heavy_is_loaded_before_the_first_frame_and_the_first_message(tm
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, cwd=root, timeout=60
     )
     assert result.returncode == 0, result.stderr
-    seen = json.loads(result.stdout)
-    assert seen["focused"] == "PromptArea"
-    assert seen["painted"]
-    loaded = {name.split(".")[0] for name in seen["modules"]}
+    state = json.loads(result.stdout)
+    assert state["focused"] == "PromptArea"
+    assert state["painted"]
+    loaded = {name.split(".")[0] for name in state["modules"]}
     assert not loaded & set(HEAVY)
-    assert "tui.chat.store.store" not in seen["modules"]
-    assert "tui.context.counting.tokenizers" not in seen["modules"]
-    assert not set(seen["sending"]) & (set(HEAVY) - {"sqlite3"})
-    assert sorted(set(seen["sending"]) & set(NOT_FOR_THE_FIRST_MESSAGE)) == []
+    assert "tui.chat.store.store" not in state["modules"]
+    assert "tui.context.counting.tokenizers" not in state["modules"]
+    assert not set(state["sending"]) & (set(HEAVY) - {"sqlite3"})
+    assert sorted(set(state["sending"]) & set(NOT_FOR_THE_FIRST_MESSAGE)) == []

@@ -16,7 +16,9 @@ def test_syntax_and_keys_are_whole_at_every_width(width: int) -> None:
     keys = "ctrl+shift+alt+f12  ctrl+shift+alt+f11  ctrl+shift+alt+f10"
     lines = [line.plain for line in help_lines(commands, {"Writing": [Key(keys, "Send", "composer.send")]}, width)]
     assert max(map(len, lines)) <= width
-    left = " ".join(lines) if width < 60 else " ".join(line[: WIDE_COLUMN if width >= 80 else COLUMN] for line in lines)
-    shown = re.sub(r"\s+", " ", left)
+    left_column = (
+        " ".join(lines) if width < 60 else " ".join(line[: WIDE_COLUMN if width >= 80 else COLUMN] for line in lines)
+    )
+    shown = re.sub(r"\s+", " ", left_column)
     for text in (*(usage for usage, _ in commands), keys):
         assert re.sub(r"\s+", " ", text) in shown

@@ -66,10 +66,10 @@ def test_what_no_model_takes_is_refused_before_anything_is_kept(
 
 @pytest.mark.slow
 def test_json_has_cost_and_seconds(run: Run) -> None:
-    found = json.loads(run("ask", "hi", "--json").stdout)
-    assert found["status"] == "complete"
-    assert 0 < found["seconds"] < 60
-    assert "cost" in found  # the demo has no price
+    answer = json.loads(run("ask", "hi", "--json").stdout)
+    assert answer["status"] == "complete"
+    assert 0 < answer["seconds"] < 60
+    assert "cost" in answer  # the demo has no price
     failed = run("ask", "-m", "openai/gpt-5.6", "--json", "hi")
     assert failed.returncode == 1
     assert json.loads(failed.stdout)["status"] == "failed"
@@ -80,8 +80,8 @@ def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path
     (tmp_path / "prompt.md").write_text("Be kind.")
     first = json.loads(run("ask", "hi", "--json", "--system", "Be brief.").stdout)["session"]
     second = json.loads(run("ask", "hi", "--json", "--system-file", str(tmp_path / "prompt.md")).stdout)["session"]
-    kept = [fold_records(store.records(session)).system for session in (first, second)]
-    assert kept == ["Be brief.", "Be kind."]
+    prompts = [fold_records(store.records(session)).system for session in (first, second)]
+    assert prompts == ["Be brief.", "Be kind."]
     store.close()
     assert "can't be read" in one_line(run("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
     assert "can't go together" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
@@ -132,9 +132,9 @@ def questions(descriptor: int, words: list[str]) -> tuple[str, str]:
 def test_an_open_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
-        question, said = questions(reading, ["hello"])
+        question, errors = questions(reading, ["hello"])
         assert question == "hello"
-        assert "standard input was not read" in one_line(said)
+        assert "standard input was not read" in one_line(errors)
         os.write(writing, b"late")
     finally:
         os.close(writing)
@@ -150,9 +150,9 @@ def test_bytes_with_a_mark_are_decoded_by_it_and_that_is_said(tmp_path: Path, en
     path = tmp_path / "a.txt"
     path.write_bytes("Grüße\r\n".encode(encoding))
     with path.open() as file:
-        question, said = questions(file.fileno(), [])
+        question, errors = questions(file.fileno(), [])
     assert question == "Grüße\n"
-    assert (encoding.upper() in said) is (encoding != "utf-8-sig")
+    assert (encoding.upper() in errors) is (encoding != "utf-8-sig")
     attachment, _ = read_attachment(path)
     assert attachment.text == "Grüße\r\n"
 

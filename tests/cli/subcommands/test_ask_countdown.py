@@ -33,7 +33,7 @@ async def test_it_counts_down_on_a_terminal_and_the_line_goes(monkeypatch: pytes
     shown.stop()
     lines = err.getvalue().split("\r\x1b[K")
     assert lines[0] == "chatctx: box: too many requests.\n"
-    assert lines[1:-1] == [f"chatctx: asking again in {left} s (attempt 2); ctrl+c stops" for left in (4, 3, 2)]
+    assert lines[1:-1] == [f"chatctx: asking again in {seconds} s (attempt 2); ctrl+c stops" for seconds in (4, 3, 2)]
     assert lines[-1] == ""
 
 

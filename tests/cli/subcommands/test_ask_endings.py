@@ -92,8 +92,8 @@ def test_how_it_ended_and_what_it_cites_is_told(
     done = run("ask", "-m", "mine/m", "hi", *(["--json"] if as_json else []))
     assert done.returncode == 1 and "at the output limit" in one_line(done.stderr)
     if as_json:
-        found = json.loads(done.stdout)
-        assert (found["text"], found["finish_reason"], found["status"]) == ("Cut", "length", "complete")
-        assert found["sources"] == [{"url": "https://example.com/a", "title": "A page"}]
+        answer = json.loads(done.stdout)
+        assert (answer["text"], answer["finish_reason"], answer["status"]) == ("Cut", "length", "complete")
+        assert answer["sources"] == [{"url": "https://example.com/a", "title": "A page"}]
     else:
         assert done.stdout == "Cut\n\nSources:\n1. A page https://example.com/a\n"

@@ -15,14 +15,14 @@ from tui.config.settings import ToolSettings
 
 
 @pytest.mark.parametrize(
-    ("allowed", "ran", "said"),
+    ("allowed", "ran", "notices"),
     [
         ((), [], ["calls write", "write was not run: nobody can be asked; --allow write"]),
         (("wr*",), ["write"], ["calls write"]),
     ],
 )
 async def test_what_is_not_allowed_is_refused_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: tuple[str, ...], ran: list[str], said: list[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: tuple[str, ...], ran: list[str], notices: list[str]
 ) -> None:
     source = Source("gh", write=lambda _: "written")
     provider = ScriptedProvider([calls("write"), answer("done")])
@@ -32,7 +32,7 @@ async def test_what_is_not_allowed_is_refused_and_named(
     assert source.ran == ran
     assert outcome.exit_code() == 0
     assert out.endswith("done\n")
-    assert err.splitlines() == [f"chatctx: {line}" for line in said]
+    assert err.splitlines() == [f"chatctx: {line}" for line in notices]
 
 
 async def asked_with(workspace: FakeWorkspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,24 +41,24 @@ def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path
     (folder / "a.log").write_text(TEXT)
     (folder / "inner" / "b.py").write_text("print(1)\n")
     (folder / "picture.bin").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(64)))
-    found = json.loads(run("count", "--json", "-m", "gpt-5", str(folder)).stdout)
-    assert [Path(entry["id"]).name for entry in found] == [".gitignore", "b.py"]
+    counts = json.loads(run("count", "--json", "-m", "gpt-5", str(folder)).stdout)
+    assert [Path(entry["id"]).name for entry in counts] == [".gitignore", "b.py"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_a_file_is_read_as_the_tools_read_it(encoding: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TEXT.encode(encoding))
     run_count(Settings(), files=[tmp_path], models=["gpt-5"], as_json=True, as_lines=False, exact=False)
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["tokens"] == get_tokenizer("gpt-5").count(TEXT)
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert entry["tokens"] == get_tokenizer("gpt-5").count(TEXT)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("files", [(), ("-",)])
 def test_standard_input_is_counted(run: Run, files: tuple[str, ...]) -> None:
-    (found,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", *files, stdin=TEXT).stdout)
+    (entry,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", *files, stdin=TEXT).stdout)
     tokens = get_tokenizer("claude-sonnet-4-5").count(TEXT)
-    assert found == {
+    assert entry == {
         "id": None,
         "model": "anthropic/claude-sonnet-4.5",
         "tokens": tokens,
@@ -75,10 +75,14 @@ def test_lines_are_counted_each_for_its_model(run: Run) -> None:
         {"text": TEXT, "model": "llama3.1"},
     ]
     done = run("count", "--jsonl", stdin="".join(json.dumps(line) + "\n\n" for line in lines))
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(entry["id"], entry["how"]) for entry in found] == [("a", "vocabulary"), (7, "estimated"), (None, "fitted")]
-    assert found[1]["tokens"] == found[1]["upper_bound"] == 0
-    assert found[0]["tokens"] == get_tokenizer("gpt-5").count(TEXT)
+    counts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(entry["id"], entry["how"]) for entry in counts] == [
+        ("a", "vocabulary"),
+        (7, "estimated"),
+        (None, "fitted"),
+    ]
+    assert counts[1]["tokens"] == counts[1]["upper_bound"] == 0
+    assert counts[0]["tokens"] == get_tokenizer("gpt-5").count(TEXT)
     assert done.returncode == 0
 
 
@@ -145,5 +149,5 @@ def test_exact_is_the_providers_count_without_the_frame(
     file = tmp_path / "a.txt"
     file.write_text("abcde")
     run_count(Settings(), files=[file], models=["demo/demo"], as_json=True, as_lines=False, exact=True)
-    (found,) = json.loads(capsys.readouterr().out)
-    assert (found["tokens"], found["upper_bound"], found["how"]) == (5, 5, "provider")
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["tokens"], entry["upper_bound"], entry["how"]) == (5, 5, "provider")

@@ -29,9 +29,9 @@ def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
     assert ident in came.stdout
     run("export", ident, str(second), **elsewhere)
     assert second.read_bytes() == first.read_bytes()
-    known = run("import", "--json", str(first))
-    assert (json.loads(known.stdout), known.returncode) == ([], 0)
-    assert f"one.jsonl: it is here already, as 'hello' ({ident}): --again" in one_line(known.stderr)
+    repeated = run("import", "--json", str(first))
+    assert (json.loads(repeated.stdout), repeated.returncode) == ([], 0)
+    assert f"one.jsonl: it is here already, as 'hello' ({ident}): --again" in one_line(repeated.stderr)
     (entry,) = json.loads(run("import", "--json", "--again", str(first)).stdout)
     assert entry["copy_of"] == ident != entry["session"]
     run("export", entry["session"], str(third))
@@ -89,8 +89,8 @@ def test_replay_says_which_calls_it_does_not_score(tmp_path: Path, capsys: pytes
     assert replay_files(Settings(), files=[path], method="hybrid", no_learning=False, as_json=True) == 0
     shown = capsys.readouterr()
     not_scored = {"the file lacks what the server read by itself": 2}
-    found = json.loads(shown.out)
-    assert found["files"][0]["not_scored"] == found["all"]["not_scored"] == not_scored
+    scores = json.loads(shown.out)
+    assert scores["files"][0]["not_scored"] == scores["all"]["not_scored"] == not_scored
     assert "a.jsonl: 2 calls not scored: the file lacks" in shown.err
 
 

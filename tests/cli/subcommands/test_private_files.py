@@ -44,7 +44,7 @@ def test_doctor_says_what_it_could_not_close(tmp_path: Path) -> None:
     assert list(_private(settings)) == []
     settings.database.chmod(0o644)
     settings.log_dir.chmod(0o750)
-    assert [(found.level, found.text) for found in _private(settings)] == [
+    assert [(finding.level, finding.text) for finding in _private(settings)] == [
         ("problem", f"{settings.database} can be read by others (mode 0644): chmod 600 it"),
         ("note", f"others may look into {settings.log_dir} (mode 0750); if it is yours alone: chmod 700 it"),
     ]

@@ -36,17 +36,17 @@ def serving(folder: Path, *args: str) -> Iterator[tuple[str, int]]:
     """A running `chatctx serve`: the address it printed, and its port."""
     port = free_port()
     (folder / "config.toml").touch()
-    own = {"CHATCTX_CONFIG": folder / "config.toml", "CHATCTX_DATA_DIR": folder, "CHATCTX_LOG_DIR": folder}
+    folders = {"CHATCTX_CONFIG": folder / "config.toml", "CHATCTX_DATA_DIR": folder, "CHATCTX_LOG_DIR": folder}
     process = subprocess.Popen(
         [sys.executable, "-m", "tui", "-m", "demo", "serve", "--port", str(port), *args],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, **{name: str(value) for name, value in own.items()}},
+        env={**os.environ, **{name: str(value) for name, value in folders.items()}},
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        found = re.match(r"chatctx is at (\S+)", process.stdout.readline())
-        assert found is not None
-        yield found[1], port
+        announcement = re.match(r"chatctx is at (\S+)", process.stdout.readline())
+        assert announcement is not None
+        yield announcement[1], port
     finally:
         process.terminate()
         process.wait(20)

@@ -17,17 +17,17 @@ from tui.chat.store.store import SessionInfo, SessionStore
 def test_json_adds_up(run: Run, tmp_path: Path) -> None:
     run("import", str(claude_session(tmp_path / "a.jsonl")))
     run("ask", "hello")
-    found = json.loads(run("usage", "--json").stdout)
-    assert found["session"]["title"] == "hello"
-    assert (found["session"]["calls"], found["today"]["calls"], found["all"]["calls"]) == (1, 1, 3)
-    assert found["all"]["cached_tokens"] == 15_000
-    assert found["all"]["input_tokens"] == found["all"]["fresh_tokens"] + found["all"]["cached_tokens"]
+    report = json.loads(run("usage", "--json").stdout)
+    assert report["session"]["title"] == "hello"
+    assert (report["session"]["calls"], report["today"]["calls"], report["all"]["calls"]) == (1, 1, 3)
+    assert report["all"]["cached_tokens"] == 15_000
+    assert report["all"]["input_tokens"] == report["all"]["fresh_tokens"] + report["all"]["cached_tokens"]
     for table in ("by_provider", "by_model", "by_day"):
-        assert sum(row["calls"] for row in found[table]) == 3
-        assert sum(row["input_tokens"] for row in found[table]) == found["all"]["input_tokens"]
-    assert {row["name"] for row in found["by_provider"]} == {"anthropic", "demo"}
+        assert sum(row["calls"] for row in report[table]) == 3
+        assert sum(row["input_tokens"] for row in report[table]) == report["all"]["input_tokens"]
+    assert {row["name"] for row in report["by_provider"]} == {"anthropic", "demo"}
     # Nobody predicted the imported calls, and the demo measures nothing.
-    assert found["all"]["estimates"] == {"calls": 0, "median_abs_error_percent": None, "p95_abs_error_percent": None}
+    assert report["all"]["estimates"] == {"calls": 0, "median_abs_error_percent": None, "p95_abs_error_percent": None}
 
 
 @pytest.mark.slow
@@ -46,11 +46,11 @@ def test_each_call_is_listed_with_what_was_predicted_reported_and_believed(run: 
 def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
     ident = run("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
     run("ask", "hello")
-    found = json.loads(run("usage", "--json", "--days", "2", "--session", ident).stdout)
-    assert found["session"]["calls"] == 2
-    assert found["days"]["calls"] == 1  # the imported calls carry no time: they are not of these days
-    assert [row["name"] for row in found["by_provider"]] == ["demo"]
-    assert found["all"]["calls"] == 3
+    report = json.loads(run("usage", "--json", "--days", "2", "--session", ident).stdout)
+    assert report["session"]["calls"] == 2
+    assert report["days"]["calls"] == 1  # the imported calls carry no time: they are not of these days
+    assert [row["name"] for row in report["by_provider"]] == ["demo"]
+    assert report["all"]["calls"] == 3
 
 
 @pytest.mark.slow
@@ -63,9 +63,9 @@ def test_trims_are_counted(run: Run, tmp_path: Path) -> None:
     store.create_session(SessionInfo("0b", "", "demo", "demo", time.time(), 0.0))
     store.add_record("0b", "trim", {"state": {}, "messages": 1, "tokens": 100})
     store.close()
-    found = json.loads(run("usage", "--json").stdout)
-    assert found["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
-    assert found["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
+    report = json.loads(run("usage", "--json").stdout)
+    assert report["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
+    assert report["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
     assert "1,300 tokens left out" in run("usage").stdout
 
 
