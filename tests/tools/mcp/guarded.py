@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,9 +31,12 @@ from tests.tools.mcp.mcp_running import until
 
 
 class Authority:
-    """The authorization server: everybody who opens its page is signed in, unless `refuses`. `lifetime` in seconds."""
+    """The authorization server: everybody who opens its page is signed in, unless `refuses`.
 
-    def __init__(self, lifetime: int = 3600) -> None:
+    `lifetime` is in seconds; None: tokens that don't end, and can't be renewed.
+    """
+
+    def __init__(self, lifetime: int | None = 3600) -> None:
         self.lifetime = lifetime
         self.refuses = False
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -69,10 +72,12 @@ class Authority:
 
     def _issue(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
         access, refresh = f"access-{secrets.token_urlsafe(24)}", f"refresh-{secrets.token_urlsafe(24)}"
-        expires = int(time.time()) + self.lifetime
+        expires = None if self.lifetime is None else int(time.time()) + self.lifetime
         self.access[access] = AccessToken(
             token=access, client_id=client_id, scopes=scopes, expires_at=expires, resource=resource
         )
+        if self.lifetime is None:
+            return OAuthToken(access_token=access, scope=" ".join(scopes))
         self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=scopes, resource=resource)
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lifetime, scope=" ".join(scopes))
 
@@ -147,9 +152,28 @@ class Devices:
         ]
 
 
+def metadata_with(origin: str, auth_methods: Sequence[str]) -> Callable[[Request], Awaitable[Response]]:
+    """The authorization server's metadata, with the ways in which clients may authenticate themselves."""
+
+    async def metadata(_request: Request) -> Response:
+        return JSONResponse(
+            {
+                "issuer": origin,
+                "authorization_endpoint": f"{origin}/authorize",
+                "token_endpoint": f"{origin}/token",
+                "registration_endpoint": f"{origin}/register",
+                "token_endpoint_auth_methods_supported": list(auth_methods),
+            }
+        )
+
+    return metadata
+
+
 @asynccontextmanager
-async def guarded_server(authority: Authority, devices: Devices | None = None) -> AsyncIterator[str]:
-    """Its address."""
+async def guarded_server(
+    authority: Authority, devices: Devices | None = None, auth_methods: Sequence[str] = ()
+) -> AsyncIterator[str]:
+    """Its address. `auth_methods` are those that its metadata name for clients, if any are given."""
     port = free_port()
     origin = f"http://127.0.0.1:{port}"
     settings = AuthSettings.model_validate(
@@ -170,6 +194,10 @@ async def guarded_server(authority: Authority, devices: Devices | None = None) -
     server.add_tool(whoami)
     app = server.streamable_http_app()
     app.router.routes[:0] = [] if devices is None else devices.routes(origin)
+    if auth_methods:
+        app.router.routes.insert(
+            0, Route("/.well-known/oauth-authorization-server", metadata_with(origin, auth_methods))
+        )
     async with serving(app, port):
         yield f"{origin}/mcp"
 

@@ -212,3 +212,5 @@ async def test_a_code_is_entered_in_a_browser_elsewhere(
         await hub.restart("g")
         await hub.settle(START)
         assert (await call(hub.servers["g"], "whoami")).text == "you"
+        await signed_in(hub)  # in the browser: the client registered for codes is not registered for that
+        assert (await call(hub.servers["g"], "whoami")).text == "you"

@@ -16,6 +16,9 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp.shared.auth import OAuthClientInformationFull
+
+from tests.machine import free_port
 from tests.tools.mcp.guarded import Authority, Devices, browse, guarded_server, last_address
 from tests.tools.mcp.mcp_running import START, call, until
 from tui.providers.keys import redact
@@ -32,6 +35,7 @@ def stored(folder: Path) -> list[Path]:
 
 
 NEEDED = "it wants you to sign in: /mcp login g"
+SECRET = "a-secret-of-the-client"
 
 
 @asynccontextmanager
@@ -109,6 +113,56 @@ async def test_tokens_that_have_expired_are_renewed_without_the_person(
         authority.access.clear()
         async with hub_for(url, tmp_path) as hub:
             assert hub.servers["g"].status.reason == NEEDED
+
+
+def registered(authority: Authority, method: str, port: int) -> dict[str, Any]:
+    """A client that its owner registered by hand: the `oauth` table for it."""
+    authority.clients["me"] = OAuthClientInformationFull.model_validate(
+        {
+            "client_id": "me",
+            "client_secret": SECRET,
+            "token_endpoint_auth_method": method,
+            "redirect_uris": [f"http://127.0.0.1:{port}/callback"],
+            "scope": "use more",
+        }
+    )
+    return {"clientId": "me", "clientSecret": "${CLIENT_SECRET}", "scope": "use more", "callbackPort": port}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+async def test_a_configured_client_signs_in_with_its_secret_and_scope(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    monkeypatch.setenv("CLIENT_SECRET", SECRET)
+    authority = Authority()
+    oauth = registered(authority, method, free_port())
+    async with guarded_server(authority, auth_methods=[method]) as url:
+        async with hub_for(url, tmp_path, oauth=oauth) as hub:
+            await signed_in(hub)
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
+        assert list(authority.clients) == ["me"]
+        assert [token.scopes for token in authority.access.values()] == [["use", "more"]]
+        (file,) = stored(tmp_path)
+        assert SECRET not in file.read_text()
+        file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))
+        async with hub_for(url, tmp_path, oauth=oauth) as hub:  # the next run renews the tokens
+            assert hub.servers["g"].status.state == "ready"
+        assert authority.refreshed == 1
+
+
+@pytest.mark.slow
+async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+    authority = Authority(lifetime=None)
+    async with guarded_server(authority) as url:
+        async with hub_for(url, tmp_path) as hub:
+            await signed_in(hub)
+        (file,) = stored(tmp_path)
+        assert "refresh_token" not in json.loads(file.read_text())["tokens"]
+        async with hub_for(url, tmp_path) as hub:
+            assert hub.servers["g"].status.state == "ready"
 
 
 @pytest.mark.slow

@@ -8,17 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui.tools.mcp.config import Launch, ServerConfig
-from tui.tools.mcp.sign_in import SignInError, TokenStore, check_page, refusal
+from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
+from tui.tools.mcp.sign_in import (
+    SignInError,
+    TokenStore,
+    check_page,
+    choose_auth_method,
+    client_metadata,
+    configured_client,
+    refusal,
+    registered_client,
+)
 from tui.tools.mcp.transport import http_options
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
     from mcp.client.auth.oauth2 import OAuthContext
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
@@ -67,15 +78,21 @@ class DeviceSignIn:
             self.fail(SignInError(str(error) or type(error).__name__))
 
     async def _sign_in(self, client: AsyncClient, config: ServerConfig, launch: Launch, store: TokenStore) -> None:
-        from mcp.shared.auth import OAuthToken
+        from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-        context, endpoint = await _discovered(client, config, launch.url)
-        if endpoint is None:
+        oauth = config.oauth or OAuthConfig()
+        context, endpoint = await _discovered(client, oauth, launch.url)
+        if endpoint is None or context.oauth_metadata is None:
             self.code.set_result(None)
             self.done.set_result(None)
             return
-        data = await asyncio.to_thread(store.read)
-        await _register(client, context, config, launch, data)
+        stored = await asyncio.to_thread(store.read)
+        if configured := configured_client(oauth, launch):
+            context.client_info = OAuthClientInformationFull.model_validate(configured)
+        else:
+            context.client_info = await _registered(client, context, context.oauth_metadata, stored)
+            stored["client"] = context.client_info.model_dump(mode="json", exclude_none=True)
+        choose_auth_method(context.client_info, context.oauth_metadata)
         answer = await _posted(client, context, endpoint, {"scope": context.client_metadata.scope or ""})
         code = Code(_text(answer, "user_code")[:LONGEST_CODE], _text(answer, "verification_uri"))
         check_page(code.address)
@@ -83,14 +100,10 @@ class DeviceSignIn:
             self.code.set_result(code)
         grant = {"grant_type": GRANT, "device_code": _text(answer, "device_code")}
         token = OAuthToken.model_validate(await self._polled(client, context, grant, answer))
-        assert context.client_info is not None and context.oauth_metadata is not None
         context.update_token_expiry(token)
-        stored = {
-            "tokens": token.model_dump(mode="json", exclude_none=True),
-            "client": context.client_info.model_dump(mode="json", exclude_none=True),
-            "metadata": context.oauth_metadata.model_dump(mode="json", exclude_none=True),
-            "expires_at": context.token_expiry_time,
-        }
+        stored["tokens"] = token.model_dump(mode="json", exclude_none=True)
+        stored["metadata"] = context.oauth_metadata.model_dump(mode="json", exclude_none=True)
+        stored["expires_at"] = context.token_expiry_time
         await asyncio.to_thread(store.write, stored)
         with contextlib.suppress(InvalidStateError):
             self.done.set_result(None)
@@ -116,20 +129,17 @@ class DeviceSignIn:
         raise SignInError("the code has expired")
 
 
-async def _discovered(client: AsyncClient, config: ServerConfig, url: str) -> tuple[OAuthContext, str | None]:
+async def _discovered(client: AsyncClient, oauth: OAuthConfig, url: str) -> tuple[OAuthContext, str | None]:
     """The authorization server's metadata, and its device authorization endpoint, None if it has none."""
     from mcp.client.auth import utils
     from mcp.client.auth.oauth2 import OAuthContext
-    from mcp.shared.auth import OAuthClientMetadata
     from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
-    metadata = OAuthClientMetadata.model_validate(
-        {
-            "client_name": "chatctx",
-            "redirect_uris": ["http://127.0.0.1/callback"],  # required, and not used
-            "grant_types": [GRANT, "refresh_token"],
-            "response_types": [],
-        }
+    metadata = client_metadata(
+        oauth,
+        redirect_uris=["http://127.0.0.1/callback"],  # required, and not used
+        grant_types=[GRANT, "refresh_token"],
+        response_types=[],
     )
     storage: Any = None  # tokens are kept by this module
     context = OAuthContext(url, metadata, storage, None, None)
@@ -148,38 +158,41 @@ async def _discovered(client: AsyncClient, config: ServerConfig, url: str) -> tu
         response = await client.get(address)
         _, server = await utils.handle_auth_metadata_response(response)
         if server is not None:
-            if context.auth_server_url is not None:
-                utils.validate_metadata_issuer(server, context.auth_server_url)
+            issuer, origin = context.auth_server_url, context.get_authorization_base_url(url)
+            if issuer is None and utils.issuers_match(str(server.issuer), origin):
+                issuer = str(server.issuer)
+            utils.validate_metadata_issuer(server, issuer or origin)
             context.oauth_metadata = server
             endpoint = response.json().get("device_authorization_endpoint")
-            context.client_metadata.scope = (config.oauth.scope if config.oauth else "") or (
-                utils.get_client_metadata_scopes(
-                    utils.extract_scope_from_www_auth(refused),
-                    context.protected_resource_metadata,
-                    server,
-                    metadata.grant_types,
-                )
+            metadata.scope = utils.get_client_metadata_scopes(
+                utils.extract_scope_from_www_auth(refused),
+                context.protected_resource_metadata,
+                server,
+                metadata.grant_types,
             )
             return context, endpoint if isinstance(endpoint, str) else None
     return context, None
 
 
-async def _register(
-    client: AsyncClient, context: OAuthContext, config: ServerConfig, launch: Launch, data: dict[str, Any]
-) -> None:
-    """Use the configured client, the one registered earlier, or register one."""
+async def _registered(
+    client: AsyncClient, context: OAuthContext, metadata: OAuthMetadata, stored: Mapping[str, Any]
+) -> OAuthClientInformationFull:
+    """The client registered earlier with this authorization server, or a new one."""
     from mcp.client.auth import utils
+    from mcp.client.auth.oauth2 import check_registration_usable
     from mcp.shared.auth import OAuthClientInformationFull
 
-    earlier = data.get("client") or {}
-    if config.oauth is not None and config.oauth.client_id:
-        earlier = {"client_id": config.oauth.client_id, "client_secret": launch.client_secret or None}
-    elif GRANT not in (earlier.get("grant_types") or ()):
-        base = context.get_authorization_base_url(context.server_url)
-        request = utils.create_client_registration_request(context.oauth_metadata, context.client_metadata, base)
-        context.client_info = await utils.handle_registration_response(await client.send(request))
-        return
-    context.client_info = OAuthClientInformationFull.model_validate(earlier)
+    issuer = str(metadata.issuer)
+    if earlier := registered_client(stored, GRANT):
+        registered = OAuthClientInformationFull.model_validate(earlier)
+        if utils.credentials_match_issuer(registered, issuer, None):
+            return registered
+    base = context.get_authorization_base_url(context.server_url)
+    request = utils.create_client_registration_request(metadata, context.client_metadata, base)
+    registered = await utils.handle_registration_response(await client.send(request))
+    check_registration_usable(registered)
+    registered.issuer = issuer if metadata.registration_endpoint else None
+    return registered
 
 
 async def _posted(client: AsyncClient, context: OAuthContext, endpoint: str, form: dict[str, str]) -> dict[str, Any]:

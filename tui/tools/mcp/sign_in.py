@@ -21,11 +21,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from tui.config.private import open_private, private_folder
 from tui.providers.keys import hold_secret
-from tui.tools.mcp.config import Launch, ServerConfig
+from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
 
 if TYPE_CHECKING:
     from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
-    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
     from tui.tools.mcp.transport import TransportStatus
 
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 SERVICE = "chatctx-mcp"  # in the keyring
 PATH = "/callback"
 LONGEST_REQUEST = 16_384  # bytes of the browser's request to the callback
+_BASIC = "client_secret_basic"
 PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 
 
@@ -242,11 +243,12 @@ def _hold(data: Mapping[str, Any]) -> None:
 
 
 class _Storage:
-    """The SDK's `TokenStorage`, backed by a `TokenStore`."""
+    """The SDK's `TokenStorage`, backed by a `TokenStore`. A `configured` client is used, and never stored."""
 
-    def __init__(self, store: TokenStore, data: dict[str, Any]) -> None:
+    def __init__(self, store: TokenStore, data: dict[str, Any], configured: Mapping[str, Any] | None) -> None:
         self._store = store
         self._data = data
+        self._configured = configured
         self.provider: OAuthClientProvider | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
@@ -267,10 +269,15 @@ class _Storage:
         await self._write()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The stored client registration."""
+        """The configured client, else the one that was registered."""
         from mcp.shared.auth import OAuthClientInformationFull
 
-        return OAuthClientInformationFull.model_validate(client) if (client := self._data.get("client")) else None
+        if not (data := self._configured or self._data.get("client")):
+            return None
+        client = OAuthClientInformationFull.model_validate(data)
+        if self._data.get("tokens") and self.provider is not None:  # they may have to be renewed at once
+            choose_auth_method(client, self.provider.context.oauth_metadata)
+        return client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Store a client registration."""
@@ -282,6 +289,44 @@ class _Storage:
             await asyncio.to_thread(self._store.write, self._data)
         except OSError as error:
             log.warning("the sign-in of an MCP server is not stored: %s", error.strerror)
+
+
+def configured_client(oauth: OAuthConfig, launch: Launch) -> Mapping[str, Any] | None:
+    """The client that a person configured, None if this program has to register itself."""
+    return {"client_id": oauth.client_id, "client_secret": launch.client_secret or None} if oauth.client_id else None
+
+
+def registered_client(data: Mapping[str, Any], grant: str) -> Mapping[str, Any] | None:
+    """The client registered earlier, None if it was registered for other grants."""
+    client: Mapping[str, Any] = data.get("client") or {}
+    return client if grant in (client.get("grant_types") or ()) else None
+
+
+def client_metadata(oauth: OAuthConfig, **fields: object) -> OAuthClientMetadata:
+    """What this program says of itself when it registers, and the scope that it asks for.
+
+    A configured scope is asked for exactly, as in Claude Code; the SDK (2.3) would replace it by what the server names.
+    """
+    from mcp.shared.auth import OAuthClientMetadata
+
+    class FixedScope(OAuthClientMetadata):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name != "scope":
+                super().__setattr__(name, value)
+
+    metadata = FixedScope if oauth.scope else OAuthClientMetadata
+    return metadata.model_validate({"client_name": "chatctx", "scope": oauth.scope or None, **fields})
+
+
+def choose_auth_method(client: OAuthClientInformationFull, metadata: OAuthMetadata | None) -> None:
+    """How a client with a secret authenticates itself, if its registration does not say.
+
+    By HTTP Basic, which is the default (RFC 8414, section 2), unless the server's metadata name other methods only.
+    Without a method the SDK (2.3) sends no secret.
+    """
+    if client.client_secret and client.token_endpoint_auth_method is None:
+        methods = (metadata.token_endpoint_auth_methods_supported if metadata else None) or [_BASIC]
+        client.token_endpoint_auth_method = _BASIC if _BASIC in methods else "client_secret_post"
 
 
 class _Unattended:
@@ -309,59 +354,53 @@ async def authorization(
     Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`, and `status`
     says so to whoever meets only the closed connection.
     """
-    data = await asyncio.to_thread(store.read)
-    if config.oauth is None or (sign_in is None and not data.get("tokens")):
+    data, oauth = await asyncio.to_thread(store.read), config.oauth
+    if oauth is None or (sign_in is None and not data.get("tokens")):
         yield None
         return
-    if config.oauth.client_id:
-        data["client"] = {"client_id": config.oauth.client_id, "client_secret": launch.client_secret or None}
+    if configured := configured_client(oauth, launch):
+        data.pop("client", None)  # its secret is not stored
+    if sign_in is None:
+        yield _provider(oauth, launch.url, _Storage(store, data, configured), data, _Unattended(status))
+        return
+    data.pop("tokens", None)
+    client = registered_client(data, "authorization_code") or {}
+    addresses = client.get("redirect_uris") or [f"http://127.0.0.1:{oauth.port}{PATH}"]
     async with contextlib.AsyncExitStack() as stack:
-        redirect = _registered_redirect(data) or f"http://127.0.0.1:{config.oauth.port}{PATH}"
-        if sign_in is not None:
-            data.pop("tokens", None)
-            redirect = await _listen(stack, sign_in, data, redirect)
-        yield _provider(config, launch.url, _Storage(store, data), data, redirect, sign_in or _Unattended(status))
-
-
-async def _listen(stack: contextlib.AsyncExitStack, sign_in: SignIn, data: dict[str, Any], redirect: str) -> str:
-    """Listen on the registered port; if it is in use, on another one, with a new registration."""
-    try:
-        return await stack.enter_async_context(sign_in.listening(urlsplit(redirect).port or 0))
-    except OSError:
-        data.pop("client", None)
-        return await stack.enter_async_context(sign_in.listening(0))
-
-
-def _registered_redirect(data: Mapping[str, Any]) -> str:
-    addresses = (data.get("client") or {}).get("redirect_uris") or []
-    return str(addresses[0]) if addresses else ""
+        try:
+            redirect = await stack.enter_async_context(sign_in.listening(urlsplit(addresses[0]).port or 0))
+        except OSError:  # the port is in use: another one, for which this program has to register again
+            client, redirect = {}, await stack.enter_async_context(sign_in.listening(0))
+        if not client:
+            data.pop("client", None)
+        yield _provider(oauth, launch.url, _Storage(store, data, configured), data, sign_in, redirect)
 
 
 def _provider(
-    config: ServerConfig,
+    oauth: OAuthConfig,
     url: str,
     storage: _Storage,
     data: Mapping[str, Any],
-    redirect: str,
     sign_in: SignIn | _Unattended,
+    redirect_uri: str = f"http://127.0.0.1{PATH}",
 ) -> OAuthClientProvider:
+    """The SDK's OAuth client, with the stored tokens in `data`."""
     from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
+    from mcp.shared.auth import OAuthMetadata
 
-    oauth = config.oauth
-    metadata = OAuthClientMetadata.model_validate(
-        {"client_name": "chatctx", "redirect_uris": [redirect], "scope": (oauth.scope if oauth else "") or None}
-    )
-    provider = OAuthClientProvider(
-        url,
-        metadata,
-        storage,
-        redirect_handler=sign_in.redirect,
-        callback_handler=sign_in.callback,
-    )
+    async def redirect(address: str) -> None:
+        context = provider.context
+        if context.client_info is not None:
+            choose_auth_method(context.client_info, context.oauth_metadata)  # which is known by now
+        await sign_in.redirect(address)
+
+    metadata = client_metadata(oauth, redirect_uris=[redirect_uri])
+    provider = OAuthClientProvider(url, metadata, storage, redirect_handler=redirect, callback_handler=sign_in.callback)
     storage.provider = provider
-    if data.get("tokens"):
-        provider.context.token_expiry_time = data.get("expires_at") or time.time()
+    if tokens := data.get("tokens"):
+        # Only what can be renewed expires at an unknown time: other tokens are used until they are refused.
+        unknown = time.time() if tokens.get("refresh_token") else None
+        provider.context.token_expiry_time = data.get("expires_at") or unknown
         if data.get("metadata"):
             provider.context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
     return provider
