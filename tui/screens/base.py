@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -20,7 +20,6 @@ from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
-from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.text.cells import plain
@@ -39,14 +38,6 @@ SHORT = 24
 
 QUIET = 0.7
 """Seconds without a key before keys count as answers, so that text typed for the prompt answers nothing."""
-
-
-def run_quietly(
-    screen: Screen[Any], work: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = False
-) -> None:
-    """Run a worker that handles its own errors, so that none ends the program."""
-    worker: Worker[None] = screen.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
-    del worker  # referenced for its type
 
 
 class GuardedMouse(Screen[Result]):
@@ -179,8 +170,7 @@ class CopyingApp(App[None]):
                 worked = tool is not None and await run_copy_tool(tool, text)
             self.notify(copied_line(what, len(text), tool[0] if tool else None, worked), markup=False)
 
-        worker: Worker[None] = self.run_worker(by_tool, group="copy", exit_on_error=False)
-        del worker  # referenced for its type
+        self.run_worker(by_tool(), group="copy", exit_on_error=False)
 
 
 # -- the keys of a panel ---------------------------------------------------------------------------------------------

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static, TextArea
 
-from tui.screens.base import Hint, KeyLine, Panel, key_line, run_quietly, set_title
+from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
 from tui.views.summary_text import figures_line
@@ -105,8 +104,9 @@ class SummaryPanel(Panel[bool]):
 
     def measure(self) -> None:
         """Measure the next request with this text, off the event loop."""
-        run_quietly(self, partial(self._measure, self.area.text), "measure", exclusive=True)
+        self._measure(self.area.text)
 
+    @work(group="measure", exclusive=True, exit_on_error=False)
     async def _measure(self, text: str) -> None:
         await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.weight is not None else 0)
         began = time.monotonic()
@@ -201,8 +201,9 @@ class SummaryPanel(Panel[bool]):
         self.action_ask()
         self._working = True
         self.redraw()
-        run_quietly(self, partial(self._ask, event.value.strip()), "ask")
+        self._ask(event.value.strip())
 
+    @work(group="ask", exit_on_error=False)
     async def _ask(self, instructions: str) -> None:
         from tui.chat.compaction.summaries import FAILURES
 

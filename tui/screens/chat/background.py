@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from tui.screens.base import GuardedMouse, run_quietly
+from textual.worker import Worker
+
+from tui.screens.base import GuardedMouse
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ class BackgroundScreen(GuardedMouse[None]):
                     self._reported.add(group)
                     self.complain(error)
 
-        run_quietly(self, guarded, group, exclusive=exclusive)
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=exclusive, exit_on_error=False)
 
     def soon(self, work: Work, group: str, pause: float = 0.0) -> None:
         """Like `background`, for work requested by every key: after `pause` seconds, one at a time, the newest request

@@ -228,7 +228,7 @@ class ChatScreen(BackgroundScreen):
         if before is not None and session.id in self._places:
             self.transcript.return_to(self._places[session.id])
         self.welcome()
-        self.turns.show_rest()  # the chosen message is not on screen any more
+        self.turns.show_hint()  # the chosen message is not on screen any more
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         if session.messages:
@@ -242,7 +242,7 @@ class ChatScreen(BackgroundScreen):
             self.notify(DRAFT_RECALLED, timeout=8, markup=False)
         self.draft_cost.count()
         if self.turns.waiting:
-            self.turns.pump()
+            self.turns.send_next()
         elif session.usage is None or session.messages:  # the stored total has no figures for single messages
             self.background(partial(self._measure, session), "measure")
 
@@ -372,7 +372,7 @@ class ChatScreen(BackgroundScreen):
         self.composer.fit(self.size.height)
         self.composer.completions.offer(self.composer.completions.choices, self.composer.completions.text)
         if self.session is not None:
-            self.turns.show_rest()
+            self.turns.show_hint()
 
     def on_composer_paste_wanted(self) -> None:
         """Paste, possibly an image: the terminal pastes only text."""
@@ -380,7 +380,7 @@ class ChatScreen(BackgroundScreen):
 
     def on_composer_recall(self) -> None:
         """Put the last waiting message back into the draft."""
-        if text := self.turns.take_back():
+        if text := self.turns.recall_waiting():
             self.composer.give_back(text)
 
     def on_status_bar_pressed(self) -> None:
@@ -407,12 +407,12 @@ class ChatScreen(BackgroundScreen):
         """Show the keys for the chosen message; without one the prompt has the keys again."""
         if event.message_id is None:
             self.composer.focus_prompt()
-        self.turns.show_rest()
+        self.turns.show_hint()
 
     def on_descendant_focus(self) -> None:
         """Keys act on the chosen message only while the conversation has the focus."""
         if self.session is not None:
-            self.turns.show_rest()
+            self.turns.show_hint()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ from tui.chat.conversation.events import (
     UsageChanged,
 )
 from tui.messages import Message
-from tui.screens.base import run_quietly
 from tui.text.clean import clean_line
 from tui.text.numbers import duration, plural, tokens_exact, tokens_short
 from tui.widgets.transcript.transcript import Transcript
@@ -79,9 +78,9 @@ class Turns:
     @rewind_to.setter
     def rewind_to(self, message_id: str) -> None:
         self._rewind_to = message_id
-        self.show_rest()
+        self.show_hint()
 
-    def show_rest(self) -> None:
+    def show_hint(self) -> None:
         """Update the line above the prompt between turns: the keys of a chosen message, or what sending sets aside."""
         session, screen = self.screen.session, self.screen
         if self.busy:
@@ -105,18 +104,18 @@ class Turns:
     def ask(self, text: str) -> None:
         """Send `text`, or queue it until the running turn has ended (or the program is ready)."""
         self.waiting.append(text)
-        self.pump()
+        self.send_next()
 
-    def pump(self) -> None:
+    def send_next(self) -> None:
         """Send the next waiting message, unless a turn runs or nothing is ready yet."""
         self._show_queue()
         if not self.busy and self.waiting and self.screen.session is not None:
-            self._start(self._all_waiting())
+            self._start(self._send_waiting())
 
     async def run(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show a turn that was not typed (retry, compaction), to its end. Not while another one runs."""
         self.rewind_to = ""
-        self._start(self._one(events))
+        self._start(self._follow(events))
         await self._idle.wait()
 
     def stop(self) -> bool:
@@ -138,7 +137,7 @@ class Turns:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), seconds)
 
-    def take_back(self) -> str | None:
+    def recall_waiting(self) -> str | None:
         """Remove the last waiting message and return it."""
         text = self.waiting.pop() if self.waiting else None
         self._show_queue()
@@ -157,34 +156,30 @@ class Turns:
             line = Content.assemble((f"● {self._phase}{took}", "$primary"), (" · esc stops", "$text-muted"))
             self.screen.composer.rule.show(left=line)
 
-    def _start(self, work: AsyncIterator[None]) -> None:
+    def _start(self, work: Awaitable[None]) -> None:
         self._idle.clear()
         began = time.monotonic()
         self._enter("waiting for the answer")
 
-        async def drain() -> None:
+        async def guarded() -> None:
             try:
-                async for _ in work:
-                    pass
+                await work
             except Exception as error:
                 log.exception("a turn ended in an error of the program")
                 self.screen.complain(error)
                 self._return_waiting()
             finally:
                 self._idle.set()
-                self._call_back(time.monotonic() - began)
+                if time.monotonic() - began >= LONG and not self.screen.app.app_focus:
+                    self.screen.app.bell()
                 self._asked = None
-                self.show_rest()
+                self.show_hint()
                 self.screen.refresh_status()
 
-        run_quietly(self.screen, drain, "turn")
+        self.screen.run_worker(guarded(), group="turn", exit_on_error=False)
 
-    def _call_back(self, seconds: float) -> None:
-        """Ring the bell when a long answer ends while the terminal is unfocused."""
-        if seconds >= LONG and not self.screen.app.app_focus:
-            self.screen.app.bell()
-
-    async def _all_waiting(self) -> AsyncIterator[None]:
+    async def _send_waiting(self) -> None:
+        """Send the waiting messages, one after the other."""
         session = self.screen.session
         while self.waiting and session is not None and session is self.screen.session:
             self.sending = text = self.waiting.popleft()
@@ -202,10 +197,9 @@ class Turns:
                 if self.rewind_to:
                     await session.rewind(self.rewind_to)
                     self.rewind_to = ""
-                    self._left_out()
+                    self._mark_not_sent()
                 async for event in session.send(text, attachments):
                     self.show(event)
-                    yield
             finally:
                 if self.sending:  # it did not become a message: put it back into the draft
                     self.waiting.appendleft(self.sending)
@@ -214,13 +208,12 @@ class Turns:
             if self.failed:
                 self._return_waiting()
 
-    async def _one(self, events: AsyncIterator[SessionEvent]) -> AsyncIterator[None]:
+    async def _follow(self, events: AsyncIterator[SessionEvent]) -> None:
+        """Show a turn, then send what waits."""
         async for event in events:
             self.show(event)
-            yield
-        self._left_out()  # a retry sets the last answer aside
-        async for step in self._all_waiting():
-            yield step
+        self._mark_not_sent()  # a retry sets the last answer aside
+        await self._send_waiting()
 
     def _return_waiting(self) -> None:
         if self.waiting:
@@ -249,7 +242,7 @@ class Turns:
                 if message.role == "user" and self.sending:
                     self.sending = ""
                     screen.drafts.save_soon()
-                self.tools.over()
+                self.tools.reset()
                 transcript.append(message)
                 screen.refresh_title()
                 self._asked = message if message.role == "user" else None
@@ -272,14 +265,14 @@ class Turns:
             case Notice(level, text):
                 transcript.add_notice(level, text)
             case ContextTrimmed():
-                self._left_out()
+                self._mark_not_sent()
                 transcript.add_notice("info", event.line)
             case CompactionStarted(automatic):
                 self._enter("compacting, the window is nearly full" if automatic else "compacting")
             case CompactionFinished(summary=summary):
                 if summary is not None:
                     transcript.append(summary)
-                self._left_out()
+                self._mark_not_sent()
                 transcript.add_notice("info", event.line)
             case RetryScheduled(seconds, attempt, reason):
                 self._phase = f"attempt {attempt + 1} · {reason}"
@@ -290,7 +283,7 @@ class Turns:
                 if not self._reason or self._reason not in text:  # otherwise the reply shows it
                     transcript.add_notice("error", text)
             case TurnFinished():
-                self.tools.over()
+                self.tools.reset()
                 screen.refresh_title()
                 screen.refresh_status(counts=True)
 
@@ -301,7 +294,7 @@ class Turns:
             return False
         return all(stored.id != message.id for stored in session.messages[-2:])
 
-    def _left_out(self) -> None:
+    def _mark_not_sent(self) -> None:
         if self.screen.session is not None:
             self.screen.transcript.set_not_sent(self.screen.session.not_sent)
 
@@ -329,11 +322,11 @@ class RunningTools:
                 if not self._running and not self._done:
                     self._since = time.monotonic()
                 self._running.setdefault(call_id, []).append(clean_line(name))
-                self._tell()
+                self._show_running()
             case ToolProgress(call_id, text):
                 if call_id in self._running:
                     self._progress[call_id] = clean_line(text)
-                    self._tell()
+                    self._show_running()
             case ToolFinished(call_id):
                 self._progress.pop(call_id, None)
                 names = self._running.get(call_id, [])
@@ -342,11 +335,11 @@ class RunningTools:
                 if not names:
                     self._running.pop(call_id, None)
                 self._done += 1
-                self._tell()
+                self._show_running()
             case ApprovalAsked():
                 self._ask(event)
 
-    def over(self) -> None:
+    def reset(self) -> None:
         """The step or the turn has ended: nothing runs or asks."""
         self._running.clear()
         self._progress.clear()
@@ -355,7 +348,7 @@ class RunningTools:
             self._panel.dismiss(None)
         self._panel = None
 
-    def _tell(self) -> None:
+    def _show_running(self) -> None:
         names = [
             f"{name}: {progress_text}" if (progress_text := self._progress.get(call_id)) else name
             for call_id, group in self._running.items()

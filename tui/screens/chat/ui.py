@@ -97,7 +97,7 @@ class ScreenUI:
         if text and not self.busy:
             self.chat.composer.rule.show(left=Content.styled(f"● {plain(text)} …", "$primary"))
         else:
-            self.chat.turns.show_rest()
+            self.chat.turns.show_hint()
 
     async def show(self, view: View) -> None:
         """Open the view's panel; without one, show its lines."""

@@ -17,7 +17,7 @@ from tui.render.palette import Palette
 from tui.render.rows import Row, restyled
 from tui.widgets.transcript.document import Document
 from tui.widgets.transcript.search import Search
-from tui.widgets.transcript.select import line_number, row_span
+from tui.widgets.transcript.selection import line_number, row_span
 
 GUTTER = 2
 """Cells left of the text; the block cursor is in the first."""

@@ -29,7 +29,7 @@ from tui.widgets.transcript.entry import Level
 from tui.widgets.transcript.heights import Place, thumb_eighths
 from tui.widgets.transcript.paint import GUTTER, LinePainter, StaticText
 from tui.widgets.transcript.search import Search
-from tui.widgets.transcript.select import selected_text
+from tui.widgets.transcript.selection import selected_text
 
 MAX_WIDTH = 120
 """Maximal cells of a line: longer ones are hard to read."""
