@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -61,13 +61,50 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def fold_records(records: Sequence[Record]) -> HistoryState:
-    """Fold records, oldest first, into a state. Raises ValueError for a malformed record."""
-    fold = _Fold()
+def fold_records(records: Iterable[Record]) -> HistoryState:
+    """Fold records, oldest first, into a state. A malformed one raises what `unreadable` catches."""
+    by_kind: dict[str, list[Record]] = {kind: [] for kind in RecordKind}
     for record in records:
-        if step := _STEPS.get(record.kind):
-            step(fold, record)
-    return fold.state()
+        by_kind.setdefault(record.kind, []).append(record)
+    restored = {str(record.data["record"]) for record in by_kind[RecordKind.RESTORE]}
+
+    def in_force(kind: RecordKind) -> list[Record]:
+        return [record for record in by_kind[kind] if record.id not in restored]
+
+    def newest(kind: RecordKind) -> Mapping[str, Any] | None:
+        return by_kind[kind][-1].data if by_kind[kind] else None
+
+    def switched_on(kind: RecordKind) -> frozenset[str]:
+        switches = {str(record.data["id"]): bool(record.data["on"]) for record in by_kind[kind]}
+        return frozenset(message for message, on in switches.items() if on)
+
+    # OpenAI's server-side compactions, made by older versions, are not sent any more.
+    by_server = {record.id for record in by_kind[RecordKind.CHECKPOINT] if record.data.get("answer")}
+    set_aside = {str(message) for record in in_force(RecordKind.SET_ASIDE) for message in record.data["ids"]}
+    set_aside |= {str(record.data["summary"]) for record in in_force(RecordKind.CHECKPOINT) if record.id in by_server}
+    changes = [*by_kind[RecordKind.SET_ASIDE], *by_kind[RecordKind.EXCLUDE], *by_kind[RecordKind.LEAVE_OUT]]
+    trim, system = newest(RecordKind.TRIM), newest(RecordKind.SYSTEM)
+    return HistoryState(
+        checkpoints=tuple(
+            checkpoint_from_json(record.data) for record in by_kind[RecordKind.CHECKPOINT] if record.id not in by_server
+        ),
+        trim=TrimState() if trim is None else TrimState.from_json(trim["state"]),
+        set_aside=frozenset(set_aside),
+        pinned=switched_on(RecordKind.PIN),
+        excluded=switched_on(RecordKind.EXCLUDE),
+        frontier=max((str(record.data.get("frontier", "")) for record in changes), default=""),
+        system=None if system is None else str(system["text"]),
+        void=max((str(record.data["frontier"]) for record in in_force(RecordKind.VOID)), default=""),
+        left_out={
+            (str(record.data["message"]), str(record.data["sha256"])): int(record.data.get("keep", 0))
+            for record in in_force(RecordKind.LEAVE_OUT)
+        },
+        memory=newest(RecordKind.MEMORY),
+        tools=tuple((str(record.data["name"]), bool(record.data["on"])) for record in by_kind[RecordKind.TOOLS]),
+        loaded=tuple(
+            dict.fromkeys(str(name) for record in by_kind[RecordKind.LOADED] for name in record.data["names"])
+        ),
+    )
 
 
 def unreadable(records: Sequence[Record]) -> list[Record]:
@@ -79,103 +116,6 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
         except (ValueError, LookupError, TypeError, AttributeError):
             damaged.append(record)
     return damaged
-
-
-@dataclass(slots=True)
-class _Fold:
-    """The state folded so far. One method for each kind of record."""
-
-    checkpoints: list[Checkpoint] = field(default_factory=list)
-    newest_trim: TrimState = field(default_factory=TrimState)
-    aside: dict[str, frozenset[str]] = field(default_factory=dict)  # record id -> message ids
-    pinned: dict[str, bool] = field(default_factory=dict)
-    excluded: dict[str, bool] = field(default_factory=dict)
-    frontier: str = ""
-    prompt: str | None = None
-    voided: dict[str, str] = field(default_factory=dict)  # record id -> frontier
-    left_out: dict[str, tuple[tuple[str, str], int]] = field(default_factory=dict)  # by record id
-    memory_files: Mapping[str, Any] | None = None
-    switches: list[tuple[str, bool]] = field(default_factory=list)
-    loaded_names: dict[str, None] = field(default_factory=dict)
-
-    def checkpoint(self, record: Record) -> None:
-        if record.data.get("answer"):  # made by OpenAI's server; not sent any more
-            self.aside[record.id] = frozenset({str(record.data["summary"])})
-        else:
-            self.checkpoints.append(checkpoint_from_json(record.data))
-
-    def trim(self, record: Record) -> None:
-        self.newest_trim = TrimState.from_json(record.data["state"])
-
-    def set_aside(self, record: Record) -> None:
-        self.aside[record.id] = frozenset(record.data["ids"])
-        self._content_changed(record)
-
-    def restore(self, record: Record) -> None:
-        for undone in (self.aside, self.voided, self.left_out):
-            undone.pop(str(record.data["record"]), None)
-
-    def pin(self, record: Record) -> None:
-        self.pinned[str(record.data["id"])] = bool(record.data["on"])
-
-    def exclude(self, record: Record) -> None:
-        self.excluded[str(record.data["id"])] = bool(record.data["on"])
-        self._content_changed(record)
-
-    def system(self, record: Record) -> None:
-        self.prompt = str(record.data["text"])
-
-    def void(self, record: Record) -> None:
-        self.voided[record.id] = str(record.data["frontier"])
-
-    def memory(self, record: Record) -> None:
-        self.memory_files = record.data
-
-    def tools(self, record: Record) -> None:
-        self.switches.append((str(record.data["name"]), bool(record.data["on"])))
-
-    def loaded(self, record: Record) -> None:
-        self.loaded_names.update(dict.fromkeys(map(str, record.data["names"])))
-
-    def leave_out(self, record: Record) -> None:
-        part = str(record.data["message"]), str(record.data["sha256"])
-        self.left_out[record.id] = part, int(record.data.get("keep", 0))
-        self._content_changed(record)
-
-    def _content_changed(self, record: Record) -> None:
-        self.frontier = max(self.frontier, str(record.data.get("frontier", "")))
-
-    def state(self) -> HistoryState:
-        return HistoryState(
-            checkpoints=tuple(self.checkpoints),
-            trim=self.newest_trim,
-            set_aside=frozenset().union(*self.aside.values()),
-            pinned=frozenset(message for message, on in self.pinned.items() if on),
-            excluded=frozenset(message for message, on in self.excluded.items() if on),
-            frontier=self.frontier,
-            system=self.prompt,
-            void=max(self.voided.values(), default=""),
-            left_out=dict(self.left_out.values()),
-            memory=self.memory_files,
-            tools=tuple(self.switches),
-            loaded=tuple(self.loaded_names),
-        )
-
-
-_STEPS: Mapping[str, Callable[[_Fold, Record], None]] = {
-    RecordKind.CHECKPOINT: _Fold.checkpoint,
-    RecordKind.TRIM: _Fold.trim,
-    RecordKind.SET_ASIDE: _Fold.set_aside,
-    RecordKind.RESTORE: _Fold.restore,
-    RecordKind.PIN: _Fold.pin,
-    RecordKind.EXCLUDE: _Fold.exclude,
-    RecordKind.SYSTEM: _Fold.system,
-    RecordKind.VOID: _Fold.void,
-    RecordKind.MEMORY: _Fold.memory,
-    RecordKind.TOOLS: _Fold.tools,
-    RecordKind.LOADED: _Fold.loaded,
-    RecordKind.LEAVE_OUT: _Fold.leave_out,
-}
 
 
 def rewound(
