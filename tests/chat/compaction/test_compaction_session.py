@@ -19,8 +19,8 @@ from tui.chat.conversation.events import (
     TurnFailed,
 )
 from tui.context.usage.limits import Percent, Tokens
-from tui.messages import Message, Request
-from tui.providers.base import ProviderError, StreamEnd, ToolCallDelta
+from tui.messages import Message, Request, Usage
+from tui.providers.base import ProviderError, StreamEnd, ToolCallDelta, UsageUpdate
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
@@ -72,6 +72,20 @@ async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: P
         assert len([request for request in provider.requests if is_summary(request)]) == 2
         rows = [row for row in workspace.services.calls.rows(session.id) if row.kind == "compaction"]
         assert [bool(row.input_total and row.output_total) for row in rows] == [True, True]
+
+
+async def test_the_price_of_a_summary_says_what_it_leaves_out(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        provider.report_usage = False
+        usage = UsageUpdate(Usage(4_000, 10, terms=("flex",)))
+        provider.script = [[usage, *answer("Goal: the boats are counted.")]]
+        assert of(CompactionFinished, await drain(session.compact()))
+        [row] = [row for row in workspace.services.calls.rows(session.id) if row.kind == "compaction"]
+        assert row.unpriced == "flex"
 
 
 async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.parts import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import Provider, ProviderError
-from tui.providers.models.catalog import dollars
+from tui.providers.models.catalog import dollars, unpriced_terms
 
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion
@@ -67,9 +67,14 @@ def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
             asked = services.estimator.estimate(replace(request, session="")).tokens
             usage = Usage(asked, services.counter.count_text(arrived.text, request.model), source="estimated")
         model = billed_model(request.model, arrived.answered_by)
-        cost = dollars(usage, request.provider, model) if usage else None
         services.calls.finish(
-            call, usage=usage, seconds=seconds, error=problem, cost=cost, answered_by=arrived.answered_by
+            call,
+            usage=usage,
+            seconds=seconds,
+            error=problem,
+            cost=dollars(usage, request.provider, model) if usage else None,
+            unpriced=unpriced_terms(usage, request.provider, model) if usage else "",
+            answered_by=arrived.answered_by,
         )
 
     async def complete_billed(request: Request) -> Completion:
