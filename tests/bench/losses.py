@@ -30,8 +30,7 @@ from tests.chat.fakes import FakeWorkspace, ScriptedProvider, Tools
 from tests.screens.conftest import Running, wait_until
 from tests.screens.talks import Talk
 from tui.app import ChatApp
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.store.database import Database, StoreError
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace

@@ -35,9 +35,8 @@ from tui.chat.conversation.events import (
     TurnFailed,
 )
 from tui.chat.conversation.projection import Target
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
-from tui.chat.runtime.windows import Windows
+from tui.chat.runtime.model_facts import ModelFacts
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.store.calls import CallLog
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
@@ -50,7 +49,7 @@ from tui.context.counting.tokenizers import register_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
-from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, Percent
+from tui.context.usage.limits import Percent
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.providers.base import Provider
 from tui.tools.base import Tool, ToolOutput, ToolSource
@@ -141,9 +140,6 @@ def make_services(store: SessionStore, settings: Settings, server: Provider, *to
     counts = StoredCounts(store)
     counter = TokenCounter(counts)
 
-    async def lookup(provider: str, name: str) -> ModelLimits:
-        return await server.limits(name) or UNKNOWN_LIMITS
-
     return Services(
         store=store,
         calls=CallLog(store),
@@ -155,7 +151,7 @@ def make_services(store: SessionStore, settings: Settings, server: Provider, *to
             CalibrationBook(StoredCalibrations(store)),
             CostBook(counts),
         ),
-        windows=Windows(store, settings, lookup),
+        models=ModelFacts(store, settings, lambda name: server),
         provider=lambda name: server,
         tools=Toolbox(settings.tools, store, list(tools)),
     )

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings

@@ -95,7 +95,7 @@ async def test_the_last_used_come_first(server: ReplayServer, tmp_path: Path) ->
     async with opened(tmp_path, server.url) as workspace:
         for model in ("two", "vendor/three"):
             workspace.services.calls.begin(Request("box", model, (), session="s"), None, message=None, kind="chat")
-        workspace.services.tools.support.learn("box", "one", False)  # its server said so when it was used
+        workspace.services.models.learn_tools("box", "one", False)  # its server said so when it was used
         listing = await workspace.model_list.ask()
         assert box(listing) == ["box/vendor/three", "box/two", "box/one"]
         tools = {m.full_name: m.info.tools for m in listing.models}

@@ -111,7 +111,7 @@ async def test_no_number_overrides_the_window_that_the_person_set(tmp_path: Path
         server.usage_of = lambda sizes: Usage(sizes[-1], 9_000)  # it wrote beyond that window
         events = await turn(session, "and at length?")
         assert [event.text for event in of(Notice, events) if "window" in event.text]
-        stored = workspace.services.windows.limits("scripted", "m")
+        stored = workspace.services.models.limits("scripted", "m")
         assert (stored.context, stored.source) == (6_000, "setting")
 
 

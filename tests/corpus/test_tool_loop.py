@@ -13,8 +13,7 @@ from tests.chat.fakes import drain
 from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
 from tests.providers.replay import Answer, ReplayServer, replay_server, sse
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolResult, ToolSchema

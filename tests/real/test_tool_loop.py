@@ -12,8 +12,7 @@ import pytest
 from tests.chat.fakes import drain
 from tests.real.conftest import StartServer
 from tui.chat.conversation.events import TurnFailed
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolCall, ToolResult, ToolSchema

@@ -18,8 +18,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.model_list import ListedModel, Listing, ModelList
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
 from tui.chat.turn.session import ChatSession

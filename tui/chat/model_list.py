@@ -157,7 +157,7 @@ class ModelList:
         return infos, at
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
-        limits = self._services.windows.limits(provider.name, info.id)
+        limits = self._services.models.limits(provider.name, info.id)
         if info.limits is not None and (
             limits.context is None or (info.limits.source == "probe" and limits.source not in ("setting", "learned"))
         ):
@@ -170,7 +170,7 @@ class ModelList:
             images=_sure(info.images, sure, able.images),
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
             tools=_sure(
-                _first(self._services.tools.support.takes_tools(provider.name, info.id), info.tools), sure, able.tools
+                _first(self._services.models.takes_tools(provider.name, info.id), info.tools), sure, able.tools
             ),
         )
         return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.runtime.toolbox import Toolbox
+from tui.chat.runtime.services import Toolbox
 from tui.chat.server_files import Configured, ProjectFile, find_servers
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore

@@ -21,9 +21,8 @@ from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.toolbox import Toolbox
-from tui.chat.runtime.windows import Windows
+from tui.chat.runtime.model_facts import ModelFacts
+from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.database import DamagedError
@@ -38,12 +37,11 @@ from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.reduction.trimming import TrimLog
-from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.route import is_loopback
-from tui.providers.models.catalog import dollars, resolve_limits
+from tui.providers.models.catalog import dollars
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools
 
@@ -68,7 +66,7 @@ class Workspace:
         self.deleted = ""  # id of the session deleted last by this program
         counts = StoredCounts(store)
         counter = TokenCounter(counts)
-        windows = Windows(store, settings, self._limits)
+        models = ModelFacts(store, settings, self.provider)
         self.services = Services(
             store=store,
             calls=CallLog(store),
@@ -79,9 +77,9 @@ class Workspace:
                 ConversationStateTracker(StoredMeasurements(store)),
                 CalibrationBook(StoredCalibrations(store)),
                 CostBook(counts),
-                windows.answering,
+                models.answering,
             ),
-            windows=windows,
+            models=models,
             provider=self.provider,
             tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
         )
@@ -174,14 +172,6 @@ class Workspace:
         """
         full_name = "" if name in self._configs else await self.model_list.find(name)
         return full_name or (await self.choose(name)).full_name
-
-    async def _limits(self, provider: str, model: str) -> ModelLimits:
-        try:
-            server = self.provider(provider)
-        except ProviderError as error:
-            log.warning("window of %s/%s: %s", provider, model, error)
-            return UNKNOWN_LIMITS
-        return await resolve_limits(server, model)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from tests.chat.calling.tool_calls import Source, calls, results, turn
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
 from tui.chat.conversation.events import ApprovalAsked, Notice, ToolFinished
-from tui.chat.runtime.toolbox import APPROVALS
+from tui.chat.runtime.services import APPROVALS
 from tui.chat.store.database import StoreError
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ToolSettings

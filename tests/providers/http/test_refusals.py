@@ -9,8 +9,9 @@ import pytest
 
 from tests.providers.http.refusal_sentences import SENTENCES
 from tests.providers.replay import ReplayServer, replay_server
-from tui.chat.runtime.toolbox import ToolSupport
+from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.store import SessionStore
+from tui.config.settings import Settings
 from tui.providers.base import ErrorKind, Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.errors import classify_error
@@ -73,18 +74,19 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
     store = SessionStore(tmp_path / "a.db")
     async with replay_server() as server:
         serve(server, {"/api/show": {"capabilities": ["completion"]}})
-        found, support = provider(server.url), ToolSupport(store)
-        assert support.takes_tools("mine", "m") is None
-        await support.find(found, "m")
-        assert support.takes_tools("mine", "m") is False
+        mine = provider(server.url)
+        models = ModelFacts(store, Settings(), lambda name: mine)
+        assert models.takes_tools("mine", "m") is None
+        await models.find("mine", "m")
+        assert models.takes_tools("mine", "m") is False
         asked = len(server.asked)
-        await support.find(found, "m")
+        await models.find("mine", "m")
         assert len(server.asked) == asked
-        await found.close()
-    later = ToolSupport(store)
-    assert later.takes_tools("mine", "m") is False
+        await mine.close()
     gone = provider(server.url)
-    await later.find(gone, "m")  # nobody answers: what was known stays
+    later = ModelFacts(store, Settings(), lambda name: gone)
+    assert later.takes_tools("mine", "m") is False
+    await later.find("mine", "m")  # nobody answers
     assert later.takes_tools("mine", "m") is False
     await gone.close()
     store.close()

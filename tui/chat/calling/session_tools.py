@@ -90,9 +90,8 @@ class SessionTools:
         return self.takes_tools(target) and self.is_on("", target)
 
     async def prepare(self) -> None:
-        """Ask whether the model supports tools, and count new ones, so that the next request has what it should."""
+        """Count new tools, so that the next request has those that fit."""
         target = self._conversation.target
-        await self.box.support.find(self._services.provider(target.provider), target.model)
         model, counter = target.model, self._services.counter
         new = [tool for tool in self._all_on(target) if tool.origin != BUILT_IN and (model, tool) not in self._costs]
         if new:
@@ -119,7 +118,7 @@ class SessionTools:
         return plan_tools(
             tools,
             [self._costs.get((target.model, tool), size) for tool, size in zip(tools, rough, strict=True)],
-            schema_budget(self._services.windows.limits(target.provider, target.model), setting),
+            schema_budget(self._services.models.limits(target.provider, target.model), setting),
             loaded=self._conversation.state.loaded,
             search=search_schema,
         )
@@ -148,18 +147,21 @@ class SessionTools:
 
     def takes_tools(self, target: Target) -> bool:
         """Whether the model supports tools, as far as known."""
-        return target.capabilities.tools and self.box.support.takes_tools(target.provider, target.model) is not False
+        return (
+            target.capabilities.tools and self._services.models.takes_tools(target.provider, target.model) is not False
+        )
 
     async def without(self) -> None:
         """The server refused the tools: offer none to the model from now on."""
-        target = self._conversation.target
-        await asyncio.to_thread(self.box.support.learn, target.provider, target.model, False)
-        self.update_offer()
+        await self._learn_support(False)
 
     async def offer_again(self) -> None:
         """Take `without` back: the server refuses for another reason."""
+        await self._learn_support(None)
+
+    async def _learn_support(self, takes_tools: bool | None) -> None:
         target = self._conversation.target
-        await asyncio.to_thread(self.box.support.forget, target.provider, target.model)
+        await asyncio.to_thread(self._services.models.learn_tools, target.provider, target.model, takes_tools)
         self.update_offer()
 
     def is_on(self, name: str, target: Target) -> bool:

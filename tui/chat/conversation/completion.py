@@ -129,7 +129,7 @@ class Sampling:
     async def prepare(self, question: SampleQuestion) -> PreparedSample:
         """The request, measured."""
         target = self._conversation.target
-        await self._services.windows.find(target.provider, target.model)
+        await self._services.models.find(target.provider, target.model)
         most = self._meter.answer_tokens() or question.most_tokens
         request = Request(
             provider=target.provider,

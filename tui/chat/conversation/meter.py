@@ -67,7 +67,7 @@ class Meter:
 
     def limits(self) -> ModelLimits:
         """What is known about the window now."""
-        return self._services.windows.limits(self.target.provider, self.target.model)
+        return self._services.models.limits(self.target.provider, self.target.model)
 
     def budget_settings(self) -> BudgetSettings:
         """The same, as the accounting takes them."""

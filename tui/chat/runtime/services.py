@@ -1,18 +1,110 @@
-"""The services shared by all sessions of a running program."""
+"""What all sessions of a running program share: the services, among them its tools."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tui.chat.runtime.toolbox import Toolbox
-from tui.chat.runtime.windows import Windows
+from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionStore
-from tui.config.settings import Settings
+from tui.config.settings import Settings, ToolSettings
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.reduction.deferral import BUILT_IN
+from tui.messages import SystemSection
 from tui.providers.base import Provider
+from tui.tools.approval import Remembered
+from tui.tools.base import Tool, ToolSource
+
+APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow" | "never", "fingerprint": hex}}
+USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
+
+
+async def _nothing() -> None:
+    """There is no server to wait for."""
+
+
+class Toolbox:
+    """All tools, from every source, and a person's permanent answers about them.
+
+    Sources are added and change on the event loop.
+    """
+
+    def __init__(self, settings: ToolSettings, store: SessionStore, sources: Iterable[ToolSource] = ()) -> None:
+        self.settings = settings
+        self._store = store
+        self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
+        # What `Servers` sets once there are any.
+        self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
+        self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # so that lists they said are new count
+        self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # how servers say they are to be used
+        self._unsaved: dict[str, Remembered] = {}  # answers not stored because the disk is full
+
+    # -- tools -------------------------------------------------------------------------------------------
+
+    def add_source(self, source: ToolSource) -> None:
+        """Add a source, replacing an earlier one of that name, except for the built-in one."""
+        if source.name != BUILT_IN:
+            self._sources[source.name] = source
+
+    def remove_source(self, name: str) -> None:
+        """Remove a source."""
+        if name != BUILT_IN:
+            self._sources.pop(name, None)
+
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools, the built-in ones first, then by source and name: a fixed order for the provider's cache.
+
+        Of tools with the same name the first is used.
+        """
+        tools: dict[str, Tool] = {}
+        for name in sorted(self._sources, key=lambda name: (name != BUILT_IN, name)):
+            for tool in sorted(self._sources[name].tools(), key=lambda tool: tool.schema.name):
+                tools.setdefault(tool.schema.name, tool)
+        return tuple(tools.values())
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        return next((tool for tool in self.tools() if tool.schema.name == name), None)
+
+    # -- permanent answers (not on the event loop) --------------------------------------------------------
+
+    def remembered(self) -> Mapping[str, Remembered]:
+        """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
+        stored = self._store.state(APPROVALS).items()
+        answers = {  # older versions wrote "seal"
+            name: Remembered(name, entry["rule"], entry.get("fingerprint") or entry["seal"]) for name, entry in stored
+        }
+        return answers | self._unsaved
+
+    def remember(self, answer: Remembered) -> None:
+        """Store an answer, replacing an earlier one for that tool. On `StoreError` it is kept in memory."""
+        self._unsaved[answer.tool] = answer
+        self._change(lambda answers: answers)
+
+    def forget(self, name: str) -> None:
+        """Ask again from now on. Raises `StoreError`."""
+        self._unsaved.pop(name, None)
+        self._change(lambda answers: {tool: answer for tool, answer in answers.items() if tool != name})
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        unsaved = {
+            name: {"rule": answer.rule, "fingerprint": answer.fingerprint} for name, answer in self._unsaved.items()
+        }
+        self._store.change_state(APPROVALS, lambda answers: {**change(answers), **unsaved})
+        self._unsaved.clear()
+
+    # -- when each was used last (not on the event loop) ------------------------------------------------------------
+
+    def last_used(self) -> Mapping[str, float]:
+        """Seconds since the epoch, by tool."""
+        return self._store.state(USED)
+
+    def note_use(self, names: Iterable[str], at: float) -> None:
+        """Record their use at `at` (seconds since the epoch). Raises `StoreError`."""
+        self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +116,6 @@ class Services:
     settings: Settings
     counter: TokenCounter
     estimator: HybridTokenEstimator
-    windows: Windows
+    models: ModelFacts
     provider: Callable[[str], Provider]
     tools: Toolbox

@@ -13,9 +13,9 @@ from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, Notice, ReplyDelta, ReplyStarted, UsageChanged
 from tui.chat.conversation.meter import Meter
+from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
-from tui.chat.runtime.windows import Windows
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.parts import PartsBuilder
@@ -175,7 +175,7 @@ class Attempt:
 
     async def _finished(self, call: str, reply: Message) -> Message:
         if reply.status == "complete":
-            await self._services.windows.answered(self.request.provider, self.request.model)
+            await self._services.models.find_loaded(self.request.provider, self.request.model)
         problem = self._save_error
         try:
             await self._learn_answering()
@@ -185,8 +185,8 @@ class Attempt:
         try:
             await asyncio.to_thread(self._log, call, reply)
             if self._verdict is not None:
-                windows = self._services.windows
-                if notice := await asyncio.to_thread(usage_notice, self._usage, reply, self._verdict, windows):
+                models = self._services.models
+                if notice := await asyncio.to_thread(usage_notice, self._usage, reply, self._verdict, models):
                     self._emit(notice)
         except StoreError as error:  # must not lose the answer
             problem = problem or error
@@ -197,9 +197,9 @@ class Attempt:
     async def _learn_answering(self) -> None:
         """Where a model of another family answers, its count, window and price hold. Raises `StoreError`."""
         provider, asked, answered = self.request.provider, self.request.model, self._builder.answered_by
-        windows = self._services.windows
-        if await asyncio.to_thread(windows.learn_answering, provider, asked, answered):
-            await windows.find(provider, answered)
+        models = self._services.models
+        if await asyncio.to_thread(models.learn_answering, provider, asked, answered):
+            await models.find(provider, answered)
             text = f"{asked} is answered by {answered}: its tokens, window and price are that model's"
             self._emit(Notice("info", text))
 
@@ -217,7 +217,7 @@ class Attempt:
             request,
             reply,
             reply.usage,
-            window=self._services.windows.limits(request.provider, request.model).context,
+            window=self._services.models.limits(request.provider, request.model).context,
             at=time.time(),
         )
         self._verdict = outcome.verdict
@@ -226,7 +226,7 @@ class Attempt:
     def _log(self, call: str, reply: Message) -> None:
         """Add usage, times and cost to the call's row: that of a stopped answer by what was sent and received."""
         services, usage = self._services, reply.usage or Usage(None, None)
-        model = services.windows.answering(self.request.provider, self.request.model)
+        model = services.models.answering(self.request.provider, self.request.model)
         services.calls.finish(
             call,
             usage=reply.usage,
@@ -241,15 +241,15 @@ class Attempt:
         )
 
 
-def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, windows: Windows) -> Notice | None:
+def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, models: ModelFacts) -> Notice | None:
     """A notice about a call that was predicted as `usage`. Learns about the window."""
     reported = reply.usage
     if reported is None or reported.input_total is None:
         return None
     if verdict.kind == "cut":
-        return _cut_notice(reply, verdict, windows)
+        return _cut_notice(reply, verdict, models)
     if verdict.kind == "doubted":
-        if not windows.tell_once(reply.provider, reply.model, "doubted"):
+        if not models.tell_once(reply.provider, reply.model, "doubted"):
             return None
         text = f"The server's token count is implausible: {verdict.reason}. The number shown is estimated (~)"
         return Notice("warning", text)
@@ -263,7 +263,7 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, windows:
     if reply.status != "complete" or not verdict.confirmed:
         return None
     total = reported.input_total + (reported.output_total or 0)
-    match windows.seen(reply.provider, reply.model, reported.input_total, reported.output_total or 0):
+    match models.learn_fitted(reply.provider, reply.model, reported.input_total, reported.output_total or 0):
         case "raised":
             return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
         case "against setting":
@@ -272,11 +272,11 @@ def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, windows:
             return None
 
 
-def _cut_notice(reply: Message, verdict: Verdict, windows: Windows) -> Notice:
+def _cut_notice(reply: Message, verdict: Verdict, models: ModelFacts) -> Notice:
     """The server read only part of the prompt; if its window follows from that, it is used from now on."""
     seems = ""
     if verdict.window is not None:
-        if windows.learn_cut(reply.provider, reply.model, verdict.window):
+        if models.learn_cut(reply.provider, reply.model, verdict.window):
             seems = f" Its window seems to be {verdict.window:,} tokens, which chatctx uses from now on."
         else:
             seems = f" Its window seems to be {verdict.window:,} tokens, not what you set."

@@ -326,7 +326,7 @@ class ChatSession:
 
     async def refresh_usage(self) -> ContextUsage:
         """Measure the next request again, after asking for the window if that was not done yet."""
-        await self._services.windows.find(self.provider, self.model)
+        await self._services.models.find(self.provider, self.model)
         await self.tools.prepare()
         return await self._meter.usage()
 
@@ -360,9 +360,8 @@ class ChatSession:
         return await (await self._meter_for(full_name)).usage_to_send()
 
     async def _meter_for(self, full_name: str) -> Meter:
-        name, _, model = full_name.partition("/")
-        provider = self._services.provider(name)
-        await asyncio.gather(self._services.windows.find(name, model), self.tools.box.support.find(provider, model))
+        provider, _, model = full_name.partition("/")
+        await self._services.models.find(provider, model)
         return Meter(self._conversation, self._services, self._target_for(full_name))
 
     def _target_for(self, full_name: str) -> Target:
@@ -419,12 +418,9 @@ class ChatSession:
     def learned(self) -> tuple[str, ...]:
         """What was learned about the current model, one line each: it affects requests and their measurement."""
         provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
-        lines = [*provider.learned(self.model)]
-        if self.tools.box.support.takes_tools(self.provider, self.model) is False:
-            lines.append("Its server reports no support for tools: none are offered")
+        lines = [*provider.learned(self.model), *self._services.models.lessons(self.provider, self.model)]
         if provider.capabilities(self.model).images and not able.images:
             lines.append("It refused images: text is sent in their place")
-        lines += self._services.windows.lessons(self.provider, self.model)
         lines += self._services.estimator.calibration(self.provider, self.model).lessons
         return tuple(lines)
 
@@ -432,19 +428,19 @@ class ChatSession:
         """Forget what was learned about the current model. A window that was set stays."""
         provider = self._services.provider(self.provider)
         provider.forget(self.model)
-        # The window last: it knows under which model's name the rest is filed.
-        for forget in (self.tools.box.support.forget, self._services.estimator.forget, self._services.windows.forget):
+        # The estimator first: the model's facts tell it under which name its part is filed.
+        for forget in (self._services.estimator.forget, self._services.models.forget):
             await asyncio.to_thread(forget, self.provider, self.model)
         self._conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
         await self.refresh_usage()
 
     async def set_window(self, tokens: int | None) -> None:
         """`/window`: set the window, in tokens; None forgets what was set and learned."""
-        windows = self._services.windows
+        models = self._services.models
         if tokens is None:
-            await asyncio.to_thread(windows.reset, self.provider, self.model)
+            await asyncio.to_thread(models.reset_window, self.provider, self.model)
         else:
-            await asyncio.to_thread(windows.set, self.provider, self.model, tokens)
+            await asyncio.to_thread(models.set_window, self.provider, self.model, tokens)
         await self.refresh_usage()
 
     async def rename(self, title: str) -> None:

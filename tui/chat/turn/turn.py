@@ -138,11 +138,7 @@ class Turn:
             with suppress(ProviderError):  # sending raises it again
                 await provider.prepare()
 
-        await asyncio.gather(
-            self._services.windows.find(target.provider, target.model),
-            self._tools.box.support.find(provider, target.model),
-            load(),
-        )
+        await asyncio.gather(self._services.models.find(target.provider, target.model), load())
 
     def _tell_cancelled(self) -> None:
         if self._steps:
@@ -247,11 +243,11 @@ class Turn:
 
     async def _next_action(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
         """The remedy after `request` failed with `error`; None if there is none. What the error says is learned."""
-        windows = self._services.windows
+        models = self._services.models
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
-            await asyncio.to_thread(windows.learn, request.provider, request.model, error.limit)
+            await asyncio.to_thread(models.learn_window, request.provider, request.model, error.limit)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
-            await asyncio.to_thread(windows.learn_answer, request.provider, request.model, error.most_output)
+            await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
             await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
         return await asyncio.to_thread(self._recovery.decide, error, request, arrived=arrived)

@@ -172,7 +172,7 @@ def known_limits(provider: str, model: str) -> ModelLimits:
 async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
     """The limits of `model`, in tokens: by the running server, the table, the price data, or unknown.
 
-    A person's setting and limits learned from refusals take precedence over all of these (`chat.windows`). A window
+    A person's setting and limits learned from refusals take precedence over all of these (`ModelFacts`). A window
     from one source keeps the input and output limits that another source has for the same window. Servers that don't
     answer are skipped.
     """

@@ -7,10 +7,10 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import Notice
-from tui.chat.runtime.windows import Windows
+from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.store import SessionStore
 from tui.config.settings import ModelSettings, Settings
-from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
+from tui.context.usage.limits import ModelLimits
 from tui.messages import Usage
 from tui.providers.base import ProviderError, StreamEnd, TextDelta, UsageUpdate
 from tui.views.context_table import headline
@@ -25,38 +25,46 @@ def store(tmp_path: Path) -> Iterator[SessionStore]:
     store.close()
 
 
-def windows(store: SessionStore, says: ModelLimits = ASKED, set_to: int | None = None) -> Windows:
-    async def lookup(_provider: str, _model: str) -> ModelLimits:
-        return says
+class Stating(ScriptedProvider):
+    """Its server says these limits."""
 
-    models = {"p/m": ModelSettings(window=set_to)}
-    return Windows(store, Settings(models=models), lookup)
+    def __init__(self, stated: ModelLimits | None) -> None:
+        super().__init__(name="p")
+        self.stated = stated
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        return self.stated
+
+
+def model_facts(store: SessionStore, stated: ModelLimits | None = ASKED, set_to: int | None = None) -> ModelFacts:
+    provider = Stating(stated)
+    return ModelFacts(store, Settings(models={"p/m": ModelSettings(window=set_to)}), lambda _: provider)
 
 
 async def test_a_setting_goes_before_what_was_learned_before_what_the_server_says(store: SessionStore) -> None:
-    asked = windows(store)
+    asked = model_facts(store)
     assert await asked.find("p", "m") == ASKED
-    asked.learn("p", "m", 100_000)
+    asked.learn_window("p", "m", 100_000)
     learned = await asked.find("p", "m")
     assert (learned.context, learned.input, learned.output, learned.source) == (100_000, None, 64_000, "learned")
-    by_file = await windows(store, set_to=120_000).find("p", "m")
+    by_file = await model_facts(store, set_to=120_000).find("p", "m")
     assert (by_file.context, by_file.source) == (120_000, "setting")
-    asked.set("p", "m", 50_000)
-    by_hand = await windows(store, set_to=120_000).find("p", "m")
+    asked.set_window("p", "m", 50_000)
+    by_hand = await model_facts(store, set_to=120_000).find("p", "m")
     assert (by_hand.context, by_hand.output, by_hand.source) == (50_000, 50_000, "setting")
 
 
 async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionStore) -> None:
-    asked = windows(store)
-    asked.learn("p", "m", 100_000)
-    asked.set("p", "m", 50_000)
-    asked.reset("p", "m")
+    asked = model_facts(store)
+    asked.learn_window("p", "m", 100_000)
+    asked.set_window("p", "m", 50_000)
+    asked.reset_window("p", "m")
     assert await asked.find("p", "m") == ASKED
 
 
 async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
-    asked = windows(store)
-    asked.learn("p", "m", 300_000)
+    asked = model_facts(store)
+    asked.learn_window("p", "m", 300_000)
     assert await asked.find("p", "m") == ASKED
 
 
@@ -81,56 +89,56 @@ async def test_a_learned_limit_is_shown_with_its_source_outlives_the_program_and
 
 
 async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:
-    asked = windows(store)
+    asked = model_facts(store)
     await asked.find("p", "m")
-    assert not asked.seen("p", "m", 140_000, 9)
-    asked.learn("p", "m", 121_815)
+    assert not asked.learn_fitted("p", "m", 140_000, 9)
+    asked.learn_window("p", "m", 121_815)
     assert await asked.find("p", "m") == ASKED
-    again = windows(store)
-    again.learn("p", "m", 130_000)
+    again = model_facts(store)
+    again.learn_window("p", "m", 130_000)
     assert await again.find("p", "m") == ASKED
 
 
 async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
-    asked = windows(store)
+    asked = model_facts(store)
     await asked.find("p", "m")
-    asked.set("p", "m", 1_000)
-    assert asked.seen("p", "m", 1_000, 500) == "against setting"
-    assert asked.seen("p", "m", 1_100, 500) == ""  # said once
+    asked.set_window("p", "m", 1_000)
+    assert asked.learn_fitted("p", "m", 1_000, 500) == "against setting"
+    assert asked.learn_fitted("p", "m", 1_100, 500) == ""  # said once
     assert (await asked.find("p", "m")).context == 1_000
-    asked.reset("p", "m")
+    asked.reset_window("p", "m")
     await asked.find("p", "m")
-    assert asked.seen("p", "m", 250_000, 500) == "raised"
+    assert asked.learn_fitted("p", "m", 250_000, 500) == "raised"
     assert (await asked.find("p", "m")).context == 250_500
-    assert asked.seen("p", "m", 140_000, 9) == ""
-    by_file = windows(store, set_to=1_200)
+    assert asked.learn_fitted("p", "m", 140_000, 9) == ""
+    by_file = model_facts(store, set_to=1_200)
     assert (await by_file.find("p", "m")).context == 1_200
 
 
 async def test_a_window_known_by_cut_prompts_holds_until_the_server_says_another(store: SessionStore) -> None:
-    asked = windows(store)
+    asked = model_facts(store)
     await asked.find("p", "m")
     assert asked.learn_cut("p", "m", 4_096)
     limits = asked.limits("p", "m")
     assert (limits.context, limits.source) == (4_096, "learned")
-    assert (await windows(store, ModelLimits(32_000, source="probe")).find("p", "m")).context == 32_000
-    asked.set("p", "m", 64_000)
+    assert (await model_facts(store, ModelLimits(32_000, source="probe")).find("p", "m")).context == 32_000
+    asked.set_window("p", "m", 64_000)
     assert not asked.learn_cut("p", "m", 4_096)
     assert asked.limits("p", "m").context == 64_000
 
 
 async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
-    await windows(store).find("p", "m")
-    silent = windows(store, UNKNOWN_LIMITS)
+    await model_facts(store).find("p", "m")
+    silent = model_facts(store, None)
     assert silent.limits("p", "m") == ASKED
     assert await silent.find("p", "m") == ASKED
     assert (await silent.find("p", "other")).context is None
 
 
 async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
-    asked = windows(store, UNKNOWN_LIMITS)
-    asked.seen("p", "m", 1_500, 9_000)
-    asked.learn("p", "m", 2_048)
+    asked = model_facts(store, None)
+    asked.learn_fitted("p", "m", 1_500, 9_000)
+    asked.learn_window("p", "m", 2_048)
     assert (await asked.find("p", "m")).context == 2_048
 
 
@@ -154,13 +162,13 @@ async def test_the_longest_answer_that_a_refusal_names_holds_from_then_on(tmp_pa
 
 
 async def test_what_another_program_was_told_of_a_window_stays(store: SessionStore) -> None:
-    here, there = windows(store), windows(store)
+    here, there = model_facts(store), model_facts(store)
     await here.find("p", "m")
     await there.find("p", "m")
-    there.set("p", "m", 50_000)
-    assert here.seen("p", "m", 20_000, 10) == ""
+    there.set_window("p", "m", 50_000)
+    assert here.learn_fitted("p", "m", 20_000, 10) == ""
     assert (await here.find("p", "m")).context == 50_000
-    assert (await windows(store).find("p", "m")).context == 50_000
+    assert (await model_facts(store).find("p", "m")).context == 50_000
 
 
 class Loading(ScriptedProvider):

@@ -1,0 +1,252 @@
+"""What is known of a model in use: its window, its longest answer, whether it calls tools, and who answers for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from tui.chat.store.database import StoreError
+from tui.chat.store.store import SessionStore
+from tui.config.settings import Settings
+from tui.context.counting.model_names import another_family
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
+from tui.providers.base import Provider, ProviderError
+from tui.providers.models.catalog import resolve_limits
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
+
+
+class ModelFacts:
+    """A window is what the person set, what answers and refusals taught, or what the server or the catalog says.
+
+    Everything is stored, as one JSON object under the model's full name: "set" (`/window`), "asked" (limits by server
+    or catalog), "tools", "answering" (the model that answers), "learned", "raised" and "how" (a window), "cut" and
+    "cut_of" (where prompts are cut, and the window that was asked then), "answer" (its longest one), "taken" (the
+    largest input that was answered).
+    """
+
+    def __init__(self, store: SessionStore, settings: Settings, provider: Callable[[str], Provider]) -> None:
+        self._store = store
+        self._settings = settings
+        self._provider = provider
+        self._facts: dict[str, dict[str, Any]] = {}  # those read so far
+        self._asked: set[tuple[str, str]] = set()  # in this run
+        self._silences: Counter[tuple[str, str]] = Counter()  # times a model's window was asked for without an answer
+        self._announced: set[tuple[str, str, str]] = set()
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def limits(self, provider: str, model: str) -> ModelLimits:
+        """What is known without asking."""
+        limits = self._limits(provider, model)
+        answering = self.answering(provider, model)
+        if answering == model or limits.source == "setting":
+            return limits
+        actual = self._limits(provider, answering)
+        return limits if actual.context is None else actual
+
+    def _limits(self, provider: str, model: str) -> ModelLimits:
+        facts, base = self._of(provider, model), self._by_server(provider, model)
+        set_window = facts.get("set") or self._settings.for_model(f"{provider}/{model}").window
+        cut, learned, most = facts.get("cut"), facts.get("learned"), facts.get("answer")
+        limits = base
+        if set_window:
+            limits = with_window(base, set_window, "setting", "set by you")
+        elif cut and facts.get("cut_of") == base.context:  # the server may have been reconfigured since
+            limits = with_window(base, cut, "learned", "the server cut a longer prompt")
+        elif learned and (facts.get("raised") or base.context is None or learned < base.context):
+            limits = with_window(base, learned, "learned", str(facts.get("how", "learned from the server")))
+        return replace(limits, output=min(most, limits.output or most)) if most else limits
+
+    def _by_server(self, provider: str, model: str) -> ModelLimits:
+        """What the server or the catalog said last, in this run or an earlier one."""
+        asked = self._of(provider, model).get("asked")
+        return ModelLimits(**asked) if asked else UNKNOWN_LIMITS
+
+    def takes_tools(self, provider: str, model: str) -> bool | None:
+        """Whether the model calls tools, by its server; None is unknown."""
+        return self._of(provider, model).get("tools")
+
+    def answering(self, provider: str, model: str) -> str:
+        """The model that answers where `model` is asked, by its last answer: mostly `model` itself."""
+        return str(self._of(provider, model).get("answering") or model)
+
+    async def find(self, provider: str, model: str) -> ModelLimits:
+        """Like `limits`, after asking the server once per run, also whether the model calls tools.
+
+        Raises nothing: without an answer the last one holds.
+        """
+        if (provider, model) not in self._asked:
+            answers, facts = await self._ask(provider, model), self._of(provider, model)
+            if "asked" not in answers:
+                self._silences[provider, model] += 1
+            if any(facts.get(name) != value for name, value in answers.items()):
+                try:
+                    await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
+                except StoreError as error:
+                    log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
+                    self._facts[_key(provider, model)] = facts | answers
+            self._asked.add((provider, model))
+        if (answering := self.answering(provider, model)) != model:
+            await self.find(provider, answering)
+        return self.limits(provider, model)
+
+    async def _ask(self, provider: str, model: str) -> dict[str, Any]:
+        async def takes_tools(server: Provider) -> bool | None:
+            try:
+                return await server.takes_tools(model)
+            except ProviderError as error:
+                log.info("whether %s/%s calls tools is not known: %s", provider, model, error)
+                return None
+
+        try:
+            server = self._provider(provider)
+        except ProviderError as error:
+            log.warning("window of %s/%s: %s", provider, model, error)
+            return {}
+        limits, tools = await asyncio.gather(resolve_limits(server, model), takes_tools(server))
+        answers: dict[str, Any] = {} if limits.context is None else {"asked": asdict(limits)}
+        return answers if tools is None else answers | {"tools": tools}
+
+    async def find_loaded(self, provider: str, model: str) -> None:
+        """Ask once more after an answer, if the server did not say the window. Raises nothing.
+
+        One that loads models on demand (Ollama, LM Studio) knows it only now.
+        """
+        if self._silences[provider, model] != 1:
+            return
+        self._silences[provider, model] += 1
+        self._asked.discard((provider, model))
+        try:
+            async with asyncio.timeout(AGAIN_SECONDS):
+                await self.find(provider, model)
+        except TimeoutError:
+            log.info("%s does not say the window of %s", provider, model)
+
+    # -- the person's word -------------------------------------------------------------------------------------------
+
+    def set_window(self, provider: str, model: str, window: int) -> None:
+        """Set the window, in tokens. Raises `StoreError`."""
+        self._change(provider, model, lambda facts: facts | {"set": window})
+
+    def reset_window(self, provider: str, model: str) -> None:
+        """Forget what was set and learned about the window, and ask the server again. Raises `StoreError`."""
+        self._keep_only(provider, model, ("asked", "tools"))
+
+    def forget(self, provider: str, model: str) -> None:
+        """Forget what was learned, and ask the server again; what a person set stays. Raises `StoreError`."""
+        self._keep_only(provider, model, ("asked", "set"))
+
+    def _keep_only(self, provider: str, model: str, names: tuple[str, ...]) -> None:
+        for each in {model, self.answering(provider, model)}:
+            self._change(provider, each, lambda facts: {key: facts[key] for key in names if key in facts})
+            self._asked.discard((provider, each))
+
+    def lessons(self, provider: str, model: str) -> tuple[str, ...]:
+        """What was learned about a model, one line each for a person."""
+        answering = self.answering(provider, model)
+        facts = self._of(provider, answering)
+        lines = []
+        if self.takes_tools(provider, model) is False:
+            lines.append("Its server reports no support for tools: none are offered")
+        if answering != model:
+            lines.append(f"{answering} answers, so that its tokens, window and price hold")
+        if facts.get("cut"):
+            lines.append(f"Its server cuts prompts that are longer than {facts['cut']:,} tokens")
+        if facts.get("learned"):
+            lines.append(f"Its window is {facts['learned']:,} tokens ({facts.get('how', 'learned from the server')})")
+        if facts.get("answer"):
+            lines.append(f"Its answers have {facts['answer']:,} tokens at most")
+        return tuple(lines)
+
+    # -- learning (all raise `StoreError`) ---------------------------------------------------------------------------
+
+    def learn_tools(self, provider: str, model: str, takes_tools: bool | None) -> None:
+        """Learn from a refusal whether the model calls tools; None forgets it."""
+        self._change(provider, model, lambda facts: facts | {"tools": takes_tools})
+
+    def learn_answering(self, provider: str, model: str, answered: str) -> bool:
+        """The server named `answered` as the model of an answer. Returns whether that is another family than before."""
+        answering = answered if another_family(model, answered) else model
+        if not answered or answering == self.answering(provider, model):
+            return False
+        self._change(provider, model, lambda facts: facts | {"answering": "" if answering == model else answering})
+        return answering != model
+
+    def learn_window(self, provider: str, model: str, limit: int) -> None:
+        """Learn `limit` tokens from an overflow error. Never below an input that was accepted."""
+        model = self.answering(provider, model)
+        floor = int(self._of(provider, model).get("taken", 0))
+        if limit < floor:
+            log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
+            return
+        learned = {"learned": limit, "raised": False, "how": "named by the server's refusal"}
+        self._change(provider, model, lambda facts: facts | learned)
+
+    def learn_longest_answer(self, provider: str, model: str, most: int) -> None:
+        """Learn the longest answer of a model, `most` tokens, from the refusal of a longer one."""
+        self._change(provider, self.answering(provider, model), lambda facts: facts | {"answer": most})
+
+    def learn_cut(self, provider: str, model: str, window: int) -> bool:
+        """Learn that the server cuts prompts longer than `window` tokens. False if a person's setting applies."""
+        limits = self.limits(provider, model)
+        if limits.source == "setting":
+            return False
+        model = self.answering(provider, model)
+        cut = {"cut": window, "cut_of": self._by_server(provider, model).context}
+        if limits.context is None or window < limits.context:
+            self._change(provider, model, lambda facts: facts | cut)
+        return True
+
+    def learn_fitted(
+        self, provider: str, model: str, tokens: int, output: int
+    ) -> Literal["", "raised", "against setting"]:
+        """Learn from an answered input of `tokens` tokens with `output` tokens.
+
+        If both together exceed the known window it is raised, unless a person set it; the return value says so. Only
+        the input limits later refusals, since some servers write beyond their window.
+        """
+        total, limits = tokens + output, self.limits(provider, model)
+        above = limits.context is not None and total > limits.context
+        if above and limits.source == "setting":
+            return "against setting" if self.tell_once(provider, model, "against setting") else ""
+        model = self.answering(provider, model)
+
+        def fitted(facts: dict[str, Any]) -> dict[str, Any]:
+            if above:
+                facts = {key: value for key, value in facts.items() if key not in ("cut", "cut_of")}
+                facts |= {"learned": total, "raised": True, "how": "a request of that size was answered"}
+            return facts | {"taken": max(tokens, int(facts.get("taken", 0)))}
+
+        if above or tokens > int(self._of(provider, model).get("taken", 0)):
+            self._change(provider, model, fitted)
+        return "raised" if above else ""
+
+    def tell_once(self, provider: str, model: str, what: str) -> bool:
+        """Whether this is the first time in this run that `what` is reported for a model."""
+        new = (provider, model, what) not in self._announced
+        self._announced.add((provider, model, what))
+        return new
+
+    # -- storage -----------------------------------------------------------------------------------------------------
+
+    def _of(self, provider: str, model: str) -> dict[str, Any]:
+        key = _key(provider, model)
+        if key not in self._facts:
+            self._facts[key] = self._store.state(key)
+        return self._facts[key]
+
+    def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Raises `StoreError`. Changes stored by another program in the meantime are kept, and apply here too."""
+        key = _key(provider, model)
+        self._facts[key] = self._store.change_state(key, change)
+
+
+def _key(provider: str, model: str) -> str:
+    return f"window:{provider}/{model}"
