@@ -86,7 +86,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
     pytest.importorskip("mcp")
     from tests.tools.mcp.guarded import Authority, browse, guarded_server
 
-    monkeypatch.setattr("tui.tools.mcp.sign_in._keyring", lambda: None)
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
     opened: list[str] = []
 
     def open_it(address: str) -> bool:
@@ -139,7 +139,7 @@ async def test_without_a_browser_a_code_is_entered_on_another_device(
                 await asyncio.Event().wait()
             return answer
 
-    monkeypatch.setattr("tui.tools.mcp.sign_in._keyring", lambda: None)
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
     monkeypatch.setattr("tui.commands.mcp.has_browser", lambda: False)
     authority = Authority()
     devices = Devices(authority)

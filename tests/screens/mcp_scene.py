@@ -8,11 +8,11 @@ from tests.screens import scenes
 from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
 from tui.chat.calling.session_tools import ToolLine
-from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.results import ServerResource
 from tui.tools.mcp.status import ServerStatus
 

@@ -12,12 +12,12 @@ import pytest
 from tests.screens.conftest import running
 from tests.screens.tooling import SetServers, Tooling
 from tui.chat.calling.session_tools import ToolLine
-from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.mentions import pattern_offers, resource_offers
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
+from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.results import Gap, PromptArgument, ServerPattern, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
 from tui.views.tool_lines import Deferred, mcp_rows

@@ -11,7 +11,6 @@ from typing import Any
 from tests.screens.talks import Talk
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.calling.session_tools import SessionTools, ToolLine
-from tui.chat.server_files import ProjectFile
 from tui.chat.servers import ServerLine, Servers
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -20,6 +19,7 @@ from tui.context.usage.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Remembered
 from tui.tools.base import ToolError
+from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.results import Content, Gap, ServerPattern, ServerPrompt, ServerResource
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.runtime.services import Toolbox
-from tui.chat.server_files import Configured, ProjectFile, find_servers
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
@@ -23,15 +22,16 @@ from tui.messages import Attachment, SystemSection
 from tui.text.names import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
+from tui.tools.mcp.config_files import Configured, ProjectFile, find_servers
 from tui.tools.mcp.hub import McpHub
 
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
-    from tui.tools.mcp.device import DeviceSignIn
+    from tui.tools.mcp.oauth import SignIn
+    from tui.tools.mcp.oauth_device import DeviceSignIn
     from tui.tools.mcp.questions import Ask
     from tui.tools.mcp.results import CachedOffer, Content, Gap, ServerPattern, ServerPrompt, ServerResource
     from tui.tools.mcp.server import McpServer
-    from tui.tools.mcp.sign_in import SignIn
     from tui.tools.mcp.status import ServerStatus
 
 log = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Servers:
 
     async def sign_in(self, name: str) -> SignIn:
         """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
-        from tui.tools.mcp.sign_in import SignIn
+        from tui.tools.mcp.oauth import SignIn
 
         self._with_sign_in(name)
         attempt = SignIn()
@@ -201,7 +201,7 @@ class Servers:
 
     def sign_in_by_code(self, name: str) -> DeviceSignIn:
         """Let the person sign in on another device; `restart` uses what comes of it. Raises `ToolError`."""
-        from tui.tools.mcp.device import DeviceSignIn
+        from tui.tools.mcp.oauth_device import DeviceSignIn
 
         server = self._with_sign_in(name)
         attempt = DeviceSignIn()

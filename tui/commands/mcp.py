@@ -14,9 +14,9 @@ from tui.text.cells import plain
 from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
 
 if TYPE_CHECKING:
-    from tui.chat.server_files import ProjectFile
     from tui.chat.servers import Servers
-    from tui.tools.mcp.sign_in import SignIn
+    from tui.tools.mcp.config_files import ProjectFile
+    from tui.tools.mcp.oauth import SignIn
 
 ADDRESS_WAIT = 60.0
 """Seconds to wait for the address to sign in at, and for the server to be ready afterwards."""
@@ -87,7 +87,7 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
 
 async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
     """Sign in with a code that is entered on another device. False if the server does not support that."""
-    from tui.tools.mcp.sign_in import SignInError
+    from tui.tools.mcp.oauth import SignInError
 
     attempt = servers.sign_in_by_code(name)
     try:
@@ -141,7 +141,7 @@ async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
 
 async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
     """Wait for the redirect, or for the address that a browser elsewhere was redirected to."""
-    from tui.tools.mcp.sign_in import SignInError
+    from tui.tools.mcp.oauth import SignInError
 
     async def paste(values: Mapping[str, str]) -> str:
         if values["address"].strip():

@@ -18,10 +18,10 @@ from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.chat.server_files import ProjectFile
     from tui.chat.servers import ServerLine, Servers
     from tui.chat.turn.session import ChatSession
     from tui.tools.approval import Remembered
+    from tui.tools.mcp.config_files import ProjectFile
 
 
 ASIDE = 70  # cells; wider lines also show when a tool was last used

@@ -21,13 +21,18 @@ pytest.importorskip("oauth2_provider")
 from tests.machine import free_port
 from tests.tools.mcp.guarded import serving
 from tests.tools.mcp.mcp_running import START, call, until
-from tests.tools.mcp.test_sign_in import NEEDED, by_code, hub_for, stored
+from tests.tools.mcp.test_oauth import NEEDED, by_code, hub_for, stored
 from tui.tools.base import ToolError
-from tui.tools.mcp import sign_in
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.sign_in import SignIn
+from tui.tools.mcp.oauth import SignIn
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sign-ins are stored in files."""
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +163,7 @@ async def revoke(authority: str, data: dict[str, Any]) -> None:
             assert (await http.post(f"{authority}/revoke_token/", data=form)).status_code == 200
 
 
-async def test_tokens_are_issued_used_renewed_and_asked_for_again_once_revoked(
-    authority: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_tokens_are_issued_used_renewed_and_asked_for_again_once_revoked(authority: str, tmp_path: Path) -> None:
     async with resource_server(authority) as url:
         async with hub_for(url, tmp_path) as hub:
             assert hub.servers["g"].status.reason == NEEDED
@@ -186,19 +188,13 @@ async def test_tokens_are_issued_used_renewed_and_asked_for_again_once_revoked(
         assert json.loads(file.read_text())["client"] == first["client"]
 
 
-async def test_a_person_who_says_no_is_not_signed_in(
-    authority: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_person_who_says_no_is_not_signed_in(authority: str, tmp_path: Path) -> None:
     async with resource_server(authority) as url, hub_for(url, tmp_path) as hub:
         assert "did not work" in await signed_in(hub, allow=False)
         assert hub.servers["g"].status.reason == "signing in did not work: it was refused: access_denied"
 
 
-async def test_a_code_is_entered_in_a_browser_elsewhere(
-    authority: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_code_is_entered_in_a_browser_elsewhere(authority: str, tmp_path: Path) -> None:
     async with resource_server(authority) as url, hub_for(url, tmp_path) as hub:
         attempt, browser = await by_code(hub), Browser()
         code = await asyncio.wrap_future(attempt.code)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.server_files import find_servers
 from tui.config.settings import load_settings
 from tui.tools.mcp.config import McpConfigError, ServerConfig, hidden_args, read_servers, servers_of_json
+from tui.tools.mcp.config_files import find_servers
 from tui.tools.mcp.log import log_name
 
 

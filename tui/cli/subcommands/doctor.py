@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 from tui import __version__
-from tui.chat.server_files import find_servers
 from tui.chat.store import repair as repairing
 from tui.chat.store.database import DamagedError, StoreError, database_files
 from tui.chat.store.store import SessionStore
@@ -32,6 +31,7 @@ from tui.providers.registry import all_configs, answering, choose_default, ignor
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
+from tui.tools.mcp.config_files import find_servers
 
 
 @dataclass(frozen=True, slots=True)

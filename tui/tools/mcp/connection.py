@@ -16,10 +16,10 @@ from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
+from tui.tools.mcp.oauth import SignIn, TokenStore, authorization
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.requests import Notifications, ServerRequests
 from tui.tools.mcp.results import Gap
-from tui.tools.mcp.sign_in import SignIn, TokenStore, authorization
 from tui.tools.mcp.status import line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
+    from tui.tools.mcp.oauth import SignIn
     from tui.tools.mcp.questions import Ask, Question, Reply
     from tui.tools.mcp.results import CachedOffer
     from tui.tools.mcp.server import McpServer
-    from tui.tools.mcp.sign_in import SignIn
 
 T = TypeVar("T")
 

@@ -18,6 +18,7 @@ from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED
+from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import (
     NOTHING_CACHED,
@@ -31,7 +32,6 @@ from tui.tools.mcp.results import (
     prompt_text,
     resource_content,
 )
-from tui.tools.mcp.sign_in import SignIn, SignInError, TokenStore
 from tui.tools.mcp.status import (
     ServerStatus,
     State,
@@ -49,8 +49,8 @@ from tui.tools.mcp.transport import TransportStatus
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
 
-    from tui.tools.mcp.device import DeviceSignIn
     from tui.tools.mcp.hub import LoopThread
+    from tui.tools.mcp.oauth_device import DeviceSignIn
 
 log = logging.getLogger(__name__)
 

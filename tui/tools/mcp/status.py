@@ -13,8 +13,8 @@ from tui.text.clean import clean_text
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
+from tui.tools.mcp.oauth import SignInError, SignInNeededError
 from tui.tools.mcp.results import PromptArgument, ServerPattern, ServerPrompt, ServerResource, ServerTool, server_tool
-from tui.tools.mcp.sign_in import SignInError, SignInNeededError
 from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
-from tui.tools.mcp.sign_in import (
+from tui.tools.mcp.oauth import (
     SignInError,
     TokenStore,
     check_page,

@@ -22,11 +22,10 @@ from tests.machine import free_port
 from tests.tools.mcp.guarded import Authority, Devices, browse, guarded_server, last_address
 from tests.tools.mcp.mcp_running import START, call, until
 from tui.providers.keys import redact
-from tui.tools.mcp import sign_in
 from tui.tools.mcp.config import ServerConfig, servers_of_json
-from tui.tools.mcp.device import Code, DeviceSignIn
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.sign_in import Callback, SignIn, SignInError, TokenStore, read_callback
+from tui.tools.mcp.oauth import Callback, SignIn, SignInError, TokenStore, read_callback
+from tui.tools.mcp.oauth_device import Code, DeviceSignIn
 
 
 def stored(folder: Path) -> list[Path]:
@@ -36,6 +35,12 @@ def stored(folder: Path) -> list[Path]:
 
 NEEDED = "it wants you to sign in: /mcp login g"
 SECRET = "a-secret-of-the-client"
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sign-ins are stored in files."""
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
 
 
 @asynccontextmanager
@@ -63,9 +68,8 @@ async def signed_in(hub: McpHub) -> tuple[int, str]:
 
 @pytest.mark.slow
 async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
     caplog.set_level(logging.DEBUG)
     authority = Authority()
     async with guarded_server(authority) as url:
@@ -93,10 +97,7 @@ async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
 
 
 @pytest.mark.slow
-async def test_tokens_that_have_expired_are_renewed_without_the_person(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_tokens_that_have_expired_are_renewed_without_the_person(tmp_path: Path) -> None:
     authority = Authority()
     async with guarded_server(authority) as url:
         async with hub_for(url, tmp_path) as hub:
@@ -134,7 +135,6 @@ def registered(authority: Authority, method: str, port: int) -> dict[str, Any]:
 async def test_a_configured_client_signs_in_with_its_secret_and_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
     monkeypatch.setenv("CLIENT_SECRET", SECRET)
     authority = Authority()
     oauth = registered(authority, method, free_port())
@@ -153,8 +153,7 @@ async def test_a_configured_client_signs_in_with_its_secret_and_scope(
 
 
 @pytest.mark.slow
-async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path) -> None:
     authority = Authority(lifetime=None)
     async with guarded_server(authority) as url:
         async with hub_for(url, tmp_path) as hub:
@@ -166,10 +165,7 @@ async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(tmp_path: Path) -> None:
     async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
         attempt = SignIn()
         await hub.sign_in("g", attempt)
@@ -189,8 +185,7 @@ async def by_code(hub: McpHub) -> DeviceSignIn:
 
 
 @pytest.mark.slow
-async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_code_is_entered_on_another_device(tmp_path: Path) -> None:
     authority = Authority()
     devices = Devices(authority)
     async with guarded_server(authority, devices) as url:
@@ -214,10 +209,7 @@ async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given_up", [True, False])
-async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, given_up: bool
-) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(tmp_path: Path, *, given_up: bool) -> None:
     authority = Authority()
     devices = Devices(authority)
     async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
@@ -239,8 +231,7 @@ async def test_a_server_without_codes_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_refusal_is_said_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+async def test_a_refusal_is_said_and_leaves_nothing_behind(tmp_path: Path) -> None:
     authority = Authority()
     authority.refuses = True
     async with guarded_server(authority) as url, hub_for(url, tmp_path) as hub:
@@ -306,7 +297,7 @@ def test_tokens_are_in_the_keyring_where_there_is_one_else_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, works: bool
 ) -> None:
     keyring = Keyring(works=works)
-    monkeypatch.setattr(sign_in, "_keyring", lambda: keyring)
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: keyring)
     store = TokenStore(tmp_path / "sign-in", "https://x.example/mcp")
     assert store.read() == {}
     store.write({"tokens": {"access_token": "secret-secret"}})
@@ -320,8 +311,7 @@ def test_tokens_are_in_the_keyring_where_there_is_one_else_in_a_file(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])
-def test_a_damaged_file_is_no_sign_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(sign_in, "_keyring", lambda: None)
+def test_a_damaged_file_is_no_sign_in(tmp_path: Path, text: str) -> None:
     store = TokenStore(tmp_path, "https://x.example/mcp")
     store.write({})
     (file,) = tmp_path.glob("*.json")
@@ -329,7 +319,7 @@ def test_a_damaged_file_is_no_sign_in(tmp_path: Path, monkeypatch: pytest.Monkey
     assert store.read() == {}
 
 
-async def test_the_callback_answers_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_callback_answers_nobody_else() -> None:
     attempt = SignIn()
     async with attempt.listening(0) as address:
         for path in ("/", "/callbackx?code=a", "/favicon.ico"):
