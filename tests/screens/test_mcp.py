@@ -20,7 +20,7 @@ from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.results import Gap, PromptArgument, ServerPattern, ServerPrompt, ServerResource
 from tui.tools.mcp.status import ServerStatus, State
-from tui.views.tool_lines import Deferred, mcp_rows
+from tui.views.tools_mcp import mcp_rows
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -264,9 +264,7 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
     servers = [line("x" * 60, "failed", wide, about=wide), line("y")]
     tools = [replace(tool("y", "z" * 90), description=wide)]
     for width in (30, 60, 100):
-        rows = mcp_rows(
-            servers, tools, width, expanded=frozenset({f"server:{'x' * 60}", "server:y"}), deferred=Deferred()
-        )
+        rows = mcp_rows(servers, tools, width, expanded=frozenset({f"server:{'x' * 60}", "server:y"}))
         assert all(row.content.cell_length <= width for row in rows)
         assert not any("\x1b" in row.content.plain for row in rows)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from rich.cells import cell_len
 from tests.usages import make_usage
 from tui.context.usage.limits import Budget
 from tui.context.usage.rows import UsageItem, UsageRow
-from tui.context.usage.usage import LeftOut
+from tui.context.usage.usage import ContextUsage, LeftOut
 from tui.text.names import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import Cost
 from tui.views.context_picture import (
@@ -26,7 +27,7 @@ from tui.views.context_picture import (
     segments_of,
     urgency,
 )
-from tui.views.context_table import context_lines, headline
+from tui.views.context_table import basis_lines, headline, table_lines
 from tui.widgets.bars import Status, number, status_line
 
 tokens = st.integers(0, 3_000_000)
@@ -104,21 +105,29 @@ def test_where_it_does_not_fit_the_picture_says_where_the_window_ends() -> None:
     assert "the window ends here" in lines[-1].plain
 
 
+def panel(
+    usage: ContextUsage,
+    width: int,
+    *,
+    expanded: AbstractSet[str] = frozenset({"messages"}),
+    hints: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Headline, rows and basis, as lines."""
+    rows = table_lines(usage, width, expanded=expanded, hints=hints or {})
+    lines = [*headline(usage, width), *(row.content for row in rows), *basis_lines(usage, width)]
+    return [line.plain.rstrip() for line in lines]
+
+
 @given(tokens, windows, st.integers(30, 130), st.booleans())
 def test_no_line_is_wider_than_the_panel(total: int, window: int | None, width: int, rolling: bool) -> None:
     usage = make_usage(total, window, rolling=rolling)
     everything = frozenset({"messages", *(row.key for row in usage.rows)})
-    for line in context_lines(usage, width, expanded=everything, hints={"system": "/system " * 20}):
-        assert line.content.cell_length <= width, line.content.plain
-
-
-def _text(width: int, **options: Any) -> list[str]:
-    usage = make_usage()
-    return [line.content.plain.rstrip() for line in context_lines(usage, width, **options)]
+    for line in panel(usage, width, expanded=everything, hints={"system": "/system " * 20}):
+        assert cell_len(line) <= width, line
 
 
 def test_the_panel_at_100_columns() -> None:
-    lines = _text(100, hints={"messages": "m  list messages"})
+    lines = panel(make_usage(), 100, hints={"messages": "m  list messages"})
     text = "\n".join(lines)
     assert lines[0].startswith("Context") and lines[0].endswith("anthropic/claude-x · 200k window (models API)")
     assert lines[1].startswith("52,100 / 200,000 tokens   26 %   ±180")
@@ -132,16 +141,16 @@ def test_the_panel_at_100_columns() -> None:
 
 def test_what_is_left_out_and_what_is_sent_are_the_whole_conversation() -> None:
     usage = replace(make_usage(rolling=True), left_out=LeftOut(12, 38_400), rolling=True)
-    text = "\n".join(line.content.plain.rstrip() for line in context_lines(usage, 100))
+    text = "\n".join(panel(usage, 100))
     [line] = [line.split() for line in text.splitlines() if "not sent" in line]
     assert line == ["not", "sent", "38,400", "estimated", "12", "messages;", "all", "of", "it", "90,500"]
-    nothing = "\n".join(line.content.plain for line in context_lines(replace(usage, left_out=LeftOut()), 100))
+    nothing = "\n".join(panel(replace(usage, left_out=LeftOut()), 100))
     assert "rolling context leaves nothing out" in nothing
-    assert "not sent " not in "\n".join(_text(100))
+    assert "not sent " not in "\n".join(panel(make_usage(), 100))
 
 
 def test_the_panel_at_40_columns_marks_estimates_by_sign() -> None:
-    lines = _text(38)
+    lines = panel(make_usage(), 38)
     assert "█ system prompt                 ~4,000" in lines
     assert "  ▒ you ▸                        6,015" in lines
     assert not any("%" in line for line in lines[4:] if "basis" not in line and line.startswith(("█", "·", "▚")))
@@ -152,9 +161,9 @@ def test_a_folded_row_hides_its_items_and_an_unfolded_one_shows_the_largest() ->
         UsageItem(f"tool-{n}", n, "estimated", f"tool-{n}", "github" if n == 20 else "") for n in range(1, 21)
     )
     usage = make_usage(rows=[UsageRow("tools", "Tools", 210, "estimated", items)])
-    folded = context_lines(usage, 100, expanded=frozenset())
-    assert not any("tool-" in line.content.plain for line in folded)
-    unfolded = [line.content.plain for line in context_lines(usage, 100, expanded=frozenset({"tools"}))]
+    folded = panel(usage, 100, expanded=frozenset())
+    assert not any("tool-" in line for line in folded)
+    unfolded = panel(usage, 100, expanded=frozenset({"tools"}))
     assert any("github: tool-20" in line for line in unfolded)
     assert any("8 more" in line and "36" in line for line in unfolded)
 
@@ -162,7 +171,7 @@ def test_a_folded_row_hides_its_items_and_an_unfolded_one_shows_the_largest() ->
 def test_a_name_from_outside_cannot_break_the_line() -> None:
     evil = UsageItem("a\x1b[31m\n[red]b[/red]", 5, "estimated", "x")
     usage = make_usage(rows=[UsageRow("tools", "Tools", 5, "estimated", (evil,))])
-    lines = [line.content.plain for line in context_lines(usage, 100, expanded=frozenset({"tools"}))]
+    lines = panel(usage, 100, expanded=frozenset({"tools"}))
     named = next(line for line in lines if "[red]b" in line)
     assert "\x1b" not in named and "\n" not in named
 

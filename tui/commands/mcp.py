@@ -38,7 +38,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     name = name.strip()  # may contain blanks
     match word, name:
         case "", "":
-            from tui.views.tool_lines import McpView
+            from tui.views.tools_mcp import McpView
 
             await ui.show(McpView(servers, chat.session))
         case "project", "" if servers.project is not None:
@@ -183,7 +183,7 @@ async def _first(asked: Awaitable[Any], done: Future[Any]) -> None:
 
 def _start_project(project: ProjectFile) -> Question:
     """Show everything that the project's file would start, and ask. The first answer is to do nothing."""
-    from tui.views.tool_lines import project_text
+    from tui.views.tools_mcp import project_text
 
     return Question(
         "Start the servers of this folder?",

@@ -15,7 +15,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the tools, switch some, or forget stored answers."""
     match args.split():
         case []:
-            from tui.views.tool_lines import ToolsView
+            from tui.views.tools_mcp import ToolsView
 
             await ui.show(ToolsView(chat.session))
         case ["on" | "off" as word, *names] if len(names) <= 1:

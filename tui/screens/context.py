@@ -81,7 +81,7 @@ class ContextPanel(RowsPanel[str, Line]):
 
     def _row_hints(self, usage: ContextUsage) -> dict[str, str]:
         """The possible actions for each row."""
-        hints = {"messages": "m  list messages", **row_hints(self.session)}
+        hints = {"messages": "m  list messages", **row_hints(self.session.tools.plan)}
         rolling = self.session.rolling
         if usage.space.buffer:
             hints["buffer"] = "kept free; c compacts now"

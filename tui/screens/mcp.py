@@ -13,12 +13,12 @@ from textual.content import Content
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
-from tui.views.tool_lines import deferred_tools, instruction_words, listed_tools, mcp_rows, servers_summary, wrapped
+from tui.views.tools_mcp import listed_tools
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
-    from tui.views.tool_lines import McpView
+    from tui.views.tools_mcp import McpView
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ class McpPanel(RowsPanel[None, Row]):
     def __init__(self, view: McpView, changed: Callable[[], None], command: Callable[[str], None]) -> None:
         super().__init__(view.session, changed)
         self.servers = view.servers
+        self._view = view
         self.command = command
         self._tools: Sequence[ToolLine] = ()
 
@@ -75,17 +76,7 @@ class McpPanel(RowsPanel[None, Row]):
 
     def redraw(self) -> None:
         """Draw everything."""
-        width, lines, deferred = self.list_width, self.servers.lines, deferred_tools(self.session)
-        head = wrapped(servers_summary(self._tools, lines, deferred), width) if lines else []
-        rows = mcp_rows(
-            lines,
-            self._tools,
-            width,
-            expanded=self.expanded,
-            deferred=deferred,
-            project=self.servers.project,
-            instructions=instruction_words(self.servers, self.session),
-        )
+        head, rows = self._view.drawn(self._tools, self.list_width, self.expanded)
         self.draw([Content.styled(line, "$text-muted") for line in head], rows)
 
     def hints(self) -> Sequence[Hint]:

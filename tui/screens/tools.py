@@ -14,13 +14,13 @@ from textual.content import Content
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
-from tui.views.tool_lines import deferred_tools, listed_tools, tool_rows, tools_summary, wrapped
+from tui.views.tools_mcp import deferred_names, listed_tools, tool_rows, tools_summary, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
     from tui.tools.approval import Remembered
-    from tui.views.tool_lines import ToolsView
+    from tui.views.tools_mcp import ToolsView
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class ToolsPanel(RowsPanel[None, Row]):
 
     def redraw(self) -> None:
         """Draw everything."""
-        width, deferred = self.list_width, deferred_tools(self.session).names
+        width, deferred = self.list_width, deferred_names(self.session.tools.plan)
         head = wrapped(tools_summary(self.session, self._tools), width)
         self.draw(list(map(Content, head)), tool_rows(self._tools, self._answers, width, time.time(), deferred))
 

@@ -15,12 +15,13 @@ from tui.text.cells import clip, pad, plain
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context_picture import CATEGORIES, alarm, category, picture_lines, urgency
-from tui.views.tool_lines import deferred_words, wrapped
+from tui.views.tools_mcp import deferred_text, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
+    from tui.context.reduction.deferral import ToolPlan
     from tui.context.usage.rows import UsageItem, UsageRow
     from tui.context.usage.usage import Basis, ContextUsage
 
@@ -46,23 +47,26 @@ class Line(Row):
 
 @dataclass(frozen=True, slots=True)
 class ContextView:
-    """The contents of a session's context window."""
+    """The contents of a session's context window; `picture_rows` is the height of the picture, 0 for none."""
 
     session: ChatSession
     workspace: Workspace
+    picture_rows: int = 0
     title = "Context"
 
     async def lines(self, width: int) -> Sequence[Content]:
-        """Everything except the picture, measured now."""
+        """Everything, measured now; no line wider than `width` cells (60 or more show every column)."""
         usage = await self.session.refresh_usage()
-        rows = table_lines(usage, width, expanded={"messages"}, hints=row_hints(self.session))
-        table = (row.content for row in rows)
-        return [*headline(usage, width), *table, *deferred_lines(self.session, width), *basis_lines(usage, width)]
+        plan = self.session.tools.plan
+        picture = picture_lines(usage, width, self.picture_rows) if self.picture_rows else []
+        around = [Content("")] if picture else []
+        table = (row.content for row in table_lines(usage, width, expanded={"messages"}, hints=row_hints(plan)))
+        basis = basis_lines(usage, width)
+        return [*headline(usage, width), *around, *picture, *around, *table, *_deferred(plan, width), *around, *basis]
 
 
-def deferred_lines(session: ChatSession, width: int) -> list[Content]:
+def _deferred(plan: ToolPlan, width: int) -> list[Content]:
     """Which tools are not sent until the model searches for them, by server."""
-    plan = session.tools.plan
     if not plan.deferred:
         return []
     servers = Counter(tool.origin for tool in plan.deferred)
@@ -71,31 +75,10 @@ def deferred_lines(session: ChatSession, width: int) -> list[Content]:
     return [Content(line) for line in wrapped(text, width)]
 
 
-def row_hints(session: ChatSession) -> dict[str, str]:
+def row_hints(plan: ToolPlan) -> dict[str, str]:
     """What can be done about rows of servers, and which tools are not sent."""
-    plan = session.tools.plan
     hints = {"instructions": "/mcp instructions off NAME"}
-    return hints | ({"tools": deferred_words(len(plan.deferred), plan.tokens)} if plan.deferred else {})
-
-
-def context_lines(
-    usage: ContextUsage,
-    width: int,
-    *,
-    expanded: AbstractSet[str] = frozenset({"messages"}),
-    hints: Mapping[str, str] | None = None,
-    picture_rows: int = 3,
-) -> list[Line]:
-    """The whole panel in order, no line wider than `width` cells (60 or more show every column)."""
-    blank = Line(Content(""))
-    lines = [Line(content) for content in headline(usage, width)]
-    lines.append(blank)
-    lines += [Line(content) for content in picture_lines(usage, width, picture_rows)]
-    lines.append(blank)
-    lines += table_lines(usage, width, expanded=expanded, hints=hints or {})
-    lines.append(blank)
-    lines += [Line(content) for content in basis_lines(usage, width)]
-    return lines
+    return hints | ({"tools": deferred_text(plan)} if plan.deferred else {})
 
 
 def headline(usage: ContextUsage, width: int) -> list[Content]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
     from tui.chat.servers import ServerLine, Servers
     from tui.chat.turn.session import ChatSession
+    from tui.context.reduction.deferral import ToolPlan
     from tui.tools.approval import Remembered
     from tui.tools.mcp.config_files import ProjectFile
 
@@ -38,9 +39,19 @@ class ToolsView:
         """Every tool under its source."""
         tools = await listed_tools(self.session)
         answers = await self.session.tools.remembered()
-        rows = tool_rows(tools, answers, width, time.time(), deferred_tools(self.session).names)
+        rows = tool_rows(tools, answers, width, time.time(), deferred_names(self.session.tools.plan))
         head = wrapped(tools_summary(self.session, tools), width)
         return [*map(Content, head), *(row.content for row in rows)]
+
+
+def deferred_names(plan: ToolPlan) -> frozenset[str]:
+    """The tools that are not sent until the model searches for them."""
+    return frozenset(tool.name for tool in plan.deferred)
+
+
+def deferred_text(plan: ToolPlan) -> str:
+    """How many tools are deferred, and their cost."""
+    return f"{len(plan.deferred):,} deferred, ~{tokens_short(plan.tokens)} not sent"
 
 
 def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
@@ -68,9 +79,7 @@ def tool_rows(
 ) -> list[Row]:
     """Tools under their sources, then stored answers for tools that are not available now.
 
-    Keys are "source:NAME", "tool:NAME" and "answer:NAME".
-
-    `waiting` are deferred tools: not sent until the model searches for them.
+    Keys are "source:NAME", "tool:NAME" and "answer:NAME". `waiting` are the names of deferred tools.
     """
     rules = {answer.tool: answer.rule for answer in answers}
     rows: list[Row] = []
@@ -140,17 +149,6 @@ _STATES = {"off": "switched off"}
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
-    """Tools that are not sent: how many, how many tokens, and their names."""
-
-    names: AbstractSet[str] = frozenset()
-    tokens: int = 0
-
-
-NOTHING_DEFERRED = Deferred()
-
-
-@dataclass(frozen=True, slots=True)
 class McpView:
     """The MCP servers, and the cost of their tools in the session."""
 
@@ -160,16 +158,27 @@ class McpView:
 
     async def lines(self, width: int) -> Sequence[Content]:
         """All servers with all details."""
-        servers, project = self.servers.lines, self.servers.project
         tools = await listed_tools(self.session)
-        deferred = deferred_tools(self.session)
-        names = {f"server:{server.status.name}" for server in servers}
-        instructions = instruction_words(self.servers, self.session)
-        rows = mcp_rows(
-            servers, tools, width, expanded=names, deferred=deferred, project=project, instructions=instructions
-        )
-        head = wrapped(servers_summary(tools, servers, deferred), width) if servers else []
+        names = {f"server:{server.status.name}" for server in self.servers.lines}
+        head, rows = self.drawn(tools, width, names)
         return [*map(Content, head), *(row.content for row in rows)]
+
+    def drawn(
+        self, tools: Sequence[ToolLine], width: int, expanded: AbstractSet[str]
+    ) -> tuple[Sequence[str], Sequence[Row]]:
+        """The lines above the list, and the list, with those servers unfolded that are `expanded`."""
+        servers, plan = self.servers.lines, self.session.tools.plan
+        head = wrapped(servers_summary(tools, servers, plan), width) if servers else []
+        rows = mcp_rows(
+            servers,
+            tools,
+            width,
+            expanded=expanded,
+            deferred=deferred_names(plan),
+            project=self.servers.project,
+            instructions=instruction_costs(self.servers, self.session),
+        )
+        return head, rows
 
 
 async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
@@ -180,14 +189,8 @@ async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
     return await session.tools.lines(items)
 
 
-def deferred_tools(session: ChatSession) -> Deferred:
-    """The tools that are not sent until the model searches for them."""
-    plan = session.tools.plan
-    return Deferred(frozenset(tool.name for tool in plan.deferred), plan.tokens)
-
-
-def instruction_words(servers: Servers, session: ChatSession) -> Mapping[str, str]:
-    """What becomes of each server's instructions, for those that have some."""
+def instruction_costs(servers: Servers, session: ChatSession) -> Mapping[str, str]:
+    """What the instructions of each server cost that has some; "not sent" where they are switched off."""
     usage = session.usage
     items = next((row.items for row in usage.rows if row.key == "instructions"), ()) if usage is not None else ()
     costs = {item.ref: f"{approx(item.source)}{tokens_exact(item.tokens)} tokens with every request" for item in items}
@@ -202,7 +205,7 @@ def mcp_rows(
     width: int,
     *,
     expanded: AbstractSet[str],
-    deferred: Deferred = NOTHING_DEFERRED,
+    deferred: AbstractSet[str] = frozenset(),
     project: ProjectFile | None = None,
     instructions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
@@ -213,10 +216,10 @@ def mcp_rows(
     rows = _project(project, width)
     for server in servers:
         name = server.status.name
-        unfolded, own_tools = f"server:{name}" in expanded, by_server.get(name, [])
-        rows += _server(server, own_tools, width, unfolded, deferred)
+        unfolded, its_tools = f"server:{name}" in expanded, by_server.get(name, [])
+        rows += _server(server, its_tools, width, unfolded, deferred)
         if unfolded:
-            rows += _details(server, own_tools, width, deferred, instructions.get(name, ""))
+            rows += _details(server, its_tools, width, deferred, instructions.get(name, ""))
     if not servers and not rows:
         rows += [
             Row(Content.styled(line, "$text-muted"))
@@ -229,19 +232,12 @@ def mcp_rows(
     return rows
 
 
-def servers_summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], deferred: Deferred) -> str:
+def servers_summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], plan: ToolPlan) -> str:
     """One line: what servers add to every request, and what is deferred."""
-    names = {server.status.name for server in servers}
-    sent = [t for t in tools if t.origin in names and t.on and t.name not in deferred.names]
+    names, deferred = {server.status.name for server in servers}, deferred_names(plan)
+    sent = [tool for tool in tools if tool.origin in names and tool.on and tool.name not in deferred]
     line = f"{plural(len(sent), 'tool')}, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
-    if deferred.names:
-        line += f"; {deferred_words(len(deferred.names), deferred.tokens)}"
-    return line
-
-
-def deferred_words(count: int, tokens: int) -> str:
-    """The tools deferred until the model searches for them."""
-    return f"{count:,} deferred, ~{tokens_short(tokens)} not sent"
+    return f"{line}; {deferred_text(plan)}" if plan.deferred else line
 
 
 def _project(project: ProjectFile | None, width: int) -> list[Row]:
@@ -256,7 +252,9 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
     return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
 
 
-def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: Deferred) -> list[Row]:
+def _server(
+    server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: AbstractSet[str]
+) -> list[Row]:
     status = server.status
     sign = "▾" if unfolded else "▸"
     state = _STATES.get(status.state, status.state)
@@ -270,7 +268,7 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
         line = Content.assemble(line, (pad(state, 13), colour))
     cost = sum(t.tokens or 0 for t in tools if t.on)
     share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
-    waits = " deferred" if any(t.name in deferred.names for t in tools) else ""
+    waits = " deferred" if any(t.name in deferred for t in tools) else ""
     count = plural(len(tools), "tool") if tools else ""
     line = Content.assemble(line, (f"{count:>9}{share:>8}{waits}", "$foreground"))
     more = [status.about] if status.about else []
@@ -289,7 +287,9 @@ def _server(server: ServerLine, tools: list[ToolLine], width: int, unfolded: boo
     return rows
 
 
-def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: Deferred, instructions: str) -> list[Row]:
+def _details(
+    server: ServerLine, tools: list[ToolLine], width: int, deferred: AbstractSet[str], instructions: str
+) -> list[Row]:
     config = server.config
     about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
     about += [f"instructions · {instructions}"] if instructions else []
@@ -305,11 +305,11 @@ def _details(server: ServerLine, tools: list[ToolLine], width: int, deferred: De
     return rows
 
 
-def _server_tool(tool: ToolLine, width: int, deferred: Deferred) -> Row:
+def _server_tool(tool: ToolLine, width: int, deferred: AbstractSet[str]) -> Row:
     name = plain(tool.name.removeprefix(f"{tool.origin}__"))
     if not tool.on:
         how = "off"
-    elif tool.name in deferred.names:
+    elif tool.name in deferred:
         how = "deferred"
     else:
         how = {"allow": "runs", "ask": "asks", "never": "never runs"}[tool.rule]
