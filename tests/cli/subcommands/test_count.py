@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tui.chat.store.store import UsageError
+from tui.cli import FAILED
 from tui.cli.subcommands.count import run as run_count
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import get_tokenizer
@@ -127,6 +129,17 @@ def test_a_missing_file_is_named_and_the_others_are_counted(run: Run, tmp_path: 
 
 
 @pytest.mark.slow
+def test_a_device_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tui.cli.subcommands.count.MOST_FILE_BYTES", 1_000_000)
+    endless = Path("/dev/zero")
+    assert run_count(Settings(), files=[endless], models=["gpt-5"], as_json=True, as_lines=False, exact=False) == FAILED
+    assert capsys.readouterr().err == "chatctx: /dev/zero: larger than 1 MB\n"
+    with endless.open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(UsageError, match="standard input: larger than 1 MB"):
+            run_count(Settings(), files=[], models=["gpt-5"], as_json=True, as_lines=False, exact=False)
+
+
 def test_what_cannot_be_meant_is_refused(run: Run, tmp_path: Path) -> None:
     assert run("count", "--jsonl", "--exact").returncode == 2
     assert "-m" in run("count", str(tmp_path), CHATCTX_MODEL="").stderr

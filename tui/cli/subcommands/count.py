@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Never
+from typing import BinaryIO, Never
 
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, table, write
@@ -60,14 +60,16 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
 
     for file in files or (STANDARD_INPUT,):
         if file == STANDARD_INPUT:
-            yield None, sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+            try:
+                yield None, _bounded(sys.stdin.buffer).decode("utf-8-sig", "replace")
+            except OSError as error:
+                raise UsageError(f"standard input: {error.strerror or error}") from None
             continue
         many = file.is_dir()
         for path in _below(file) if many else (file,):
             try:
-                if path.stat().st_size > MOST_FILE_BYTES:
-                    raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")
-                data = path.read_bytes()
+                with path.open("rb") as opened:
+                    data = _bounded(opened)
                 encoding = encoding_of(data[:SAMPLE])
                 if encoding is None:
                     raise OSError("not a text file")
@@ -76,6 +78,14 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
                 if not many:  # in folders only text files are counted
                     complain(f"{path}: {error.strerror or error}")
                     failed.append(str(path))
+
+
+def _bounded(file: BinaryIO) -> bytes:
+    """What is in `file`; its size is not asked for, because devices and pipes have none. Raises `OSError`."""
+    data = file.read(MOST_FILE_BYTES + 1)
+    if len(data) > MOST_FILE_BYTES:
+        raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")
+    return data
 
 
 def _below(folder: Path) -> Iterator[Path]:
