@@ -69,7 +69,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "64": (
         "chat/turn/test_session::test_a_limit_named_by_a_refusal_is_learned_and_the_turn_repeated",
-        "chat/runtime/test_windows::test_a_setting_goes_before_what_was_learned_before_what_the_server_says",
+        "chat/runtime/test_model_facts::test_a_setting_goes_before_what_was_learned_before_what_the_server_says",
     ),
     "65": (
         "context/usage/test_limits::test_an_unknown_window_is_unknown_and_everything_fits",
@@ -111,8 +111,8 @@ ROWS: dict[str, tuple[str, ...]] = {
         "chat/test_switching::test_the_old_model_summarises_once_for_the_new_ones_window",
     ),
     "74": (
-        "chat/runtime/test_windows::test_nothing_is_learned_below_what_has_been_seen_to_fit",
-        "chat/runtime/test_windows::test_a_learned_limit_over_what_the_server_says_means_nothing",
+        "chat/runtime/test_model_facts::test_nothing_is_learned_below_what_has_been_seen_to_fit",
+        "chat/runtime/test_model_facts::test_a_learned_limit_over_what_the_server_says_means_nothing",
         "providers/http/test_errors::test_every_known_text",
     ),
     "75": ("chat/test_known_failures::test_thinking_as_large_as_the_window_is_left_out_with_the_rest",),

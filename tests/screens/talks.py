@@ -15,12 +15,12 @@ from tests.usages import assistant as any_answer
 from tests.usages import make_usage
 from tests.usages import user as any_message
 from tui.chat.conversation.history import RecordKind
-from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.model_list import ListedModel, Listing, ModelList
 from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
+from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings

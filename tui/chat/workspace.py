@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from tui.chat.attachments import check_taken, mentioned, read_attachment
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import RecordKind, fold_records, unreadable
-from tui.chat.conversation.meter import TRIM_LOG
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
@@ -29,6 +28,7 @@ from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
 from tui.chat.store.learned import UNMEASURED, StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
+from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
 from tui.context.counting.costs import CostBook

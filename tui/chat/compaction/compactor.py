@@ -53,14 +53,14 @@ class Compactor:
         self._meter = meter
         self._services = services
         self._emit = emit
-        self.tried = False  # without being asked for, since the latest completed call
+        self._tried_after: str | None = None  # the latest complete answer when it last began by itself
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
         """Compact if due; returns whether. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
         if not await asyncio.to_thread(self._is_due, trigger, usage):
             return False
         if trigger != "manual":
-            self.tried = True
+            self._tried_after = self._latest_answer()
         self._emit(CompactionStarted(automatic=trigger != "manual"))
         plan = await asyncio.to_thread(self._plan, trigger, usage)
         summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
@@ -103,9 +103,13 @@ class Compactor:
             usage,
             trigger=trigger,
             enabled=self._meter.settings.compaction != "off",
-            tried=self.tried,
+            tried=self._tried_after == self._latest_answer(),
             last_message_tokens=sum(map(self._meter.count, last)),
         )
+
+    def _latest_answer(self) -> str:
+        messages = reversed(self._conversation.messages)
+        return next((m.id for m in messages if m.role == "assistant" and m.status == "complete"), "")
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
         conversation = self._conversation

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import HistoryState, RecordKind, fold_records
+from tui.chat.conversation.history import RecordKind, fold_records
 from tui.chat.conversation.projection import Projection, Target, active_messages
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.tasks import uninterruptible
@@ -47,21 +47,16 @@ class Conversation:
         self.target = target
         self.memory: MemoryFiles = NO_MEMORY  # their sections are in the target
         self._records = records
-        self._state = fold_records(records)
+        self.state = fold_records(records)
         self._in_force: tuple[CompactionRecord, ...] | None = None
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
-        self.unsaved: list[Message] = []  # replies not stored yet because the disk is full
+        self.unsaved: list[Message] = []  # replies not stored yet, mostly because the disk is full
         self._writing = threading.Lock()  # guards `unsaved`
         self._begun: set[str] = set()  # replies that have a row already
         self._projection = Projection()
         self._projecting = threading.Lock()
         self._changes = 0
         self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it is sent
-
-    @property
-    def state(self) -> HistoryState:
-        """The folded records."""
-        return self._state
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -73,12 +68,9 @@ class Conversation:
         self._changed()
 
     async def add_reply(self, message: Message) -> None:
-        """Append the final form of a reply. On a full disk it is kept in memory (`unsaved`) and stored later."""
-        try:
-            await asyncio.to_thread(self._write_reply, message)
-        except StoreError as error:
-            log.warning("answer not saved yet: %s", error)
-            self.unsaved.append(message)
+        """Append the final form of a reply. On a full disk it stays in `unsaved` and is stored later."""
+        self.unsaved.append(message)
+        await asyncio.to_thread(self._write_unsaved)
         self.messages.append(message)
         self._changed()
 
@@ -99,7 +91,7 @@ class Conversation:
 
     def _add_stored(self, record: Record) -> None:
         self._records.append(record)
-        self._state, self._in_force = fold_records(self._records), None
+        self.state, self._in_force = fold_records(self._records), None
         self._changed()
 
     def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
@@ -119,7 +111,7 @@ class Conversation:
         """
         here = {message.id for message in self.messages}
         added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
-        return [*added, *pinned_groups(self.messages, self._state.excluded)]
+        return [*added, *pinned_groups(self.messages, self.state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""
@@ -155,44 +147,34 @@ class Conversation:
             self.store.add_message(self.info.id, message)
             self._begun.add(message.id)
 
-    def _write_reply(self, reply: Message) -> None:
-        """Store a reply's final form, and earlier ones that could not be stored."""
-        with self._writing:
-            self._write_unsaved()
-            self._write_final(reply)
-
     def _write_unsaved(self) -> None:
-        while self.unsaved:
-            self._write_final(self.unsaved[0])
-            del self.unsaved[0]
-
-    def _write_final(self, reply: Message) -> None:
-        if reply.id in self._begun:
-            self.store.finish_message(self.info.id, reply)
-        else:
-            self.store.add_message(self.info.id, reply)
-        self._begun.discard(reply.id)
+        """Store the replies that are not stored yet, in order, as far as the disk takes them."""
+        with self._writing:
+            try:
+                while self.unsaved:
+                    reply = self.unsaved[0]
+                    write = self.store.finish_message if reply.id in self._begun else self.store.add_message
+                    write(self.info.id, reply)
+                    self._begun.discard(reply.id)
+                    del self.unsaved[0]
+            except StoreError as error:
+                log.warning("answer not saved yet: %s", error)
 
     @uninterruptible
     async def update(self, **values: Unpack[SessionColumns]) -> None:
         """Set columns of the session; also stores what a full disk held back. Raises `StoreError`."""
         await asyncio.to_thread(self.store.update_session, self.info.id, **values)
         self.info = replace(self.info, **values)
-        await asyncio.to_thread(self._write_kept_back)
+        if self.unsaved:
+            await asyncio.to_thread(self._write_unsaved)
 
     @uninterruptible
     async def save_draft(self, text: str) -> None:
         """Set the draft (see `SessionStore.save_draft`); also stores what a full disk held back."""
         await asyncio.to_thread(self.store.save_draft, self.info.id, text, self.info.draft)
         self.info = replace(self.info, draft=text)
-        await asyncio.to_thread(self._write_kept_back)
-
-    def _write_kept_back(self) -> None:
-        with self._writing:
-            try:
-                self._write_unsaved()
-            except StoreError as error:
-                log.warning("answer still not saved: %s", error)
+        if self.unsaved:
+            await asyncio.to_thread(self._write_unsaved)
 
     def set_target(self, target: Target) -> None:
         """Make requests for `target` from now on."""
@@ -223,7 +205,7 @@ class Conversation:
         with self._projecting:  # two threads may ask, and what is asked for may change meanwhile
             while (requests := self._requests) is None:
                 changes = self._changes
-                requests = self._projection.requests(self.messages, self._state, self.target)
+                requests = self._projection.requests(self.messages, self.state, self.target)
                 if changes == self._changes:
                     self._requests = requests
             return requests
@@ -234,11 +216,11 @@ class Conversation:
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
-        return active_messages(self.messages, self._state, self.target)
+        return active_messages(self.messages, self.state, self.target)
 
     def last_question(self) -> Message | None:
         """The person's last active message; None without one, and if a summary replaces it."""
-        hidden = self._state.set_aside | self._state.excluded
+        hidden = self.state.set_aside | self.state.excluded
         questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in hidden)
         last = next(questions, None)
         return last if last is not None and any(m.id == last.id for m in self.active()) else None
@@ -251,11 +233,11 @@ class Conversation:
 
     def not_sent(self) -> Mapping[str, str]:
         """Message id -> why it is not sent any more."""
-        return history.not_sent(self.messages, self._state, self.request().messages)
+        return history.not_sent(self.messages, self.state, self.request().messages)
 
     def left_out(self) -> LeftOut:
         """What rolling context leaves out of the next request, as it was counted when it left."""
-        trim = self._state.trim
+        trim = self.state.trim
         if trim.empty:
             return NOTHING_LEFT_OUT
         sizes = [trim.left_out[m.id] for m in self.untrimmed_request().messages if m.id in trim.left_out]
@@ -267,7 +249,7 @@ class Conversation:
         Goes through every message: off the event loop if called often.
         """
         if self._in_force is None:
-            state = self._state
+            state = self.state
             there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
             self._in_force = in_force(there, state.checkpoints)
         return self._in_force

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import time
-from typing import Any
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
@@ -15,16 +14,12 @@ from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.preamble import preamble_steps
-from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage, snapshot_from_json, snapshot_to_json
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
 log = logging.getLogger(__name__)
-
-
-TRIM_LOG = "trims"  # key in the store's state
 
 
 class Meter:
@@ -99,7 +94,13 @@ class Meter:
     async def usage_to_send(self) -> ContextUsage:
         """Like `usage`, but if it is uncertain whether the request fits, the server counts it."""
         usage = await self.usage()
-        return await self.usage() if self._worth_counting(usage) and await self.count_exactly() else usage
+        if not self._worth_counting(usage):
+            return usage
+        try:
+            await self.ask_count()
+        except ProviderError as error:
+            log.warning("exact count failed: %s", error)
+        return await self.usage()
 
     def _worth_counting(self, usage: ContextUsage) -> bool:
         """The estimate fits but its upper bound does not, or nothing was measured and counting is free."""
@@ -150,14 +151,6 @@ class Meter:
     def count(self, message: Message) -> int:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
-
-    async def count_exactly(self) -> int | None:
-        """Like `ask_count`, but None if it fails."""
-        try:
-            return await self.ask_count()
-        except ProviderError as error:
-            log.warning("exact count failed: %s", error)
-            return None
 
     async def ask_count(self) -> int | None:
         """Let the provider count the tokens of the next request, and use that. None if it can't.
@@ -214,12 +207,3 @@ class Meter:
         """The provider's count, the bytes of attachments included. Raises `ProviderError`."""
         complete = await asyncio.to_thread(with_bytes, request, self._services.store.blob)
         return await self._services.provider(self.target.provider).count_tokens(complete)
-
-    def note_trim(self, utilisation: float, trim: TrimRecord | None) -> None:
-        """Log a request under rolling context for `/usage`. Not on the event loop."""
-
-        def added(stored: dict[str, Any]) -> dict[str, Any]:
-            trims = TrimLog.from_json(stored) if stored else TrimLog()
-            return dict(trims.add(utilisation, trim).to_json())
-
-        self._services.store.change_state(TRIM_LOG, added)

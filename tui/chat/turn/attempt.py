@@ -174,53 +174,38 @@ class Attempt:
     # -- at the end ----------------------------------------------------------------------------------------------
 
     async def _finished(self, call: str, reply: Message) -> Message:
+        """The reply with its usage, which is logged, and from which the accounting has learned."""
+        models, provider, model = self._services.models, self.request.provider, self.request.model
+        answered, problem = self._builder.answered_by, self._save_error
         if reply.status == "complete":
-            await self._services.models.find_loaded(self.request.provider, self.request.model)
-        problem = self._save_error
+            await models.find_loaded(provider, model)
         try:
-            await self._learn_answering()
-        except StoreError as error:
+            if await asyncio.to_thread(models.learn_answering, provider, model, answered):
+                await models.find(provider, answered)
+                text = f"{model} is answered by {answered}: its tokens, window and price are that model's"
+                self._emit(Notice("info", text))
+        except StoreError as error:  # must not lose the answer
             problem = problem or error
-        reply = await self._measured(reply)
+        reply = await asyncio.to_thread(self._measured, reply)
         try:
             await asyncio.to_thread(self._log, call, reply)
-            if self._verdict is not None:
-                models = self._services.models
-                if notice := await asyncio.to_thread(usage_notice, self._usage, reply, self._verdict, models):
-                    self._emit(notice)
-        except StoreError as error:  # must not lose the answer
+            if notice := await asyncio.to_thread(learn_window, self._usage, reply, self._verdict, models):
+                self._emit(notice)
+        except StoreError as error:
             problem = problem or error
         if problem is not None:
             self._emit(Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works"))
         return reply
 
-    async def _learn_answering(self) -> None:
-        """Where a model of another family answers, its count, window and price hold. Raises `StoreError`."""
-        provider, asked, answered = self.request.provider, self.request.model, self._builder.answered_by
-        models = self._services.models
-        if await asyncio.to_thread(models.learn_answering, provider, asked, answered):
-            await models.find(provider, answered)
-            text = f"{asked} is answered by {answered}: its tokens, window and price are that model's"
-            self._emit(Notice("info", text))
-
-    async def _measured(self, reply: Message) -> Message:
-        """The reply with its usage, from which the accounting has learned."""
-        request, usage = self.request, self._usage
-        if reply.usage is None or not reply.usage.input_total:
-            only_the_sum = reply.usage is not None and reply.usage.passes  # billed, but measures no single request
-            if reply.parts and not only_the_sum:
-                output = await asyncio.to_thread(self._meter.count, reply)
-                reply = replace(reply, usage=Usage(usage.total, output, source="estimated"))
-            return reply
-        outcome = await asyncio.to_thread(
-            self._services.estimator.record,
-            request,
-            reply,
-            reply.usage,
-            window=self._services.models.limits(request.provider, request.model).context,
-            at=time.time(),
-        )
-        self._verdict = outcome.verdict
+    def _measured(self, reply: Message) -> Message:
+        request, usage = self.request, reply.usage
+        if usage is not None and usage.input_total:
+            window = self._services.models.limits(request.provider, request.model).context
+            outcome = self._services.estimator.record(request, reply, usage, window=window, at=time.time())
+            self._verdict = outcome.verdict
+        elif reply.parts and not (usage and usage.passes):  # their sum is billed, but measures no single request
+            output = self._meter.count(reply)
+            return replace(reply, usage=Usage(self._usage.total, output, source="estimated"))
         return reply
 
     def _log(self, call: str, reply: Message) -> None:
@@ -241,10 +226,13 @@ class Attempt:
         )
 
 
-def usage_notice(usage: ContextUsage, reply: Message, verdict: Verdict, models: ModelFacts) -> Notice | None:
-    """A notice about a call that was predicted as `usage`. Learns about the window."""
+def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, models: ModelFacts) -> Notice | None:
+    """Learn about the window from the report on a call that was predicted as `usage`.
+
+    Returns what a person should know of the report. Raises `StoreError`.
+    """
     reported = reply.usage
-    if reported is None or reported.input_total is None:
+    if verdict is None or reported is None or reported.input_total is None:
         return None
     if verdict.kind == "cut":
         return _cut_notice(reply, verdict, models)

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarize import SummaryFailedError
@@ -17,11 +18,12 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.turn.recovery import Reduce
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
 from tui.context.reduction.rolling import DEFAULT_TRUNCATION, ContextOverflowError, PromptResult, build_final_prompt
-from tui.context.reduction.trimming import TrimRecord
+from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
 
+TRIM_LOG = "trims"  # key in the store's state: the requests under rolling context, for `/usage`
 UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of a request that was refused although it was expected to fit
 
 
@@ -70,7 +72,12 @@ class RequestFitter:
             trim = None
             if result.trimmed:
                 trim = TrimRecord(time.time(), len(result.message_ids), result.freed_tokens, before, after)
-            await asyncio.to_thread(self._meter.note_trim, after, trim)
+
+            def logged(stored: dict[str, Any]) -> dict[str, Any]:
+                trims = TrimLog.from_json(stored) if stored else TrimLog()
+                return dict(trims.add(after, trim).to_json())
+
+            await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)
 
     def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
         for budget in budgets[:-1]:

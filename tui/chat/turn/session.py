@@ -116,23 +116,22 @@ class ChatSession:
         parts: tuple[Part, ...] = (*attachments, *((Text(text),) if text else ()))
         message = Message("user", parts, id=new_id(), created_at=time.time())
 
+        async def add() -> None:
+            if not self.title and text.strip():
+                line = " ".join(text.split())
+                await self.rename(line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…")
+            await self._conversation.add_message(message)
+            self._emit(MessageAdded(message))
+
         async def action() -> None:
             try:
-                await uninterrupted(self._add(message, text))
+                await uninterrupted(add())
             except StoreError as error:
                 self._emit(TurnFailed(f"{error}. The message was not sent"))
             else:
                 await self._answer()
 
         return self._events_of(action)
-
-    async def _add(self, message: Message, text: str) -> None:
-        if not self._conversation.info.title and text.strip():
-            line = " ".join(text.split())
-            title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
-            await self._conversation.update(title=title)
-        await self._conversation.add_message(message)
-        self._emit(MessageAdded(message))
 
     def retry(self) -> AsyncIterator[SessionEvent]:
         """Ask again: what followed the person's last message is set aside, stored and not sent."""
@@ -152,9 +151,7 @@ class ChatSession:
         return self._events_of(action)
 
     async def _answer(self) -> None:
-        turn = Turn(
-            self._conversation, self._meter, self._fitter, self._compactor, self._services, self.tools, self._emit
-        )
+        turn = Turn(self._conversation, self._meter, self._fitter, self._services, self.tools, self._emit)
         try:
             try:
                 await turn.run()

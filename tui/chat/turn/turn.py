@@ -12,7 +12,6 @@ from functools import partial
 
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.calling.tool_step import Results, ToolStep, result_limit
-from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
     Emit,
@@ -79,7 +78,6 @@ class Turn:
         conversation: Conversation,
         meter: Meter,
         fitter: RequestFitter,
-        compactor: Compactor,
         services: Services,
         tools: SessionTools,
         emit: Emit,
@@ -87,7 +85,6 @@ class Turn:
         self._conversation = conversation
         self._meter = meter
         self._fitter = fitter
-        self._compactor = compactor
         self._services = services
         self._tools = tools
         self._emit = emit
@@ -107,10 +104,15 @@ class Turn:
         """
         try:
             await self._prepare()
-            if self._tools.waits_for_servers:
-                await self._tools.box.wait_until_started()
+            pauses = 0
             while True:
-                request, reply = await self._answer()
+                request, usage = await self._next_request()
+                reply = await self._ask(request, usage)
+                if reply is None:  # there is a remedy
+                    continue
+                if finish_kind(reply.finish_reason) == "paused" and pauses < MOST_PAUSES:
+                    pauses += 1
+                    continue
                 calls = [part for part in reply.parts if isinstance(part, ToolCall)]
                 if not calls or reply.status != "complete" or was_stopped(reply):
                     return
@@ -120,14 +122,13 @@ class Turn:
                 if self._steps >= (most := self._tools.box.settings.steps):
                     text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
                     raise TurnError(text)
-                self._too_large = None
-                self._recovery = Recovery()
+                pauses, self._too_large, self._recovery = 0, None, Recovery()
         except asyncio.CancelledError:
             self._tell_cancelled()
             raise
 
     async def _prepare(self) -> None:
-        """Ask the server for what the request depends on; meanwhile load what sends it.
+        """Ask the server for what the request depends on; meanwhile load what sends it. Then wait for servers of tools.
 
         Raises `ProviderError` where there is no such provider.
         """
@@ -139,6 +140,8 @@ class Turn:
                 await provider.prepare()
 
         await asyncio.gather(self._services.models.find(target.provider, target.model), load())
+        if self._tools.waits_for_servers:
+            await self._tools.box.wait_until_started()
 
     def _tell_cancelled(self) -> None:
         if self._steps:
@@ -149,18 +152,6 @@ class Turn:
             self._emit(TurnFailed(waiting if self._waiting else unsent))
 
     # -- asking --------------------------------------------------------------------------------------------------
-
-    async def _answer(self) -> tuple[Request, Message]:
-        """Ask until there is a reply, and store it. Returns it with its request."""
-        pauses = 0
-        while True:
-            request, usage = await self._next_request()
-            reply = await self._ask(request, usage)
-            if reply is None:
-                continue
-            if finish_kind(reply.finish_reason) != "paused" or pauses == MOST_PAUSES:
-                return request, reply
-            pauses += 1
 
     async def _next_request(self) -> tuple[Request, ContextUsage]:
         """The next request, trimmed or compacted to fit, and its measurement."""
@@ -217,8 +208,6 @@ class Turn:
         `lessons` is what was learned about the model before.
         """
         request = attempt.request
-        if reply.status == "complete":
-            self._compactor.tried = False
         action = None
         if attempt.error is not None:
             action = await self._next_action(attempt.error, request, arrived=bool(reply.parts))
