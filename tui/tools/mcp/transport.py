@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from tui.config.paths import at_home
 from tui.providers.http.route import client_options
+from tui.providers.http.sizes import TooLargeError, check_json_cost
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer
 
 if TYPE_CHECKING:
+    from anyio.abc import ByteReceiveStream
     from httpx2 import Auth
 
 _PASSED_ON = re.compile(
@@ -25,46 +30,128 @@ _PASSED_ON = re.compile(
 locale and network. API keys are not among them."""
 
 
+@dataclass(slots=True)
 class TransportStatus:
     """What the SDK's errors leave out: the last HTTP error status, and the limit in bytes that an answer exceeded."""
 
-    code = 0
-    text = ""
-    exceeded = 0
-    by_oauth = False  # the server says where one signs in (RFC 9728, section 5.1)
-    sign_in_needed = False  # the stored sign-in is no longer accepted
+    code: int = 0
+    text: str = ""
+    exceeded: int = 0
+    by_oauth: bool = False  # the server says where one signs in (RFC 9728, section 5.1)
+    sign_in_needed: bool = False  # the stored sign-in is no longer accepted
 
 
 def open_transport(
     config: ServerConfig, launch: Launch, log: ServerLog, status: TransportStatus, auth: Auth | None = None
-) -> Any:
+) -> contextlib.AbstractAsyncContextManager[Any]:
     """The SDK's transport for a server, to be entered. `auth` authorizes HTTP requests."""
-    if config.transport == "stdio":
-        from mcp import StdioServerParameters, stdio_client
+    match config.transport:
+        case "stdio":
+            return _stdio(launch, log, config.max_response, status)
+        case "sse":
+            return _sse(launch, config.max_response, auth)
+        case "http":
+            return _http(launch, config.max_response, status, auth)
 
-        passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
-        parameters = StdioServerParameters(
-            command=_home(launch.command),
-            args=list(launch.args),
-            env=passed_on | dict(launch.env),
-            cwd=None if launch.cwd is None else _home(launch.cwd),
-            encoding_error_handler="replace",
-        )
-        return _stdio(parameters, log, config.max_response, status, stdio_client)
-    if config.transport == "sse":
-        from httpx2 import AsyncClient, Timeout
-        from mcp.client.sse import sse_client
 
-        def client_of(
-            headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
-        ) -> AsyncClient:
-            options = http_options(launch.url, config.max_response, elsewhere=auth is not None)
-            return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
+@contextlib.asynccontextmanager
+async def _stdio(launch: Launch, log: ServerLog, limit: int, status: TransportStatus) -> AsyncIterator[Any]:
+    from mcp.client import stdio
 
-        return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
+    setattr(stdio, "TextReceiveStream", bounded_lines)  # noqa: B010  the SDK (2.3) has no setting for that
+    line_limit.set((limit, status))
+    passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+    parameters = stdio.StdioServerParameters(
+        command=_home(launch.command),
+        args=list(launch.args),
+        env=passed_on | dict(launch.env),
+        cwd=None if launch.cwd is None else _home(launch.cwd),
+        encoding_error_handler="replace",
+    )
+    with log.pipe() as end:
+        async with stdio.stdio_client(parameters, errlog=end) as streams:
+            end.close()  # the program has its own end: when that is closed, the output is complete
+            yield streams
+
+
+def _home(path: str) -> str:
+    return str(at_home(path)) if path.startswith("~") else path
+
+
+line_limit: ContextVar[tuple[int, TransportStatus]] = ContextVar("line_limit")
+"""For the transport being opened: the limit of a line in bytes, and where it is noted that one exceeded it."""
+
+
+async def bounded_lines(stream: ByteReceiveStream, encoding: str, errors: str) -> AsyncIterator[str]:
+    """Whole lines of a program's output, in place of the SDK's `TextReceiveStream`.
+
+    Raises `TooLargeError` for a line over the limit, in bytes or in memory once parsed: the SDK (2.3) joins the pieces
+    of a line without limit, in quadratic time.
+    """
+    limit, status = line_limit.get()
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    begun: list[str] = []  # pieces of a line without its end
+    size = 0
+    async for data in stream:
+        head, newline, tail = decoder.decode(data).rpartition("\n")
+        lines = "".join((*begun, head)) if newline else ""
+        if newline:
+            begun, size = [], 0
+        begun.append(tail)
+        size += len(tail)
+        if size > limit or _has_too_large_line(lines, limit):
+            status.exceeded = limit
+            await stream.aclose()  # the SDK would go on reading until the program ends
+            raise TooLargeError(limit)
+        if newline:
+            yield lines + newline
+
+
+def _has_too_large_line(lines: str, limit: int) -> bool:
+    if len(lines) <= limit // 200:
+        return False  # too short for either
+    try:
+        for line in lines.split("\n"):
+            if len(line) > limit:
+                return True
+            check_json_cost(line, limit)
+    except TooLargeError:
+        return True
+    return False
+
+
+def _sse(launch: Launch, limit: int, auth: Auth | None) -> contextlib.AbstractAsyncContextManager[Any]:
+    from httpx2 import AsyncClient, Timeout
+    from mcp.client.sse import sse_client
+
+    def client_of(
+        headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
+    ) -> AsyncClient:
+        options = http_options(launch.url, limit, elsewhere=auth is not None)
+        return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
+
+    return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
+
+
+@contextlib.asynccontextmanager
+async def _http(launch: Launch, limit: int, status: TransportStatus, auth: Auth | None) -> AsyncIterator[Any]:
+    import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    return _http(launch, config.max_response, status, streamable_http_client, auth)
+    async def note(response: httpx2.Response) -> None:
+        code = response.status_code
+        status.code = code if code >= 400 and code not in (404, 405) else 0  # these two mean a refusal
+        status.text = f"{code} {response.reason_phrase}".strip()
+        status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
+
+    limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
+    options = http_options(launch.url, limit, elsewhere=auth is not None)
+    options["event_hooks"]["response"] = [note]
+    async with (
+        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, auth=auth, **options) as client,
+        streamable_http_client(launch.url, http_client=client, max_sse_event_size=limit) as streams,
+    ):
+        yield streams
 
 
 def http_options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
@@ -80,62 +167,25 @@ def http_options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
     return options
 
 
-def _home(path: str) -> str:
-    return str(at_home(path)) if path.startswith("~") else path
-
-
 @contextlib.asynccontextmanager
-async def _stdio(
-    parameters: Any, log: ServerLog, limit: int, status: TransportStatus, open_stream: Callable[..., Any]
+async def watched(
+    transport: contextlib.AbstractAsyncContextManager[Any], normalizer: Normalizer, ended: Callable[[], None]
 ) -> AsyncIterator[Any]:
-    from tui.tools.mcp import lines
+    """`transport`, whose messages `normalizer` sees.
 
-    lines.install()
-    lines.exceeded.set((limit, lambda: setattr(status, "exceeded", limit)))
-    with log.pipe() as end:
-        async with open_stream(parameters, errlog=end) as streams:
-            end.close()  # the program has its own end: when that is closed, the output is complete
-            yield streams
-
-
-@contextlib.asynccontextmanager
-async def _http(
-    launch: Launch, limit: int, status: TransportStatus, open_stream: Callable[..., Any], auth: Auth | None
-) -> AsyncIterator[Any]:
-    import httpx2
-
-    async def note(response: httpx2.Response) -> None:
-        code = response.status_code
-        status.code = code if code >= 400 and code not in (404, 405) else 0  # these two mean a refusal
-        status.text = f"{code} {response.reason_phrase}".strip()
-        status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
-
-    limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
-    options = http_options(launch.url, limit, elsewhere=auth is not None)
-    options["event_hooks"]["response"] = [note]
-    async with (
-        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, auth=auth, **options) as client,
-        open_stream(launch.url, http_client=client, max_sse_event_size=limit) as streams,
-    ):
-        yield streams
-
-
-@contextlib.asynccontextmanager
-async def watched(transport: Any, normalizer: Normalizer, ended: Callable[[], None]) -> AsyncIterator[Any]:
-    """`transport`, which calls `ended` when the server closes it: the SDK only tells pending requests.
-
-    `ended` is called when the server has nothing more to say: the SDK tells only those who wait.
+    `ended` is called when the server has nothing more to say: the SDK (2.3) tells only pending requests.
     """
     async with transport as (reading, writing):
-        yield _Reading(reading, normalizer, ended), _Writing(writing, normalizer)
+        yield _WatchedStream(reading, normalizer, ended), _WatchedStream(writing, normalizer, ended)
 
 
-class _Stream:
-    """One of the SDK's streams; what is not here is its own."""
+class _WatchedStream:
+    """One of the SDK's streams, with the part of its interface that the SDK's client uses."""
 
-    def __init__(self, stream: Any, normalizer: Normalizer) -> None:
+    def __init__(self, stream: Any, normalizer: Normalizer, ended: Callable[[], None]) -> None:
         self._stream = stream
         self._normalizer = normalizer
+        self._ended = ended
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -147,22 +197,6 @@ class _Stream:
     async def __aexit__(self, *error: Any) -> None:
         await self._stream.__aexit__(*error)
 
-
-class _Reading(_Stream):
-    """A read stream that normalizes messages and notices its end."""
-
-    def __init__(self, stream: Any, normalizer: Normalizer, ended: Callable[[], None]) -> None:
-        super().__init__(stream, normalizer)
-        self._ended = ended
-
-    async def receive(self) -> Any:
-        """The next message."""
-        try:
-            return self._normalizer.received(await self._stream.receive())
-        except Exception:
-            self._ended()
-            raise
-
     def __aiter__(self) -> Self:
         return self
 
@@ -172,14 +206,6 @@ class _Reading(_Stream):
         except Exception:
             self._ended()
             raise
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._ended()
-        await super().__aexit__(*error)
-
-
-class _Writing(_Stream):
-    """A write stream that shows its messages to the normalizer."""
 
     async def send(self, item: Any) -> None:
         """Send a message."""

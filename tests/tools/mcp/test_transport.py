@@ -12,7 +12,7 @@ from anyio.abc import ByteReceiveStream
 pytest.importorskip("mcp")
 
 from tui.providers.http.sizes import TooLargeError
-from tui.tools.mcp.lines import LineStream, exceeded
+from tui.tools.mcp.transport import TransportStatus, bounded_lines, line_limit
 
 LIMIT = 1_000
 
@@ -33,18 +33,12 @@ class Pieces(ByteReceiveStream):
 
 
 async def read(pieces: Sequence[bytes], limit: int = LIMIT) -> list[str]:
-    told: list[int] = []
-    exceeded.set((limit, lambda: told.append(limit)))
-    stream = LineStream(Pieces(pieces), "utf-8", "replace")
-    texts: list[str] = []
+    status = TransportStatus()
+    line_limit.set((limit, status))
     try:
-        while True:
-            texts.append(await stream.receive())
-    except anyio.EndOfStream:
-        assert not told
-        return texts
+        return [text async for text in bounded_lines(Pieces(pieces), "utf-8", "replace")]
     except TooLargeError:
-        assert told == [limit]
+        assert status.exceeded == limit
         raise
 
 
@@ -54,7 +48,7 @@ async def read(pieces: Sequence[bytes], limit: int = LIMIT) -> list[str]:
         ([b"one\ntw", b"o\n"], ["one\n", "two\n"]),
         ([b"a", b"b", b"c\nd\n"], ["abc\nd\n"]),
         (["ü\n".encode()[:1], "ü\n".encode()[1:]], ["ü\n"]),
-        ([b"no end"], ["no end"]),
+        ([b"one\nno end"], ["one\n"]),
         ([b"\n\n"], ["\n\n"]),
         ([b"x" * LIMIT + b"\n"] * 3, ["x" * LIMIT + "\n"] * 3),
         ([(b"x" * 900 + b"\n") * 50], [("x" * 900 + "\n") * 50]),  # many at once are no line over the limit
