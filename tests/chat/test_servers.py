@@ -23,7 +23,7 @@ from tui.messages import ToolResult
 from tui.providers.base import StreamEnd, ToolCallDelta
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.results import ServerResource
+from tui.tools.mcp.offer import ServerResource
 
 SECRET = "hunter2-hunter2-hunter2"
 

@@ -13,7 +13,8 @@ from tui.chat.servers import Servers
 from tui.commands.prompt import call_form, parse_prompt
 from tui.commands.ui import CommandError
 from tui.tools.base import ToolImage
-from tui.tools.mcp.results import Content, PromptArgument, ServerPrompt
+from tui.tools.mcp.offer import PromptArgument, ServerPrompt
+from tui.tools.mcp.results import Content
 from tui.views.view import Form, Menu, Question
 
 WEATHER = ServerPrompt(

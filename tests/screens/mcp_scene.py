@@ -13,7 +13,7 @@ from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.config_files import ProjectFile
-from tui.tools.mcp.results import ServerResource
+from tui.tools.mcp.offer import ServerResource
 from tui.tools.mcp.status import ServerStatus
 
 HOME = "~/.config/chatctx/config.toml"

@@ -15,10 +15,10 @@ from tui.chat.calling.session_tools import ToolLine
 from tui.chat.servers import ServerLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
-from tui.screens.chat.mentions import pattern_offers, resource_offers
+from tui.screens.chat.mentions import resource_offers, template_offers
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.config_files import ProjectFile
-from tui.tools.mcp.results import Gap, PromptArgument, ServerPattern, ServerPrompt, ServerResource
+from tui.tools.mcp.offer import PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
 from tui.tools.mcp.status import ServerStatus, State
 from tui.views.tools_mcp import mcp_rows
 
@@ -193,7 +193,7 @@ async def test_a_resource_completes_is_counted_and_goes_along() -> None:
 async def test_the_address_of_a_resource_is_completed_gap_by_gap() -> None:
     setup = tooling(
         readers={"docs"},
-        patterns=[ServerPattern("docs", "page:{book}/{number}", "A page of a book")],
+        templates=[ResourceTemplate("docs", "page:{book}/{number}", "A page of a book")],
         endings={"book": ["moby dick", "walden"], "number": ["17", "70"]},
         contents={"page:moby%20dick/17": "Call me Ishmael."},
     )
@@ -217,14 +217,14 @@ async def test_the_address_of_a_resource_is_completed_gap_by_gap() -> None:
 async def test_a_slow_server_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) -> None:
     both = asyncio.Barrier(2)
 
-    async def slowly(_self: SetServers, pattern: ServerPattern, _gap: Gap) -> list[str]:
+    async def slowly(_self: SetServers, template: ResourceTemplate, _variable: TemplateVariable) -> list[str]:
         await both.wait()
-        return [pattern.description]
+        return [template.description]
 
     monkeypatch.setattr(SetServers, "complete", slowly)
-    patterns = [ServerPattern("docs", "page:{book}", "walden"), ServerPattern("docs", "page:{number}", "17")]
-    async with running(tooling(patterns=patterns).talk()) as run, asyncio.timeout(5):
-        offers = await pattern_offers("docs:page:", run.workspace.servers)
+    templates = [ResourceTemplate("docs", "page:{book}", "walden"), ResourceTemplate("docs", "page:{number}", "17")]
+    async with running(tooling(templates=templates).talk()) as run, asyncio.timeout(5):
+        offers = await template_offers("docs:page:", run.workspace.servers)
     assert [offer.text for offer in offers] == ["docs:page:walden", "docs:page:17"]
 
 

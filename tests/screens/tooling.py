@@ -20,7 +20,8 @@ from tui.messages import Attachment
 from tui.tools.approval import Remembered
 from tui.tools.base import ToolError
 from tui.tools.mcp.config_files import ProjectFile
-from tui.tools.mcp.results import Content, Gap, ServerPattern, ServerPrompt, ServerResource
+from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
+from tui.tools.mcp.results import Content
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Tooling:
     project: ProjectFile | None = None
     resources: list[ServerResource] = field(default_factory=list)
     readers: set[str] = field(default_factory=set)
-    patterns: list[ServerPattern] = field(default_factory=list)
+    templates: list[ResourceTemplate] = field(default_factory=list)
     endings: dict[str, list[str]] = field(default_factory=dict)
     prompts: list[ServerPrompt] = field(default_factory=list)
     contents: dict[str, str] = field(default_factory=dict)
@@ -133,8 +134,8 @@ class SetServers(Servers):
         return self._set.readers
 
     @property
-    def patterns(self) -> Sequence[ServerPattern]:
-        return self._set.patterns
+    def templates(self) -> Sequence[ResourceTemplate]:
+        return self._set.templates
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:
@@ -167,8 +168,8 @@ class SetServers(Servers):
         if all(line.status.name != name for line in self.lines):
             raise ToolError(f"There is no MCP server {name!r}; there is: none.")
 
-    async def complete(self, pattern: ServerPattern, found: Gap) -> Sequence[str]:
-        return [value for value in self._set.endings.get(found.variable, []) if value.startswith(found.value)]
+    async def complete(self, template: ResourceTemplate, variable: TemplateVariable) -> Sequence[str]:
+        return [value for value in self._set.endings.get(variable.name, []) if value.startswith(variable.value)]
 
     async def attach(self, resource: ServerResource) -> list[Attachment]:
         self._set.read.append(resource.uri)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
     from tui.tools.mcp.oauth import SignIn
     from tui.tools.mcp.oauth_device import DeviceSignIn
+    from tui.tools.mcp.offer import CachedOffer, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
     from tui.tools.mcp.questions import Ask
-    from tui.tools.mcp.results import CachedOffer, Content, Gap, ServerPattern, ServerPrompt, ServerResource
+    from tui.tools.mcp.results import Content
     from tui.tools.mcp.server import McpServer
     from tui.tools.mcp.status import ServerStatus
 
@@ -265,24 +266,24 @@ class Servers:
     @property
     def readers(self) -> AbstractSet[str]:
         """The ready servers that have resources, including those with URI templates only."""
-        return {status.name for status in self._ready if status.resources or status.patterns}
+        return {status.name for status in self._ready if status.resources or status.templates}
 
     @property
-    def patterns(self) -> Sequence[ServerPattern]:
+    def templates(self) -> Sequence[ResourceTemplate]:
         """The URI templates of all ready servers."""
-        return [pattern for status in self._ready for pattern in status.patterns]
+        return [template for status in self._ready for template in status.templates]
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:
         """The prompts of all ready servers."""
         return [prompt for status in self._ready for prompt in status.prompts]
 
-    async def complete(self, pattern: ServerPattern, gap: Gap) -> Sequence[str]:
+    async def complete(self, template: ResourceTemplate, variable: TemplateVariable) -> Sequence[str]:
         """The server's completions for the variable of a URI template; nothing on errors."""
         try:
-            return await self._server(pattern.server).complete(pattern.template, gap)
+            return await self._server(template.server).complete(template.template, variable)
         except ToolError as error:
-            log.info("no endings from %s: %s", pattern.server, error)
+            log.info("no completions from %s: %s", template.server, error)
             return ()
 
     def mentioned(self, text: str) -> list[ServerResource]:
@@ -294,15 +295,15 @@ class Servers:
         by_name = {f"{r.server}:{r.name}": r for r in reversed(listed)} | {f"{r.server}:{r.uri}": r for r in listed}
         for candidates in mentioned_names(text):
             named = next((by_name[name] for name in candidates if name in by_name), None)
-            if named := named or self._by_pattern(candidates[-1]):
+            if named := named or self._by_template(candidates[-1]):
                 resources[f"{named.server} {named.uri}"] = named
         return list(resources.values())
 
-    def _by_pattern(self, name: str) -> ServerResource | None:
-        from tui.tools.mcp.results import ServerResource
+    def _by_template(self, name: str) -> ServerResource | None:
+        from tui.tools.mcp.offer import ServerResource
 
         server, _, uri = name.partition(":")
-        heads = [pattern.head for pattern in self.patterns if pattern.server == server and pattern.head]
+        heads = [template.head for template in self.templates if template.server == server and template.head]
         is_address = "://" in uri or any(uri.startswith(head) and uri != head for head in heads)
         return ServerResource(server, uri, uri, "", "") if server in self.readers and is_address else None
 
@@ -345,7 +346,7 @@ class Servers:
         self._news.set()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready":
-            from tui.tools.mcp.results import CachedOffer
+            from tui.tools.mcp.offer import CachedOffer
 
             offer = CachedOffer(server.status.tools, server.status.instructions)
             if offer != self._cached.get(name):
@@ -367,17 +368,17 @@ class Servers:
         return configured, self._store.state(SWITCHED), cached, self._store.state(INSTRUCTING)
 
     def _cached_offer(self, config: ServerConfig) -> CachedOffer:
-        from tui.tools.mcp.results import NOTHING_CACHED, CachedOffer
+        from tui.tools.mcp.offer import CachedOffer
 
         stored = self._store.state(CACHED_TOOLS + config.name)
         if stored.get("of") != fingerprint(config):
-            return NOTHING_CACHED
+            return CachedOffer()
         off = set(config.disabled_tools)
         try:
             offer = CachedOffer.from_json(stored)
         except (KeyError, TypeError) as error:
             log.info("what is remembered of %s can't be read (%s): it is asked again", config.name, error)
-            return NOTHING_CACHED
+            return CachedOffer()
         return replace(offer, tools=tuple(tool for tool in offer.tools if tool.name not in off))
 
     def _keep(self, config: ServerConfig, offer: CachedOffer) -> None:

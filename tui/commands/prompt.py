@@ -14,7 +14,7 @@ from tui.views.view import Choice, Field, Form, Menu, Option, Question, filtered
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
-    from tui.tools.mcp.results import ServerPrompt
+    from tui.tools.mcp.offer import ServerPrompt
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

@@ -15,7 +15,7 @@ from tests.tools.mcp.mcp_running import NAUGHTY, START, call, make_hub, running,
 from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.results import Gap
+from tui.tools.mcp.offer import TemplateVariable
 from tui.tools.mcp.server import McpServer
 
 SECRET = "hunter2-hunter2-hunter2"
@@ -71,8 +71,11 @@ async def test_a_tool_that_changed_after_it_was_allowed_is_not_run(
 async def test_what_a_server_does_not_list_is_read_all_the_same(naughty: McpHub) -> None:
     server = naughty.servers["naughty"]
     assert server.status.resources == ()
-    assert [pattern.template for pattern in server.status.patterns] == ["page://{number}"]
-    assert await server.complete("page://{number}", Gap("number", "page://", "4", {}, "", True)) == ["4", "42"]
+    assert [offered.template for offered in server.status.templates] == ["page://{number}"]
+    assert await server.complete("page://{number}", TemplateVariable("number", "page://", "4", {}, "", True)) == [
+        "4",
+        "42",
+    ]
     assert (await server.read("page://7")).text == "page 7"
 
 

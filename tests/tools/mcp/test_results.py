@@ -10,10 +10,7 @@ import pytest
 
 from tests.tools.mcp.mcp_running import NAUGHTY
 from tui.tools.base import ToolImage
-from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.connection import Offer
-from tui.tools.mcp.results import content_of, prompt_text, resource_content, server_tool
-from tui.tools.mcp.status import ready_status
+from tui.tools.mcp.results import content_of, prompt_text, resource_content
 
 assert NAUGHTY  # that module skips all of this where the SDK is not installed
 
@@ -29,7 +26,7 @@ def test_what_is_neither_text_nor_image_is_named_with_its_size(types: Any) -> No
     blob = types.BlobResourceContents(
         uri="x://b", blob=base64.b64encode(b"12345").decode(), mime_type="application/zip"
     )
-    found = content_of(
+    content = content_of(
         [
             types.TextContent(type="text", text="before"),
             types.AudioContent(type="audio", data=base64.b64encode(bytes(1_000)).decode(), mime_type="audio/wav"),
@@ -40,7 +37,7 @@ def test_what_is_neither_text_nor_image_is_named_with_its_size(types: Any) -> No
             types.ResourceLink(type="resource_link", uri="x://l", name="a link", description="leads on"),
         ]
     )
-    assert found.text.splitlines() == [
+    assert content.text.splitlines() == [
         "before",
         "[audio: audio/wav, 1,000 bytes, left out]",
         "[image: image/png, not valid base64, left out]",
@@ -49,15 +46,15 @@ def test_what_is_neither_text_nor_image_is_named_with_its_size(types: Any) -> No
         "inside",
         "[resource x://l (a link): leads on]",
     ]
-    assert found.images == (ToolImage("image/png", b"\x89PNG\r\n\x1a\n"),)
+    assert content.images == (ToolImage("image/png", b"\x89PNG\r\n\x1a\n"),)
 
 
 def test_a_resource_may_be_several_texts_and_a_picture(types: Any) -> None:
     picture = types.BlobResourceContents(uri="x://p", blob=PIXEL, mime_type="image/png")
     texts = [types.TextResourceContents(uri=f"x://{n}", text=f"part {n}") for n in (1, 2)]
-    found = resource_content([*texts, picture])
-    assert found.text == "part 1\npart 2"
-    assert len(found.images) == 1
+    content = resource_content([*texts, picture])
+    assert content.text == "part 1\npart 2"
+    assert len(content.images) == 1
 
 
 def test_a_prompt_says_what_the_assistant_said_in_it(types: Any) -> None:
@@ -66,32 +63,3 @@ def test_a_prompt_says_what_the_assistant_said_in_it(types: Any) -> None:
         for role, text in (("user", "What is it?"), ("assistant", "A prompt."), ("user", "Go on."))
     ]
     assert prompt_text(messages).text == "What is it?\n\n[assistant]\nA prompt.\n[/assistant]\n\nGo on."
-
-
-@pytest.mark.parametrize("schema", [{}, {"type": "null"}, {"$schema": "http://json-schema.org/draft-07/schema#"}])
-def test_a_schema_becomes_an_object_with_properties(types: Any, schema: dict[str, object]) -> None:
-    tool = types.Tool(name="t", title="A title", description=None, input_schema=schema)
-    found = server_tool(tool)
-    assert found.parameters == '{"properties":{},"type":"object"}'
-    assert (found.description, found.read_only) == ("A title", False)
-
-
-def test_a_name_that_can_not_stand_in_a_draft_gives_way_to_the_address(types: Any) -> None:
-    names = ("fine name", "two\nlines", 'a "quote"', "esc\x1b[2J", "", "x" * 300)
-    resources = [types.Resource(name=name, uri=f"x://{n}") for n, name in enumerate(names)]
-    offer = Offer((), (*resources, types.Resource(name="odd", uri="x://\x07")), ())
-    status = ready_status(ServerConfig("s", "f"), offer, "About\x1b[2J\n it")
-    assert status.about == "About [2J it"
-    assert [resource.name for resource in status.resources] == [
-        "fine name",
-        "x://1",
-        "x://2",
-        "x://3",
-        "x://4",
-        "x://5",
-    ]
-
-
-def test_a_description_loses_the_indentation_of_the_program_it_comes_from(types: Any) -> None:
-    tool = types.Tool(name="t", description="Does it.\n\n        Args:\n            x: what\n    ", input_schema={})
-    assert server_tool(tool).description == "Does it.\n\nArgs:\n    x: what"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.chat.servers import Servers
     from tui.chat.turn.session import ChatSession
     from tui.screens.chat.screen import ChatScreen
-    from tui.tools.mcp.results import ServerResource
+    from tui.tools.mcp.offer import ServerResource
 
 
 log = logging.getLogger(__name__)

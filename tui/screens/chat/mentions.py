@@ -19,7 +19,7 @@ from tui.views.view import Choice
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
-    from tui.tools.mcp.results import Gap, ServerPattern, ServerResource
+    from tui.tools.mcp.offer import ResourceTemplate, ServerResource, TemplateVariable
 
 MOST_FILES = 20_000
 """Files of the working directory considered for completion."""
@@ -134,24 +134,25 @@ def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Cho
     ]
 
 
-async def pattern_offers(typed: str, servers: Servers) -> list[Choice]:
+async def template_offers(typed: str, servers: Servers) -> list[Choice]:
     """Beginnings of addresses that follow a URI template, then the server's completions for its variable."""
-    from tui.tools.mcp.results import gap  # not before the first frame
+    from tui.tools.mcp.offer import open_variable  # not before the first frame
 
     offers: list[Choice] = []
-    asked: list[tuple[ServerPattern, Gap]] = []
-    for pattern in servers.patterns if typed else ():
-        start = f"{pattern.server}:{pattern.head}"
+    asked: list[tuple[ResourceTemplate, TemplateVariable]] = []
+    for template in servers.templates if typed else ():
+        start = f"{template.server}:{template.head}"
         if typed.startswith(start):
-            if (variable := gap(pattern.template, typed.removeprefix(f"{pattern.server}:"))) is not None:
-                asked.append((pattern, variable))
-        elif match(typed, f"{pattern.server}:{pattern.template}") >= 1:
-            shown = plain(f"{pattern.server}:{pattern.template}")
-            offers.append(Choice(start, shown, plain(pattern.description), len(start)))
-    endings = await asyncio.gather(*(servers.complete(pattern, variable) for pattern, variable in asked))
-    for (pattern, variable), values in zip(asked, endings, strict=True):
+            variable = open_variable(template.template, typed.removeprefix(f"{template.server}:"))
+            if variable is not None:
+                asked.append((template, variable))
+        elif match(typed, f"{template.server}:{template.template}") >= 1:
+            shown = plain(f"{template.server}:{template.template}")
+            offers.append(Choice(start, shown, plain(template.description), len(start)))
+    endings = await asyncio.gather(*(servers.complete(template, variable) for template, variable in asked))
+    for (template, variable), values in zip(asked, endings, strict=True):
         for value in values:
-            name = f"{pattern.server}:{variable.filled(value)}"
+            name = f"{template.server}:{variable.filled(value)}"
             offers.append(Choice(name, plain(name), "", None if variable.last else len(name)))
     return offers[:RESOURCES_OFFERED]
 
@@ -163,6 +164,6 @@ async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Serv
         return []
     offers = await asyncio.to_thread(files.offers, typed)
     if servers is not None:
-        offers = [*resource_offers(typed, servers.resources), *await pattern_offers(typed, servers), *offers]
+        offers = [*resource_offers(typed, servers.resources), *await template_offers(typed, servers), *offers]
     completed = [(with_mention(text, cursor, o.text, more=o.cursor is not None), o) for o in offers]
     return [Choice(draft, offer.label, offer.help, place) for (draft, place), offer in completed]

@@ -7,20 +7,27 @@ import contextlib
 import importlib.util
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tui.providers.keys import hold_secret
+from tui.text.clean import clean_text
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
 from tui.tools.mcp.oauth import SignIn, TokenStore, authorization
+from tui.tools.mcp.offer import (
+    TemplateVariable,
+    resource_templates,
+    server_prompts,
+    server_resources,
+    server_tool,
+)
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.requests import Notifications, ServerRequests
-from tui.tools.mcp.results import Gap
-from tui.tools.mcp.status import line
+from tui.tools.mcp.status import ServerStatus, line
 from tui.tools.mcp.transport import TransportStatus, open_transport, watched
 
 if TYPE_CHECKING:
@@ -33,6 +40,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
+MOST_TOOLS = 2_000  # of one server
+LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
 MOST_PAGES = 50  # pages read of a list, which bounds a list that never ends
 START_WAIT = 60.0  # seconds for a server's first answer: some are downloaded first
 SIGN_IN_WAIT = 600.0  # seconds a person gets to sign in
@@ -44,29 +53,15 @@ MOST_SUBSCRIBED = 32  # resources of one server whose changes are followed
 LISTEN_AGAIN = 10.0  # seconds before a lost subscription is renewed
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a server offers. `patterns` are URI templates of resources that it does not list.
-
-    `issues` say what of it can't be used.
-    """
-
-    tools: tuple[types.Tool, ...] = ()
-    resources: tuple[types.Resource, ...] = ()
-    prompts: tuple[types.Prompt, ...] = ()
-    patterns: tuple[types.ResourceTemplate, ...] = ()
-    issues: tuple[Issue, ...] = ()
-    instructions: str = ""
-
-
 class Connection:
     """An open session. To be used on the event loop it was opened on."""
 
-    def __init__(self, client: Client, normalizer: Normalizer, requests: ServerRequests, timeout: float) -> None:
+    def __init__(self, client: Client, normalizer: Normalizer, requests: ServerRequests, config: ServerConfig) -> None:
         self._client = client
         self._normalizer = normalizer
         self._requests = requests
-        self._timeout = timeout
+        self._config = config
+        self._timeout = config.timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
         self._questions = 0  # waiting for the person
         self._subscribed: dict[str, asyncio.Task[None] | None] = {}  # by URI
@@ -90,31 +85,38 @@ class Connection:
         return None if self._questions else asyncio.get_running_loop().time() + self._timeout
 
     @property
-    def about(self) -> str:
-        """The server's name for itself, and its version; "" if it doesn't say."""
-        info = self._client.server_info
-        return f"{info.title or info.name} {info.version}".strip() if info is not None else ""
-
-    @property
     def stale(self) -> bool:
         """Whether the server has said that its tools changed, and was not asked for them since."""
         return self._normalizer.stale
 
-    async def offer(self) -> Offer:
-        """Request everything the server offers. A list that it announces but can't deliver is empty."""
-        has = self._client.server_capabilities
-        tools = await self._pages(self._client.list_tools, lambda page: page.tools) if has.tools else ()
+    async def list_all(self) -> ServerStatus:
+        """Everything the server offers now. A list that it announces but can't deliver is empty."""
+        client, config = self._client, self._config
+        has, info = client.server_capabilities, client.server_info
+        tools = await self._pages(client.list_tools, lambda page: page.tools) if has.tools else ()
         resources: Sequence[types.Resource] = ()
         templates: Sequence[types.ResourceTemplate] = ()
         prompts: Sequence[types.Prompt] = ()
         if has.resources:
-            resources = await self._optional(self._pages(self._client.list_resources, lambda page: page.resources))
-            ask = self._client.list_resource_templates
+            resources = await self._optional(self._pages(client.list_resources, lambda page: page.resources))
+            ask = client.list_resource_templates
             templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
         if has.prompts:
-            prompts = await self._optional(self._pages(self._client.list_prompts, lambda page: page.prompts))
-        issues, instructions = self._normalizer.issues, self._client.instructions or ""
-        return Offer(tuple(tools), tuple(resources), tuple(prompts), tuple(templates), issues, instructions)
+            prompts = await self._optional(self._pages(client.list_prompts, lambda page: page.prompts))
+        issues = [replace(issue, text=line(issue.text)) for issue in self._normalizer.issues]
+        if (more := len(tools) - MOST_TOOLS) > 0:
+            issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
+        return ServerStatus(
+            config.name,
+            "ready",
+            about=line(f"{info.title or info.name} {info.version}") if info is not None else "",
+            tools=tuple(server_tool(tool) for tool in tools[:MOST_TOOLS] if tool.name not in config.disabled_tools),
+            resources=server_resources(config.name, resources),
+            prompts=server_prompts(config.name, prompts),
+            templates=resource_templates(config.name, templates),
+            issues=tuple(issues),
+            instructions=clean_text((client.instructions or "")[:LONGEST_INSTRUCTIONS]).strip(),
+        )
 
     async def call(self, name: str, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> types.CallToolResult:
         """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life.
@@ -142,16 +144,16 @@ class Connection:
         """The messages of a prompt."""
         return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
 
-    async def complete(self, template: str, gap: Gap) -> Sequence[str]:
+    async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """The server's completions for a variable of a URI template; nothing if it has none."""
         from mcp.types import ResourceTemplateReference
 
         if self._client.server_capabilities.completions is None:
             return ()
         reference = ResourceTemplateReference(type="ref/resource", uri=template)
-        argument = {"name": gap.variable, "value": gap.value}
+        argument = {"name": variable.name, "value": variable.value}
         async with asyncio.timeout(COMPLETE_WAIT):
-            result = await self._client.complete(reference, argument, dict(gap.filled_in) or None)
+            result = await self._client.complete(reference, argument, dict(variable.filled_in) or None)
         return result.completion.values
 
     async def follow(self, changed: Callable[[], None]) -> None:
@@ -320,7 +322,7 @@ async def connect(
         )
         async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
             await stack.enter_async_context(client)
-        requests.connection = connection = Connection(client, normalizer, requests, config.timeout)
+        requests.connection = connection = Connection(client, normalizer, requests, config)
         yield connection
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
     from tui.tools.mcp.oauth import SignIn
+    from tui.tools.mcp.offer import CachedOffer
     from tui.tools.mcp.questions import Ask, Question, Reply
-    from tui.tools.mcp.results import CachedOffer
     from tui.tools.mcp.server import McpServer
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class McpHub:
     def add(self, config: ServerConfig, cached: CachedOffer | None = None, *, on: bool = True) -> McpServer:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
         from tui.tools.mcp.log import ServerLog, log_name
-        from tui.tools.mcp.results import NOTHING_CACHED
+        from tui.tools.mcp.offer import CachedOffer
         from tui.tools.mcp.server import McpServer
 
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
@@ -53,7 +53,7 @@ class McpHub:
             self._thread,
             ServerLog(path),
             partial(self._heard, config.name),
-            cached or NOTHING_CACHED,
+            cached or CachedOffer(),
             on=on,
             asks=self._asks,
             tokens=self._tokens,

@@ -19,19 +19,9 @@ from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore
+from tui.tools.mcp.offer import CachedOffer, ServerTool, TemplateVariable, offered_name
 from tui.tools.mcp.questions import Ask
-from tui.tools.mcp.results import (
-    NOTHING_CACHED,
-    CachedOffer,
-    Content,
-    Gap,
-    ServerTool,
-    error_output,
-    offered_names,
-    output_of,
-    prompt_text,
-    resource_content,
-)
+from tui.tools.mcp.results import Content, error_output, output_of, prompt_text, resource_content
 from tui.tools.mcp.status import (
     ServerStatus,
     State,
@@ -39,7 +29,6 @@ from tui.tools.mcp.status import (
     exceeded_limit,
     leaf,
     line,
-    ready_status,
     sign_in_words,
     why,
     words,
@@ -82,7 +71,7 @@ class McpServer:
         thread: LoopThread,
         server_log: ServerLog,
         changed: Callable[[], None],
-        cached: CachedOffer = NOTHING_CACHED,
+        cached: CachedOffer,
         *,
         on: bool = True,
         asks: Callable[[], Ask | None] = lambda: None,
@@ -179,9 +168,9 @@ class McpServer:
         """Follow an attached resource: `status.updated` has it once it changed, if the server announces changes."""
         await self._thread.run(self._follow(uri))
 
-    async def complete(self, template: str, gap: Gap) -> Sequence[str]:
+    async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
-        work = self._asked("an ending", lambda connection: connection.complete(template, gap))
+        work = self._asked("an ending", lambda connection: connection.complete(template, variable))
         return await self._thread.run(work)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
@@ -377,9 +366,9 @@ class McpServer:
 
     async def _take(self, connection: Connection) -> None:
         async with asyncio.timeout(CALL_WAIT):
-            offer = await connection.offer()
+            status = await connection.list_all()
         before = self.status
-        self.status = replace(ready_status(self.config, offer, connection.about), updated=before.updated)
+        self.status = replace(status, updated=before.updated)
         self._make_tools()
         self._connection = connection
         self._settled.set()
@@ -387,15 +376,13 @@ class McpServer:
             self._changed()
 
     def _make_tools(self) -> None:
-        tools = self.status.tools
-        names = offered_names(self.name, [tool.name for tool in tools])
         self._offered = tuple(
             Tool(
-                ToolSchema(offered, tool.description, tool.parameters, self.name),
+                ToolSchema(offered_name(self.name, tool.name), tool.description, tool.parameters, self.name),
                 read_only=tool.read_only and self.config.trust_read_only,
                 run=partial(self._run_tool, tool),
             )
-            for offered, tool in zip(names, tools, strict=True)
+            for tool in self.status.tools
         )
 
     def _set(self, state: State, reason: str = "") -> None:
@@ -420,10 +407,7 @@ def _is_gone(error: MCPError) -> bool:
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
-    """Wait for a change, then `pause` seconds for further ones; False if it ends instead.
-
-    False when it is the end instead.
-    """
+    """Wait for a change, then `pause` seconds for further ones; False if the connection ends instead."""
     heard = 0
     while (signal := await signals.get()) == "now":
         pass  # what was waited for has been read

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tui.config.paths import at_home
 from tui.providers.http.sizes import TooLargeError
 from tui.providers.keys import redact
-from tui.text.clean import clean_text
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
 from tui.tools.mcp.oauth import SignInError, SignInNeededError
-from tui.tools.mcp.results import PromptArgument, ServerPattern, ServerPrompt, ServerResource, ServerTool, server_tool
+from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, ServerTool
 from tui.tools.mcp.transport import TransportStatus
-
-if TYPE_CHECKING:
-    from tui.tools.mcp.connection import Offer
 
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
-MOST_TOOLS = 2_000  # maximal tools read of one server
 LONGEST_REASON = 300  # characters
-LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
-LONGEST_NAME = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +26,7 @@ class ServerStatus:
     """The state of a server and what it offers.
 
     `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
-    those of its last run: it has not listed its current ones yet. `patterns` are of resources that it does not list.
+    those of its last run: it has not listed its current ones yet. `templates` are of resources that it does not list.
     `issues` say what of its lists can't be used. `instructions` are the server's own on how it is to be used.
     `updated` are the URIs of resources that have changed since they were attached.
     """
@@ -46,53 +39,10 @@ class ServerStatus:
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     cached: bool = False
-    patterns: tuple[ServerPattern, ...] = ()
+    templates: tuple[ResourceTemplate, ...] = ()
     issues: tuple[Issue, ...] = ()
     instructions: str = ""
     updated: tuple[str, ...] = ()
-
-
-def ready_status(config: ServerConfig, offer: Offer, about: str) -> ServerStatus:
-    """The status of a server that has listed what it offers; `about` is its name for itself."""
-    server, off = config.name, set(config.disabled_tools)
-    issues = [replace(issue, text=line(issue.text)) for issue in offer.issues]
-    if (more := len(offer.tools) - MOST_TOOLS) > 0:
-        issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
-    return ServerStatus(
-        server,
-        "ready",
-        about=line(about),
-        tools=tuple(server_tool(tool) for tool in offer.tools[:MOST_TOOLS] if tool.name not in off),
-        resources=tuple(
-            ServerResource(
-                server, _mentioned(item.name, item.uri), item.uri, item.description or "", item.mime_type or ""
-            )
-            for item in offer.resources
-            if item.uri.isprintable()
-        ),
-        prompts=tuple(
-            ServerPrompt(
-                server,
-                item.name,
-                item.description or "",
-                tuple(PromptArgument(a.name, a.description or "", bool(a.required)) for a in item.arguments or ()),
-            )
-            for item in offer.prompts
-            if item.name.isprintable()
-        ),
-        patterns=tuple(
-            ServerPattern(server, item.uri_template, item.description or item.name)
-            for item in offer.patterns
-            if item.uri_template.isprintable() and '"' not in item.uri_template
-        ),
-        issues=tuple(issues),
-        instructions=clean_text(offer.instructions[:LONGEST_INSTRUCTIONS]).strip(),
-    )
-
-
-def _mentioned(name: str, uri: str) -> str:
-    """The name of a resource in a draft: its own, if that can be written there."""
-    return name if name.isprintable() and '"' not in name and 0 < len(name) <= LONGEST_NAME else uri
 
 
 def _not_started(config: ServerConfig, error: OSError) -> str:

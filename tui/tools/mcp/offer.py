@@ -1,0 +1,202 @@
+"""What an MCP server offers, in this program's terms, and names for its tools. All of it is untrusted text."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    import mcp.types as types
+
+
+LONGEST_TOOL_NAME = 64  # characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`
+SEPARATOR = "__"
+LONGEST_RESOURCE_NAME = 200  # characters
+_VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # at most, for any template
+_RESERVED = ":/?#[]@!$&'()*+,;="  # left unescaped in the value of {+name} (RFC 6570, section 3.2.3)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResource:
+    """A resource offered by a server, named `@server:name`."""
+
+    server: str
+    name: str
+    uri: str
+    description: str
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """One argument of a prompt."""
+
+    name: str
+    description: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPrompt:
+    """A prompt offered by a server, for `/prompt server:name`."""
+
+    server: str
+    name: str
+    description: str
+    arguments: tuple[PromptArgument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool as described by its server. `read_only` is the server's claim: it counts only if the server is trusted."""
+
+    name: str
+    description: str
+    parameters: str  # canonical JSON
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CachedOffer:
+    """What a server offered in its last run, and how it said that is used."""
+
+    tools: tuple[ServerTool, ...] = ()
+    instructions: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """For the store."""
+        return {"tools": [asdict(tool) for tool in self.tools], "instructions": self.instructions}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CachedOffer:
+        """The inverse of `to_json`. Raises KeyError, TypeError."""
+        return cls(tuple(ServerTool(**tool) for tool in data["tools"]), str(data.get("instructions", "")))
+
+
+def server_tool(tool: types.Tool) -> ServerTool:
+    """A tool whose schema has properties, as every provider requires."""
+    schema = {"properties": {}, **tool.input_schema}
+    schema.pop("$schema", None)  # names the JSON schema dialect; unused
+    description = inspect.cleandoc(tool.description or tool.title or "")
+    return ServerTool(
+        tool.name, description, canonical(schema), bool(tool.annotations and tool.annotations.read_only_hint)
+    )
+
+
+def server_resources(server: str, resources: Iterable[types.Resource]) -> tuple[ServerResource, ...]:
+    """Resources that can be named; by their URI if their name can't be written in a draft."""
+    return tuple(
+        ServerResource(server, _mentionable(item), item.uri, item.description or "", item.mime_type or "")
+        for item in resources
+        if item.uri.isprintable()
+    )
+
+
+def _mentionable(item: types.Resource) -> str:
+    usable = item.name.isprintable() and '"' not in item.name and 0 < len(item.name) <= LONGEST_RESOURCE_NAME
+    return item.name if usable else item.uri
+
+
+def resource_templates(server: str, templates: Iterable[types.ResourceTemplate]) -> tuple[ResourceTemplate, ...]:
+    """URI templates that can be written in a draft."""
+    return tuple(
+        ResourceTemplate(server, item.uri_template, item.description or item.name)
+        for item in templates
+        if item.uri_template.isprintable() and '"' not in item.uri_template
+    )
+
+
+def server_prompts(server: str, prompts: Iterable[types.Prompt]) -> tuple[ServerPrompt, ...]:
+    """Prompts that can be named."""
+    return tuple(
+        ServerPrompt(
+            server,
+            item.name,
+            item.description or "",
+            tuple(PromptArgument(a.name, a.description or "", bool(a.required)) for a in item.arguments or ()),
+        )
+        for item in prompts
+        if item.name.isprintable()
+    )
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """JSON text that is equal for equal values: sorted keys, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def offered_name(server: str, tool: str) -> str:
+    """The name under which the model is offered a server's tool.
+
+    A name that had to be changed to be valid or short ends in six letters of the original's hash: so it depends on
+    nothing but the server's and the tool's own name.
+    """
+    plain = f"{server}{SEPARATOR}{tool}"
+    clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
+    if clean == plain and len(plain) <= LONGEST_TOOL_NAME and SEPARATOR not in f"{server}_" and tool:
+        return plain
+    mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{clean[: LONGEST_TOOL_NAME - 7]}_{mark}"
+
+
+# -- URI templates (RFC 6570) of resources that a server does not list -------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTemplate:
+    """The URI template of resources that a server does not list, for `@server:...`."""
+
+    server: str
+    template: str
+    description: str
+
+    @property
+    def head(self) -> str:
+        """The beginning that all its addresses share."""
+        return self.template.partition("{")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateVariable:
+    """The variable of a URI template that is being typed.
+
+    `before` is the address up to it, `value` what has been typed of it, `filled_in` are the variables before it,
+    `after` is the text that follows it in the template. `last`: no variable follows.
+    """
+
+    name: str
+    before: str
+    value: str
+    filled_in: Mapping[str, str]
+    after: str
+    last: bool
+    reserved: bool = False
+
+    def filled(self, value: str) -> str:
+        """The address with `value` filled in, up to the next variable."""
+        return f"{self.before}{quote(value, safe=_RESERVED if self.reserved else '')}{self.after}"
+
+
+def open_variable(template: str, uri: str) -> TemplateVariable | None:
+    """The variable at which `uri` stops following `template`; None if it does not follow it, or is complete."""
+    pieces = _VARIABLE.split(template)  # text, operator, name, text, operator, name, ..., text
+    values: dict[str, str] = {}
+    at = 0
+    for start in range(0, len(pieces) - 1, 3):
+        text, operator, name, after = pieces[start : start + 4]
+        if not uri.startswith(text, at):
+            return None
+        at += len(text)
+        end = uri.find(after, at) if after else -1
+        if end < 0:
+            last = start + 4 == len(pieces)
+            return TemplateVariable(name, uri[:at], unquote(uri[at:]), values, after, last, operator == "+")
+        values[name] = unquote(uri[at:end])
+        at = end
+    return None
