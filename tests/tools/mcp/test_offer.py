@@ -1,4 +1,4 @@
-"""What servers offer, in this program's terms: names that every provider takes, what can be mentioned, URI templates."""
+"""What servers offer: names that every provider takes, resources that can be mentioned, URI templates."""
 
 from __future__ import annotations
 
