@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.corpus import corpus_root
+from tests.render.test_stream import streamed
 from tui.render.markdown import markdown_rows
 from tui.render.palette import make_palette
 from tui.render.rows import Row
-from tui.render.stream import StreamRenderer
 
 pytestmark = pytest.mark.corpus
 
@@ -54,14 +54,7 @@ def test_recorded_texts_stream_as_they_are_drawn_whole() -> None:
     texts = recorded()
     assert len(texts) >= TEXTS
     for text in texts:
-        renderer = StreamRenderer(WIDTH, palette)
-        rows: list[Row] = []
-        tail: list[Row] = []
-        step = max(5, len(text) // 40)
-        for position in range(0, len(text), step):
-            renderer.feed(text[position : position + step])
-            frozen, tail = renderer.update()
-            rows += frozen
+        rows = streamed(text, WIDTH, palette, [max(5, len(text) // 40)])
         whole = markdown_rows(text, WIDTH, palette)
-        assert shown(rows + tail) == shown(whole), text[:200]
+        assert shown(rows) == shown(whole), text[:200]
         assert all(row.cells <= WIDTH for row in whole), text[:200]

@@ -14,7 +14,7 @@ from tui.render import stream
 from tui.render.markdown import markdown_rows, parse
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row
-from tui.render.stream import CUT_LINES, LONG_LINE, StreamRenderer
+from tui.render.stream import CUT_LINES, LONG, StreamRenderer
 
 PLAIN = make_palette({})
 
@@ -35,6 +35,8 @@ def streamed(source: str, width: int, palette: Palette, sizes: list[int]) -> lis
             assert not renderer.stale
         rows += frozen
         position, number = position + size, number + 1
+    if renderer.unmarked:  # until the reply is complete, which is drawn as a whole
+        return markdown_rows(source, width, palette)
     return rows + tail
 
 
@@ -167,20 +169,46 @@ AROUND = [("", ""), ("- a\n- ", ""), ("> ", ""), ("```\n", "\n```"), ("<div>", "
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(("before", "after"), AROUND)
 def test_a_very_long_line_is_drawn_in_pieces_and_as_a_whole_once_it_ends(before: str, after: str, unit: str) -> None:
-    line = (unit * LONG_LINE)[: LONG_LINE + 1_500]
+    line = (unit * LONG)[: LONG + 2_000]
     check([(f"{before}{line}{after}\n\nend\n", "")], [700])
-    open_line = streamed(f"{before}{line}", 50, PLAIN, [700])
+    renderer = StreamRenderer(50, PLAIN)
+    open_line: list[Row] = []
+    tail: list[Row] = []
+    for position in range(0, len(line), 700):
+        renderer.feed(before * (not position) + line[position : position + 700])
+        frozen, tail = renderer.update()
+        open_line += frozen
+    open_line += tail
+    assert renderer.unmarked
     assert max(row.cells for row in open_line) <= 50
     shown = "".join([row.text for row in open_line])
     assert shown.count(unit[0]) >= line.count(unit[0])  # nothing is missing meanwhile
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize(("before", "after"), AROUND)
-def test_what_a_piece_of_a_very_long_line_costs_does_not_grow(
-    before: str, after: str, unit: str, monkeypatch: pytest.MonkeyPatch
+OPEN_BLOCKS = [
+    *[(before, unit * 20) for before, _ in AROUND for unit in UNITS],
+    ("", "2 * 3 is a product of numbers\n"),
+    ("", "> quoted words\n"),
+    ("", "> quoted words\n>\n"),
+    ("", "> - quoted item\n"),
+    ("", "    indented code\n"),
+    ("<div>\n", "<p>words</p>\n"),
+    ("- item\n", "  more words\n"),
+    ("- item\n", "\n  another paragraph\n"),
+    ("- item\n", "  - item of an item\n"),
+    ("- item\n\n  ```\n", "  code in an item\n"),
+    ("> ```\n", "> code in a quotation\n"),
+    ("```python\nx = '''\n", "words of a string\n"),
+    ("$$\n", "a + b = c\n"),
+    ("|a|b|\n|-|-|\n", "| some words | " + "other words " * 20 + "|\n"),
+    ("", "[label]: /address\n"),
+]
+
+
+@pytest.mark.parametrize(("before", "unit"), OPEN_BLOCKS)
+def test_what_a_piece_of_an_open_block_costs_does_not_grow(
+    before: str, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del after
     parsed: list[int] = []
 
     def note(text: str, references: dict[str, Any] | None = None) -> list[Token]:
@@ -189,9 +217,23 @@ def test_what_a_piece_of_a_very_long_line_costs_does_not_grow(
 
     monkeypatch.setattr(stream, "parse", note)
     renderer = StreamRenderer(80, PLAIN)
-    tails = []
-    for piece in (before, *[(unit * 100)[:500]] * 60):
+    for piece in (before, *[unit * (500 // len(unit))] * 60):
         renderer.feed(piece)
-        tails.append(len(renderer.update()[1]))
-    assert max(parsed) <= LONG_LINE + 600
-    assert max(tails[-20:]) <= 40
+        rows = renderer.update()[1]
+    assert max(parsed) <= LONG + 600
+    assert len("".join([row.copy for row in rows])) <= LONG + 600
+
+
+@pytest.mark.parametrize("unit", ["2 * 3 is a product of numbers\n", "> quoted words\n"])
+def test_drawing_a_long_block_again_costs_in_total_what_its_size_is(unit: str) -> None:
+    renderer, source, again = StreamRenderer(80, PLAIN), "", 0
+    for _ in range(200):
+        source += unit * max(1, 500 // len(unit))
+        renderer.feed(unit * max(1, 500 // len(unit)))
+        renderer.update()
+        if renderer.stale:
+            again += len(source)
+            renderer = StreamRenderer(80, PLAIN)
+            renderer.feed(source)
+            renderer.update()
+    assert again <= 6 * len(source)

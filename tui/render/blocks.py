@@ -31,18 +31,15 @@ _LEAST_INNER = 16  # cells; narrower nested blocks are not indented further
 class Piece:
     """How a block that continues an earlier piece of itself is drawn (only while streaming).
 
-    `carry`: runs of the last, unfinished line of a paragraph. `number`: of the first item of a list. `loose`: a list
-    with blank lines between items. `layout`: of a table; `head` is False if its header was drawn already. `label`:
-    False for a fence whose language line was drawn already.
+    `number`: of the first item of a list. `loose`: a list with blank lines between items. `layout`: of a table; `head`
+    is False if its header was drawn already. `label`: False for a fence whose language line was drawn already.
     """
 
-    carry: tuple[Run, ...] = ()
     number: int | None = None
     loose: bool = False
     layout: Layout | None = None
     label: bool = True
     head: bool = True
-    closed: bool = True
 
 
 WHOLE = Piece()
@@ -86,8 +83,7 @@ def block_rows(
     first = tokens[0]
     match first.type:
         case "paragraph_open":
-            runs = [*piece.carry, *inline_runs(tokens[1].children or (), palette)]
-            return [line.row() for line in wrap(runs, width)]
+            return [line.row() for line in wrap(inline_runs(tokens[1].children or (), palette), width)]
         case "heading_open":
             return _heading(tokens, width, palette)
         case "fence" | "code_block":
@@ -123,7 +119,7 @@ def _heading(tokens: Sequence[Token], width: int, palette: Palette) -> list[Row]
 
 def _code(token: Token, width: int, palette: Palette, piece: Piece) -> list[Row]:
     info = token.info if token.type == "fence" else ""
-    return code_rows(token.content.removesuffix("\n"), info, width, palette, label=piece.label, closed=piece.closed)
+    return code_rows(token.content.removesuffix("\n"), info, width, palette, label=piece.label)
 
 
 def is_loose(tokens: Sequence[Token]) -> bool:

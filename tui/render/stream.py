@@ -1,11 +1,11 @@
 """Streaming Markdown: finished blocks are frozen, only the last open one is drawn again.
 
-The cost of an update depends on the open block alone, and a long open block is cut: a paragraph between words, a list
-between items, a fence and a table between lines. Frozen rows are those of the whole document. If later text invalidates
-them (a list turns out loose, a table gets a wider cell, a paragraph becomes a heading, a link is defined below its
-use), the renderer sets `stale`, and the caller draws from the beginning. Only the colours of a long code block may
-differ from those of the whole, if its lexer carries state across a cut; and the end of a very long line is drawn
-without markup until that line ends, which makes the renderer `stale`.
+The cost of an update depends on the open block alone. A long open block is cut: a list between items, a fence and a
+table between lines. What can't be cut (a paragraph, a quotation, one line) goes on without markup beyond `LONG`
+characters. Frozen rows are those of the whole document. If later text invalidates them (a list turns out loose, a table
+gets a wider cell, a link is defined below its use, the rest without markup gets long), the renderer sets `stale`, and
+the caller draws from the beginning. Only the colours of a long code block may differ from those of the whole, if its
+lexer carries state across a cut.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.render.blocks import WHOLE, Piece, block_end, block_rows, inline_runs, is_loose, read_table
+from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
 from tui.render.code import code_rows, safe_cuts
 from tui.render.markdown import parse
 from tui.render.palette import Palette
@@ -38,19 +38,17 @@ CUT_CHARS = 1_500
 """Characters of an open block beyond which it is cut."""
 CUT_LINES = 24
 """Lines of an open block beyond which it is cut."""
-LONG_LINE = 4_000
-"""Characters of an unfinished line from which what follows is drawn without markup, until the line ends."""
+LONG = 4_000
+"""Characters of an open block (of a fence: of its last line) beyond which what follows is drawn without markup."""
+REDRAWN = 4
+"""All is drawn again once the part without markup is this fraction of the open block: in total, linear in its size."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
-_OPENERS = frozenset("`*_[<~$")  # may still be closed by something that follows
-_TEX_OPENER = re.compile(r"\\(?:[(\[]|begin\{)")
 _LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
 # A last line that may become a link definition (CommonMark 4.7).
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
-# A blank between words, or nothing between two characters of a script without blanks.
-_CUT = re.compile(r"(?<=\S) (?=[^\W\d_])|(?<=[\u3041-\u30ff\u3400-\u9fff])(?=[\u3041-\u30ff\u3400-\u9fff])")
 _VERBATIM = frozenset({"fence", "code_block", "html_block", "formula_block"})
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
@@ -73,7 +71,7 @@ class StreamRenderer:
         self._piece = WHOLE
         self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
-        self._long: _LongLine | None = None
+        self.unmarked: _Unmarked | None = None  # the end of a long block
 
     def feed(self, text: str) -> None:
         """Add a piece of the text. Costs nothing until `update`."""
@@ -82,10 +80,11 @@ class StreamRenderer:
     def update(self) -> tuple[list[Row], list[Row]]:
         """Rows that are final now (to be appended to earlier ones), and the rows of the open block."""
         self._take()
-        if self._long is not None:
+        if self.unmarked is not None:
             text, self._pending = self._pending, ""
-            self.stale = self.stale or "\n" in text
-            return self._long.more(text)
+            rows = self.unmarked.more(text)
+            self.stale = self.stale or ("\n" in text and self.unmarked.is_long)
+            return rows[:-1], rows[-1:]
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
         frozen: list[Row] = []
@@ -93,7 +92,7 @@ class StreamRenderer:
         certain = [start for start in self._decided(tokens, starts) if self._line_complete(tokens[start])]
         if len(certain) > 1:
             for begin, end in pairwise(certain):
-                frozen += self._spaced(self._block(tokens[begin:end]))
+                frozen += self._spaced(block_rows(tokens[begin:end], self._width, self._palette, self._piece))
                 self._piece, self._extents, self._glued = WHOLE, None, False
             self._drop_lines(_first_line(tokens[certain[-1]]))
             tokens, starts = self._parse(), starts[starts.index(certain[-1]) :]
@@ -102,9 +101,10 @@ class StreamRenderer:
             self._glued = True
             tokens = self._parse()
         tail = self._tail(tokens)
-        if len(self._pending) - self._pending.rfind("\n") > LONG_LINE:
+        fence = bool(tokens) and tokens[0].type == "fence"
+        if len(self._pending) - (self._pending.rfind("\n") if fence else 0) > LONG:
             last = max((number for number, row in enumerate(tail) if row.copy), default=0)
-            self._long, self._pending = _LongLine(tail[last], self._width), ""
+            self.unmarked, self._pending = _Unmarked(self._pending, tail[last], self._width), ""
             return [*frozen, *tail[:last]], [tail[last]]
         return frozen, tail
 
@@ -113,7 +113,7 @@ class StreamRenderer:
         unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
-        if self._long is None and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
+        if self.unmarked is None and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
             self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
         self._arrived = [unfinished] if unfinished else []
 
@@ -132,8 +132,6 @@ class StreamRenderer:
             return True
         block = tokens[: block_end(tokens, 0)]
         kind = block[0].type
-        if piece.carry:
-            return kind == "paragraph_open"
         if piece.number is not None:
             return kind in _LISTS and (piece.loose or not is_loose(block))
         if piece.layout is not None and self._extents is not None and kind == "table_open":
@@ -143,25 +141,16 @@ class StreamRenderer:
         return kind == "fence" and not piece.label
 
     def _tail(self, tokens: Sequence[Token]) -> list[Row]:
-        if not tokens and self._piece.carry:
-            return [line.row() for line in wrap(self._piece.carry, self._width)]
         rows: list[Row] = []
         index, glued, piece = 0, self._glued, self._piece
         while index < len(tokens):
             end = block_end(tokens, index)
-            block = self._block(tokens[index:end], piece)
+            block = block_rows(tokens[index:end], self._width, self._palette, piece)
             if block and not glued:
                 rows.append(blank_row())
             rows += block
             index, piece = end, WHOLE
             glued = glued and not block
-        return rows
-
-    def _block(self, tokens: Sequence[Token], piece: Piece | None = None) -> list[Row]:
-        used = self._piece if piece is None else piece
-        rows = block_rows(tokens, self._width, self._palette, used)
-        if used.carry and tokens[0].type != "paragraph_open":
-            rows = [line.row() for line in wrap(used.carry, self._width)] + rows
         return rows
 
     def _spaced(self, rows: list[Row]) -> list[Row]:
@@ -201,15 +190,9 @@ class StreamRenderer:
             return self._cut_fence(first)
         if len(self._pending) < CUT_CHARS and self._pending.count("\n") < CUT_LINES:
             return None
-        match first.type:
-            case "paragraph_open":
-                return self._cut_paragraph()
-            case kind if kind in _LISTS:
-                return self._cut_list(tokens)
-            case "table_open":
-                return self._cut_table(tokens)
-            case _:
-                return None
+        if first.type in _LISTS:
+            return self._cut_list(tokens)
+        return self._cut_table(tokens) if first.type == "table_open" else None
 
     def _cut_fence(self, fence: Token) -> list[Row] | None:
         lines = fence.content.split("\n")
@@ -229,21 +212,6 @@ class StreamRenderer:
         self._piece = replace(WHOLE, label=False)
         return rows
 
-    def _cut_paragraph(self) -> list[Row] | None:
-        limit = max(0, len(self._pending) - CUT_CHARS // 4)
-        cuts = list(_CUT.finditer(self._pending, max(0, limit - CUT_CHARS // 4), limit))
-        for cut in cuts[: -len(cuts) - 1 : -1][:8]:
-            head, blank, rest = self._pending[: cut.start()], cut.group(), self._pending[cut.end() :]
-            tokens = parse(head)
-            if len(tokens) != 3 or _unpaired(tokens[1]):
-                continue
-            runs = inline_runs(tokens[1].children or (), self._palette)
-            lines = wrap([*self._piece.carry, *runs], self._width)
-            self._pending = rest
-            self._piece = replace(WHOLE, carry=(*lines[-1].runs, Run(blank, self._palette.base)))
-            return [line.row() for line in lines[:-1]]
-        return None
-
     def _cut_list(self, tokens: Sequence[Token]) -> list[Row] | None:
         items = [index for index, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
         certain = [index for index in items if self._line_complete(tokens[index])]
@@ -260,7 +228,7 @@ class StreamRenderer:
 
     def _cut_table(self, tokens: Sequence[Token]) -> list[Row] | None:
         body = [token for token in tokens if token.type == "tr_open" and _first_line(token) >= 2]
-        if len(body) <= 3 * KEEP_LINES:
+        if len(body) <= (KEEP_LINES if len(self._pending) > LONG // 2 else 3 * KEEP_LINES):
             return None
         table = read_table(tokens, self._palette)
         extents = measure(table)
@@ -277,39 +245,38 @@ class StreamRenderer:
         return rows
 
 
-class _LongLine:
-    """The end of a very long line, in rows that look like the last one so far."""
+class _Unmarked:
+    """What follows the first `LONG` characters of an open block, in rows that look like the last one so far."""
 
-    def __init__(self, row: Row, width: int) -> None:
+    def __init__(self, block: str, row: Row, width: int) -> None:
         self._lead, left = list[Segment](), row.start
         for text, style, _ in row.segments:
             if left > 0:
                 self._lead.append(Segment(text[:left], style))
             left -= len(text)
-        self._text = row.copy
+        self._text = row.copy + ("\n" if block.endswith("\n") else "")
         self._style = next((style for text, style, _ in reversed(row.segments) if style and text.strip()), Style.null())
         self._fill = row.segments[-1].style if row.end < len(row.text) else None
         self._start, self._width = row.start, width - cell_len(row.text[: row.start]) - (self._fill is not None)
+        self._left = len(block) // REDRAWN  # characters until all is to be drawn again
 
-    def more(self, text: str) -> tuple[list[Row], list[Row]]:
-        """Add `text`; returns the rows that are final, and the last one."""
+    @property
+    def is_long(self) -> bool:
+        """Whether all is to be drawn again at the next line's end."""
+        return self._left <= 0
+
+    def more(self, text: str) -> list[Row]:
+        """Add `text`; returns the rows from the last one so far, of which all but the last are final."""
+        self._left -= len(text)
         lines = wrap([Run((self._text + text).expandtabs(TAB_SIZE), self._style)], self._width)
         self._text = "".join([run.text for run in lines[-1].runs])
-        rows = [self._row(line) for line in lines]
-        return rows[:-1], rows[-1:]
+        return [self._row(line) for line in lines]
 
     def _row(self, line: Line) -> Row:
         text = "".join([run.text for run in line.runs])
         fill = [Segment(" " * (self._width - line.cells + 1), self._fill)] if self._fill is not None else []
         segments = (*self._lead, Segment(text, self._style), *fill)
         return Row(segments, self._start, self._start + len(text), line.joint)
-
-
-def _unpaired(inline: Token) -> bool:
-    """Whether a mark in a paragraph may still be closed by what follows."""
-    if any(_OPENERS & set(token.content) for token in inline.children or () if token.type == "text"):
-        return True
-    return any(formula_end(inline.content, opener.start()) < 0 for opener in _TEX_OPENER.finditer(inline.content))
 
 
 def _may_be_formula(lines: Sequence[str], number: int) -> bool:
