@@ -202,6 +202,8 @@ OPEN_BLOCKS = [
     ("$$\n", "a + b = c\n"),
     ("|a|b|\n|-|-|\n", "| some words | " + "other words " * 20 + "|\n"),
     ("", "[label]: /address\n"),
+    ("", "\n"),
+    ("", "   "),
 ]
 
 

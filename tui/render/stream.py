@@ -82,9 +82,9 @@ class StreamRenderer:
         self._take()
         if self.unmarked is not None:
             text, self._pending = self._pending, ""
-            rows = self.unmarked.more(text)
+            *final, last = self.unmarked.more(text)
             self.stale = self.stale or ("\n" in text and self.unmarked.is_long)
-            return rows[:-1], rows[-1:]
+            return final, [last]
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
         frozen: list[Row] = []
@@ -102,10 +102,10 @@ class StreamRenderer:
             tokens = self._parse()
         tail = self._tail(tokens)
         fence = bool(tokens) and tokens[0].type == "fence"
-        if len(self._pending) - (self._pending.rfind("\n") if fence else 0) > LONG:
-            last = max((number for number, row in enumerate(tail) if row.copy), default=0)
-            self.unmarked, self._pending = _Unmarked(self._pending, tail[last], self._width), ""
-            return [*frozen, *tail[:last]], [tail[last]]
+        if tail and len(self._pending) - (self._pending.rfind("\n") if fence else 0) > LONG:
+            end = max((number for number, row in enumerate(tail) if row.copy), default=0)
+            self.unmarked, self._pending = _Unmarked(self._pending, tail[end], self._width), ""
+            return [*frozen, *tail[:end]], [tail[end]]
         return frozen, tail
 
     def _take(self) -> None:
@@ -113,6 +113,8 @@ class StreamRenderer:
         unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
+        if self.unmarked is None and not self._pending.strip():
+            self._pending, line = self._pending[line:][:LONG], 0
         if self.unmarked is None and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
             self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
         self._arrived = [unfinished] if unfinished else []
