@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,8 @@ from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
-from tui.chat.store.learned import UNMEASURED, StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.imports import ImportLog
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import LAST_MODELS, ChatSession
@@ -217,11 +217,14 @@ class Workspace:
         self, session: str, messages: Sequence[Message], records: Sequence[Record], target: Target
     ) -> None:
         """Learn what an imported session's calls measured, when it is first opened."""
-        if session in json.loads(self.store.get_state(UNMEASURED) or "{}"):
-            from tui.chat.interchange.measuring import measure_imported
+        imports = ImportLog(self.store)
+        if unmeasured := imports.unmeasured(session):
+            from tui.chat.interchange.replay import measure_imported
 
             system = tuple(section for section in target.system if section.kind == "system")
-            measure_imported(self.store, session, messages, records, self.services.estimator, system)
+            measure_imported(unmeasured, session, messages, records, self.services.estimator, system)
+            with optional_write():
+                imports.set_measured(session)
 
     async def fork(self, session_id: str, message_id: str) -> ChatSession:
         """A new session that begins like this one up to a message, with the same model; see `fork_session`."""
@@ -335,24 +338,14 @@ class Workspace:
 
     async def import_file(self, path: Path, *, again: bool = False) -> SessionInfo:
         """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""
-        from tui.chat.interchange.foreign import read_recordings
-        from tui.chat.interchange.importing import AlreadyHereError, import_session
-        from tui.chat.interchange.locations import note_imported
+        from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
 
         def import_all() -> SessionInfo:
-            infos: list[SessionInfo] = []
-            here: AlreadyHereError | None = None
-            for recording in read_recordings(path):
-                try:
-                    imported = import_session(
-                        self.store, recording, providers=self._configs, price=dollars, again=again
-                    )
-                    infos.append(imported.info)
-                except AlreadyHereError as error:
-                    here = error
-            note_imported(self.store, path)
-            if here is not None and not infos:
-                raise here
+            outcomes = list(import_file(self.store, path, providers=self._configs, price=dollars, again=again))
+            infos = [outcome.info for outcome in outcomes if isinstance(outcome, Imported)]
+            for outcome in outcomes:
+                if not isinstance(outcome, Imported) and not (infos and isinstance(outcome, AlreadyHereError)):
+                    raise outcome
             return max(infos, key=lambda info: info.updated_at)
 
         return await asyncio.to_thread(import_all)

@@ -12,7 +12,7 @@ from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.export import export_session
-from tui.chat.interchange.importing import import_recording
+from tui.chat.interchange.importing import checked, import_recording
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
@@ -92,7 +92,7 @@ def test_a_growing_message_is_closed(stores: tuple[SessionStore, SessionStore], 
     exported(one, tmp_path / "a.jsonl")
     recording = read_recording(tmp_path / "a.jsonl")
     growing = replace(recording.messages[-1], status="streaming")
-    info = import_recording(replace(recording, messages=(growing,)), two)
+    info = import_recording(checked(replace(recording, messages=(growing,), blobs={})), two)
     assert [message.status for message in two.messages(info.id)] == ["interrupted"]
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
 from tests.recordings import read_recording
-from tui.chat.interchange.importing import AlreadyHereError, Imported, import_session, provider_name
+from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file, import_session, provider_name
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.calls import CallLog
-from tui.chat.store.learned import UNMEASURED
+from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
@@ -104,7 +104,7 @@ async def test_a_session_is_measured_once_when_it_is_first_opened(store: Session
     assert len(learned[0]) == 2
     assert (await measured(tmp_path, info.id)).total == first.total
     assert (store.query("SELECT * FROM measurements"), store.query("SELECT * FROM calibrations")) == learned
-    assert store.get_state(UNMEASURED) == "{}"
+    assert ImportLog(store).unmeasured(info.id) is None
 
 
 async def test_a_session_opens_where_nothing_can_be_written(store: SessionStore, tmp_path: Path) -> None:
@@ -191,11 +191,27 @@ def test_a_failure_while_writing_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr("tui.chat.store.store.SessionStore.change_state", fail)
+    monkeypatch.setattr(ImportLog, "add", fail)
     with pytest.raises(Exception, match=r"full|space"):
         imported(store, claude_session(tmp_path / "a.jsonl"))
     assert store.sessions() == []
     assert CallLog(store).rows() == []
+
+
+def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_path: Path) -> None:
+    def is_imported(path: Path) -> bool:
+        return ImportLog(store).has_file(path, path.stat().st_size, path.stat().st_mtime)
+
+    path = claude_session(tmp_path / "a.jsonl")
+    assert not is_imported(path)
+    (outcome,) = import_file(store, path, providers=PROVIDERS, price=price)
+    assert isinstance(outcome, Imported)
+    assert is_imported(path)
+    path.write_text(path.read_text() + "\n", encoding="utf-8")
+    assert not is_imported(path)
+    (outcome,) = import_file(store, path, providers=PROVIDERS, price=price)
+    assert isinstance(outcome, AlreadyHereError)
+    assert is_imported(path)
 
 
 def test_what_was_imported_before_is_recognised_by_its_content(store: SessionStore, tmp_path: Path) -> None:

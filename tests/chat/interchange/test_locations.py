@@ -3,8 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tui.chat.interchange.locations import not_imported, note_imported, session_files
-from tui.chat.store.store import SessionStore
+from tui.chat.interchange.locations import session_files
 
 
 def put(path: Path, age: int) -> Path:
@@ -21,16 +20,3 @@ def test_files_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
     put(home / ".claude" / "projects" / "-work" / "a" / "subagents" / "agent-1.jsonl", 5)
     files = session_files({"CODEX_HOME": str(codex)}, home)
     assert [(file.program, file.path) for file in files] == [("Codex", new), ("Claude Code", old)]
-
-
-def test_what_was_imported_is_not_offered_until_it_grows(tmp_path: Path) -> None:
-    path = put(tmp_path / ".claude" / "projects" / "-work" / "a.jsonl", 90)
-    store = SessionStore(tmp_path / "store.db")
-    try:
-        assert [file.path for file in not_imported(store, session_files({}, tmp_path))] == [path]
-        note_imported(store, path)
-        assert not_imported(store, session_files({}, tmp_path)) == []
-        path.write_text('{}\n{"more": 1}', encoding="utf-8")
-        assert [file.path for file in not_imported(store, session_files({}, tmp_path))] == [path]
-    finally:
-        store.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import operator
 import os
 import sqlite3
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date
 from functools import partial
@@ -21,6 +22,8 @@ from tui.chat.store import ids
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
+from tui.chat.store.imports import ImportLog
+from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store.store import SessionInfo, SessionStore, search_values
 from tui.messages import (
@@ -183,6 +186,52 @@ def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> No
     row = calls.rows()[-1]
     assert (row.input_total, row.passes_input, row.passes_cached, row.passes_output) == (800, 1_800, 500, 90)
     store.close()
+
+
+STATE = {
+    "imported": {"s1": [2, "d1"], "gone": [3, "d2"], "s2": [4, "d3"]},
+    "unmeasured": {"s2": {"not_in_file": 5, "corrected": {}}},
+    "imported_files": {"/a.jsonl": [100, 1.5]},
+    "rolling": "on",
+}
+
+
+@pytest.mark.parametrize(
+    "state", [STATE, dict.fromkeys(STATE, "damaged"), {"imported": ["odd"], "imported_files": {"/b": None}}]
+)
+@pytest.mark.parametrize("bring_forward", [lambda path: None, repair], ids=["opened", "repaired"])
+def test_imports_of_a_database_of_the_sixth_format_are_still_known(
+    tmp_path: Path, state: dict[str, object], bring_forward: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        for script in MIGRATIONS[:6]:
+            db.executescript(script)
+        for session in ("s1", "s2"):
+            db.execute(
+                "INSERT INTO sessions (id, created_at, updated_at, provider, model) VALUES (?, 1, 1, '', '')",
+                (session,),
+            )
+        texts = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in state.items())
+        db.executemany("INSERT INTO state (key, value) VALUES (?, ?)", texts)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 6")
+    db.close()
+    bring_forward(path)
+    with closing(SessionStore(path)) as store:
+        imports = ImportLog(store)
+        if state is STATE:
+            assert [imports.newest(["d0", *digests]) for digests in (["d1"], ["d1", "d3"], ["d2"])] == [
+                ("s1", "d1"),
+                ("s2", "d3"),
+                None,
+            ]
+            assert imports.unmeasured("s1") is None
+            assert json.loads(imports.unmeasured("s2") or "") == {"not_in_file": 5, "corrected": {}}
+            assert imports.has_file(Path("/a.jsonl"), 100, 1.5)
+            assert store.query("SELECT key FROM state") == [("rolling",)]
+        else:
+            assert imports.newest(["d1"]) is None
 
 
 def test_newer_database_is_refused_and_untouched(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from statistics import quantiles
 
@@ -16,9 +15,8 @@ from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.source import SQLITE_MAGIC, Line, SourceFile
 from tui.chat.interchange.locations import SessionFile, session_files
-from tui.chat.interchange.measuring import LEARNED_CALLS
 from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
-from tui.chat.interchange.replay import recorded_calls, target_of
+from tui.chat.interchange.replay import LEARNED_CALLS, recorded_calls, target_of
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -310,28 +308,21 @@ class Follower:
         """
         calls = len(recording.answers) - self._growing
         first = max(0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
-        new = recorded_calls(recording, skip=first)
-        for reply, usage, request, state in islice(new, max(0, calls - first)):
-            if reply.kind == "summary":
-                continue
-            fresh = len(state.checkpoints) != self._compactions
+        for reply, usage, believed, request, state in recorded_calls(recording, start=first, stop=calls):
+            anchors = len(state.checkpoints) != self._compactions
             self._compactions = len(state.checkpoints)
             predicted = self._estimator.estimate(request).tokens
-            if not fresh and usage.input_total and reply.id not in recording.unpredictable:
+            if not anchors and usage.input_total and reply.id not in recording.unpredictable:
                 self._forecasts.append(100 * (predicted - usage.input_total) / usage.input_total)
-            usage = recording.believed(reply, usage)
-            self._estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
+            self._estimator.record(request, reply, believed, at=reply.created_at, recorded=True)
         self._measured = max(self._measured, calls)
 
     def _with_open_answer(self, recording: Recording) -> HybridTokenEstimator:
         """The estimator; while an answer may still grow, a copy that has learned it."""
-        new = list(recorded_calls(recording, skip=self._measured))
-        if not new:
-            return self._estimator
-        estimator = self._estimator.copy()
-        for reply, usage, request, _ in new:
-            usage = recording.believed(reply, usage)
-            estimator.record(request, reply, usage, at=reply.created_at, recorded=True)
+        calls = list(recorded_calls(recording, start=self._measured))
+        estimator = self._estimator.copy() if calls else self._estimator
+        for call in calls:
+            estimator.record(call.request, call.reply, call.believed, at=call.reply.created_at, recorded=True)
         return estimator
 
     def _subagent_inputs(self) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -49,13 +48,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
             (fork.id, info.id, last),
         )
         ids = {row[0] for row in rows[:end]}
-        db.executemany(
-            "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
-            [
-                (fork.id, record.id, record.kind, record.at, json.dumps(record.data, separators=(",", ":")))
-                for record in forked_records(store.records(info.id), ids, message_id, after)
-            ],
-        )
+        store.add_records(fork.id, forked_records(store.records(info.id), ids, message_id, after))
     return fork
 
 

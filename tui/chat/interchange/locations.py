@@ -1,16 +1,11 @@
-"""Where other programs store their sessions on this machine, and which files are not imported yet."""
+"""Where other programs store their sessions on this machine."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from tui.chat.store.store import SessionStore
-
-IMPORTED_FILES = "imported_files"  # key in the store's state: path -> [size in bytes, time of the last change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +37,6 @@ def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
                 continue
             files.append(SessionFile(program, path, status.st_mtime, status.st_size))
     return sorted(files, key=lambda file: -file.changed)
-
-
-def not_imported(store: SessionStore, files: list[SessionFile]) -> list[SessionFile]:
-    """Those of `files` that were never imported, or have changed since."""
-    imported = _imported(store)
-    return [file for file in files if imported.get(str(file.path)) != [file.size, file.changed]]
-
-
-def note_imported(store: SessionStore, path: Path) -> None:
-    """Record that `path` was imported in its present state."""
-    try:
-        status = path.stat()
-    except OSError:
-        return
-    entry = [status.st_size, status.st_mtime]
-    store.change_state(IMPORTED_FILES, lambda imported: {**imported, str(path.absolute()): entry})
-
-
-def _imported(store: SessionStore) -> dict[str, list[float]]:
-    text = store.get_state(IMPORTED_FILES)
-    imported: dict[str, list[float]] = {} if text is None else json.loads(text)
-    return imported
 
 
 def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:

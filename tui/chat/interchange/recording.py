@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import Record, SessionInfo
@@ -28,7 +28,8 @@ class Recording:
     `messages` are oldest first; assistant messages have the usage reported by their provider. `records` are compactions
     and the like, as in our own store. `info` and `calls` only come from our own export. `window` is the context window
     named in the file, in tokens; `unscored` says why `chatctx replay` can't score a file without usage per call,
-    `skipped` what could not be read.
+    `skipped` what could not be read, `unpredictable` which answers (by id) were made of more than the file has, and
+    why, `corrected` which (by id) really had another number of input tokens.
 
     A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
@@ -45,11 +46,6 @@ class Recording:
     skipped: str = ""
     unpredictable: Mapping[str, str] = field(default_factory=dict)
     corrected: Mapping[str, int] = field(default_factory=dict)
-
-    def believed(self, reply: Message, usage: Usage) -> Usage:
-        """The usage of `reply` to go by: as reported, or corrected."""
-        tokens = self.corrected.get(reply.id)
-        return usage if tokens is None else replace(usage, input_total=tokens)
 
     @property
     def answers(self) -> list[tuple[int, Message, Usage]]:

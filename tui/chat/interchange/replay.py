@@ -1,31 +1,181 @@
-"""Scores the estimator on recorded conversations, call by call, as in the program.
+"""Recorded conversations, call by call, as in the program: to score the estimator, or to learn an imported session.
 
-Before each call the request is projected and estimated by the program's code; then the recorded usage is recorded as
-its outcome. The first call of a conversation, and the first after a compaction, have no earlier measurement in the file
-(system prompt and tools are not in it): they only anchor.
+Before each call its request is projected by the program's code, and estimated; then the recorded usage is its outcome.
+The first call of a conversation, and the first after a compaction, have no earlier measurement in the file (system
+prompt and tools are not in it): they only anchor.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median, quantiles
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tui.chat.conversation.history import HistoryState, fold_records
 from tui.chat.conversation.projection import Projection, Target
 from tui.chat.interchange.recording import Recording
+from tui.chat.store.store import Record
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.model_names import shared_name
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.preamble import PreambleCosts
 from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.reduction.checkpoints import CompactionRecord
 from tui.messages import Message, Request, SystemSection, Usage
 from tui.providers.base import Capabilities
 from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, claude, responses_capabilities
 
 Method: TypeAlias = Literal["hybrid", "chars4"]
+
+
+LEARNED_CALLS = 100
+"""Calls learned of a session that was long when it was opened: enough to learn from, in well under a second."""
+KEPT_MEASUREMENTS = 64
+"""Of the last context: enough to go back a few turns; more would evict measurements of the person's own sessions."""
+
+
+class RecordedCall(NamedTuple):
+    """An answered call of a conversation.
+
+    `request` is what the projection would have sent, `state` the history's before it; `believed` is the `usage` as
+    reported, or corrected.
+    """
+
+    reply: Message
+    usage: Usage
+    believed: Usage
+    request: Request
+    state: HistoryState
+
+
+def recorded_calls(
+    recording: Recording, system: tuple[SystemSection, ...] = (), *, start: int = 0, stop: int | None = None
+) -> Iterator[RecordedCall]:
+    """The calls of `recording.answers[start:stop]`, except those of compactions: they don't measure the conversation.
+
+    `system` is sent with every request.
+    """
+    targets: dict[tuple[str, str], tuple[Target, Projection]] = {}
+    for index, reply, usage, state in _answers(recording, start, stop):
+        if reply.kind == "summary":
+            continue
+        key = (reply.provider, reply.model)
+        if key not in targets:
+            targets[key] = target_of(*key, system), Projection()
+        target, projection = targets[key]
+        _, request = projection.requests(recording.messages[:index], state, target)
+        tokens = recording.corrected.get(reply.id)
+        believed = usage if tokens is None else replace(usage, input_total=tokens)
+        yield RecordedCall(reply, usage, believed, request, state)
+
+
+def _answers(
+    recording: Recording, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[int, Message, Usage, HistoryState]]:
+    """Answers with their position, usage, and the state of the history before them."""
+    state, used = HistoryState(), -1
+    for index, message, usage in recording.answers[start:stop]:
+        records = [record for record in recording.records if record.id < message.id]
+        if len(records) != used:
+            state, used = fold_records(records), len(records)
+        yield index, message, usage, state
+
+
+def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:
+    """The recipient of the recorded requests, with its capabilities."""
+    return Target(provider, model, capabilities=_capabilities(provider, model), system=system, session="replay")
+
+
+def _capabilities(provider: str, model: str) -> Capabilities:
+    match provider:
+        case "anthropic":
+            return anthropic_capabilities(model, official=True)
+        case "openai":
+            return responses_capabilities(model, official=True)
+        case _ if "deepseek" in model.lower():
+            return Capabilities(reasoning_return="always")
+        case _ if claude(model) is not None:
+            return chat_capabilities(model, "openrouter")
+        case _:
+            return chat_capabilities(model, "kimi" if "kimi" in model.lower() else "plain")
+
+
+# -- learned: an imported session --------------------------------------------------------------------------------------
+#
+# Other programs' system prompts and tools are part of their calls' cost, but not in their files, and chatctx does not
+# send them. They get a digest of their own, and the part of the first call that its messages do not explain is
+# attributed to them: the accounting then corrects for it, as when a person changes the system prompt.
+
+
+def tokens_not_in_file(recording: Recording) -> int | None:
+    """Tokens of the first call of the last context that its messages do not explain: system prompt and tools.
+
+    None without a call, and for our own sessions, whose system prompt is known. Memory files are not in an export: they
+    are determined like another program's system prompt.
+    """
+    if recording.info is not None and not fold_records(recording.records).memory:
+        return None
+    start, context = 0, -1
+    for number, (_, reply, _, state) in enumerate(_answers(recording)):
+        if reply.kind != "summary" and _summaries(state) != context:
+            start, context = number, _summaries(state)
+    for call in recorded_calls(recording, start=start):
+        alone = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+        return max(0, (call.usage.input_total or 0) - alone.estimate(call.request).tokens)
+    return None
+
+
+def measure_imported(
+    unmeasured: str,
+    session: str,
+    messages: Sequence[Message],
+    records: Sequence[Record],
+    estimator: HybridTokenEstimator,
+    system: tuple[SystemSection, ...],
+) -> None:
+    """Let `estimator` learn from the last calls of an imported session, of which the import recorded `unmeasured`.
+
+    `system` is the system prompt of our own sessions. Counts text: not on an event loop.
+    """
+    entry = json.loads(unmeasured)
+    not_in_file: int | None = entry["not_in_file"]
+    tracker = ConversationStateTracker()
+    recording = Recording("", "", tuple(messages), tuple(records), corrected=entry["corrected"])
+    sent = system if not_in_file is None else ()
+    book, models, context = CalibrationBook(), set[tuple[str, str]](), -1
+    start = max(0, len(recording.answers) - LEARNED_CALLS)
+    for reply, _, believed, request, state in recorded_calls(recording, sent, start=start):
+        if context != _summaries(state):
+            context, tracker = _summaries(state), ConversationStateTracker()
+            learner = HybridTokenEstimator(estimator.counter, tracker, book, estimator.costs)
+        model = request.provider, shared_name(request.model)
+        if model not in models:  # what was learned about system prompts does not apply to another program's
+            models.add(model)
+            book.put(*model, replace(estimator.calibrations.get(*model), preambles=PreambleCosts()))
+        learner.record(request, reply, believed, at=reply.created_at, recorded=True)
+    preamble, now = hashlib.sha256(f"preamble of {session}".encode()).digest(), time.time()
+    for measurement in tracker.measurements()[-KEPT_MEASUREMENTS:]:
+        if not_in_file is not None:
+            tokens = measurement.preamble_tokens + not_in_file
+            measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)
+        estimator.tracker.remember(replace(measurement, at=now))
+    for model in models:
+        preambles = estimator.calibrations.get(*model).preambles
+        estimator.calibrations.put(*model, replace(book.get(*model), preambles=preambles))
+
+
+def _summaries(state: HistoryState) -> int:
+    """How often a summary replaced messages. Cleared tool results have none, and the context goes on."""
+    return sum(isinstance(record, CompactionRecord) and record.summary != "" for record in state.checkpoints)
+
+
+# -- scored: `chatctx replay` -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +213,9 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     naive = _Chars4()
     scored: list[Scored] = []
     unpredictable: Counter[str] = Counter()
-    calls, fresh = 0, True
     compactions = -1
-    for reply, usage, request, state in recorded_calls(recording):
-        calls += 1
-        if reply.kind == "summary":
-            continue  # a compaction's own call does not measure the conversation
-        if len(state.checkpoints) != compactions:
-            fresh, compactions = True, len(state.checkpoints)
-        actual = usage.input_total or 0
+    for reply, usage, believed, request, state in recorded_calls(recording):
+        anchors, compactions = len(state.checkpoints) != compactions, len(state.checkpoints)
         if method == "chars4":
             predicted = bound = naive.estimate(request)
             source = "delta"
@@ -79,60 +223,12 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
         else:
             estimate = estimator.estimate(request)
             predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
-            usage = recording.believed(reply, usage)
-            estimator.record(request, reply, usage, learn=learn, at=reply.created_at, recorded=True)
+            estimator.record(request, reply, believed, learn=learn, at=reply.created_at, recorded=True)
         if reply.id in recording.unpredictable:
             unpredictable[recording.unpredictable[reply.id]] += 1
-        elif not fresh:
-            scored.append(Scored(len(scored) + 1, predicted, bound, actual, source, reply.id))
-        fresh = False
-    return Replay(name, calls, tuple(scored), time.perf_counter() - began, unpredictable)
-
-
-def recorded_calls(
-    recording: Recording, system: tuple[SystemSection, ...] = (), *, skip: int = 0
-) -> Iterator[tuple[Message, Usage, Request, HistoryState]]:
-    """Every answered call with its usage, and the request that the projection would have built.
-
-    `system` is sent with every request; the first `skip` calls are left out.
-    """
-    targets: dict[tuple[str, str], tuple[Target, Projection]] = {}
-    for index, message, usage, state in answered_calls(recording, skip=skip):
-        key = (message.provider, message.model)
-        if key not in targets:
-            targets[key] = target_of(*key, system), Projection()
-        target, projection = targets[key]
-        _, request = projection.requests(recording.messages[:index], state, target)
-        yield message, usage, request, state
-
-
-def answered_calls(recording: Recording, *, skip: int = 0) -> Iterator[tuple[int, Message, Usage, HistoryState]]:
-    """Every answered call: the answer's position, the answer, its usage, and the state of the history before it."""
-    state, used = HistoryState(), -1
-    for index, message, usage in recording.answers[skip:]:
-        records = [record for record in recording.records if record.id < message.id]
-        if len(records) != used:
-            state, used = fold_records(records), len(records)
-        yield index, message, usage, state
-
-
-def target_of(provider: str, model: str, system: tuple[SystemSection, ...] = ()) -> Target:
-    """The recipient of the recorded requests, with its capabilities."""
-    return Target(provider, model, capabilities=_capabilities(provider, model), system=system, session="replay")
-
-
-def _capabilities(provider: str, model: str) -> Capabilities:
-    match provider:
-        case "anthropic":
-            return anthropic_capabilities(model, official=True)
-        case "openai":
-            return responses_capabilities(model, official=True)
-        case _ if "deepseek" in model.lower():
-            return Capabilities(reasoning_return="always")
-        case _ if claude(model) is not None:
-            return chat_capabilities(model, "openrouter")
-        case _:
-            return chat_capabilities(model, "kimi" if "kimi" in model.lower() else "plain")
+        elif not anchors:
+            scored.append(Scored(len(scored) + 1, predicted, bound, usage.input_total or 0, source, reply.id))
+    return Replay(name, len(recording.answers), tuple(scored), time.perf_counter() - began, unpredictable)
 
 
 class _Chars4:

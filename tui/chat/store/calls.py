@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.chat.store.database import Database
 from tui.chat.store.ids import new_id
@@ -41,11 +42,11 @@ class CallRow:
     model: str
     at: float
     status: Literal["pending", "success", "failed"]
-    predicted: int | None
-    upper_bound: int | None
-    source: str | None
-    known: int | None
-    estimated: int | None
+    predicted: int | None = None
+    upper_bound: int | None = None
+    source: str | None = None
+    known: int | None = None
+    estimated: int | None = None
     input_total: int | None = None
     input_cached: int | None = None
     input_cache_write: int | None = None
@@ -140,21 +141,16 @@ GROUP BY 1, 2, 3, 4, 5
 """
 
 
-class Passes(NamedTuple):
-    """Sums over all passes of a call with several, in tokens; None for one pass."""
-
-    input: int | None
-    cached: int | None
-    output: int | None
-
-
-def passes_of(usage: Usage) -> Passes:
-    """The sums over the passes of a call."""
-    if not usage.passes:
-        return Passes(None, None, None)
-    return Passes(
-        *(map(sum, zip(*((p.input_total, p.input_cached, p.output_total) for p in usage.passes), strict=True)))
-    )
+def usage_columns(usage: Usage) -> dict[str, Any]:
+    """The columns of a call that its usage fills."""
+    names = ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning")
+    columns: dict[str, Any] = {name: getattr(usage, name) for name in names}
+    columns["usage_source"] = usage.source
+    if usage.passes:
+        columns["passes_input"] = sum(one.input_total for one in usage.passes)
+        columns["passes_cached"] = sum(one.input_cached for one in usage.passes)
+        columns["passes_output"] = sum(one.output_total for one in usage.passes)
+    return columns
 
 
 class CallLog:
@@ -219,14 +215,22 @@ class CallLog:
             values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind
             values["verdict_reason"] = verdict.reason or None
         if usage is not None:
-            for name in ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning"):
-                values[name] = getattr(usage, name)
-            values["usage_source"] = usage.source
-            values |= {f"passes_{name}": tokens for name, tokens in passes_of(usage)._asdict().items()}
+            values |= usage_columns(usage)
         names = ", ".join(f"{name} = ?" for name in values)
         with self._database.transaction(durable=False) as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
         self.finished += 1
+
+    def add(self, calls: Iterable[CallRow]) -> None:
+        """Add calls that were made elsewhere."""
+        sql = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+        with self._database.transaction(durable=False) as db:
+            db.executemany(sql, map(attrgetter(*_COLUMNS), calls))
+
+    def stored(self, calls: Iterable[str]) -> set[str]:
+        """Those of the ids that are in the log."""
+        sql = "SELECT id FROM calls WHERE id IN (SELECT value FROM json_each(?))"
+        return {ident for (ident,) in self._database.query(sql, (json.dumps(list(calls)),))}
 
     def recent_models(self) -> dict[str, float]:
         """The models of the last calls ("provider/model") and when each was last used, seconds since the epoch."""

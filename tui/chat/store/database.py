@@ -112,7 +112,7 @@ class Database:
             try:
                 version = self._pragma("user_version")
                 for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-                    for statement in _statements(script):
+                    for statement in statements(script):
                         db.execute(statement)
                     db.execute(f"PRAGMA user_version = {number}")
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -258,7 +258,7 @@ def database_files(path: Path) -> list[Path]:
     return [path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))]
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str) -> Iterator[str]:
     """Split a script: `executescript` would commit the surrounding transaction."""
     statement = ""
     for line in script.splitlines():

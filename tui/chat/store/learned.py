@@ -15,8 +15,6 @@ log = logging.getLogger(__name__)
 
 KEPT_COUNTS = 500_000  # rows, about 60 bytes each; the oldest are dropped first
 PRUNE_EVERY = 20_000  # added rows
-UNMEASURED = "unmeasured"
-"""Key of the stored state: id of an imported session that was not opened yet -> what its messages don't tell."""
 _BATCH = 500  # variables in one statement, under SQLite's limit in every build
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tui.chat.store import codec
-from tui.chat.store.database import Database, Liveness, Rows, StoreError, database_files, readable_rows
+from tui.chat.store.database import Database, Liveness, Rows, StoreError, database_files, readable_rows, statements
+from tui.chat.store.schema import IMPORTS_FROM_STATE
 from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"
@@ -19,6 +20,8 @@ NEW = ".repaired"
 # Keys of the tables, referenced tables first. Tables not listed here are recomputed.
 _TABLES = (
     ("calls", "id"),
+    ("imports", "rowid"),
+    ("imported_files", "path"),
     ("blobs", "sha256"),
     ("state", "key"),
     ("prompts", "id"),
@@ -99,6 +102,8 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
     for table, key in _TABLES:
         for row in _rows(old, new, table, key):
             _insert(new, table, row)
+    for statement in statements(IMPORTS_FROM_STATE):  # of an old file that could not be brought forward
+        new.execute(statement)
 
 
 def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str, done: Repaired) -> int:

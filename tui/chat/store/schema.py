@@ -167,4 +167,35 @@ CREATE INDEX calls_by_day ON calls (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
+IMPORTS_FROM_STATE = """
+INSERT OR IGNORE INTO imports (session, digest)
+SELECT entry.key, json_extract(entry.value, '$[1]')
+FROM state, json_each(CASE WHEN json_valid(state.value) THEN state.value ELSE '{}' END) AS entry
+WHERE state.key = 'imported' AND entry.key IN (SELECT id FROM sessions) ORDER BY entry.id;
+UPDATE imports SET unmeasured = (
+    SELECT entry.value FROM state, json_each(CASE WHEN json_valid(state.value) THEN state.value ELSE '{}' END) AS entry
+    WHERE state.key = 'unmeasured' AND entry.key = session
+);
+INSERT OR IGNORE INTO imported_files (path, size, changed)
+SELECT entry.key, json_extract(entry.value, '$[0]'), json_extract(entry.value, '$[1]')
+FROM state, json_each(CASE WHEN json_valid(state.value) THEN state.value ELSE '{}' END) AS entry
+WHERE state.key = 'imported_files';
+DELETE FROM state WHERE key IN ('imported', 'unmeasured', 'imported_files');
+"""
+"""Version 6 had three JSON objects, which every import wrote anew."""
+
+_V7 = f"""
+CREATE TABLE imports (
+    session TEXT PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+    digest TEXT NOT NULL,  -- of the messages in the file (interchange/importing.py)
+    unmeasured TEXT  -- until the session is first opened (interchange/replay.py)
+);
+CREATE INDEX imports_by_digest ON imports (digest);
+CREATE TABLE imported_files (
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    changed REAL NOT NULL
+) WITHOUT ROWID;
+{IMPORTS_FROM_STATE}"""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
@@ -271,12 +271,16 @@ class SessionStore(Database):
     def add_record(self, session: str, kind: str, data: dict[str, Any]) -> Record:
         """Append a record."""
         record = Record(new_id(), kind, time.time(), data)
-        with self.transaction() as db:
-            db.execute(
-                "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
-                (session, record.id, kind, record.at, json.dumps(data, separators=(",", ":"))),
-            )
+        self.add_records(session, [record])
         return record
+
+    def add_records(self, session: str, records: Iterable[Record]) -> None:
+        """Append records of another session or program."""
+        with self.transaction() as db:
+            db.executemany(
+                "INSERT INTO records (session, id, kind, at, data) VALUES (?, ?, ?, ?, ?)",
+                [(session, r.id, r.kind, r.at, json.dumps(r.data, separators=(",", ":"))) for r in records],
+            )
 
     def records(self, session: str) -> list[Record]:
         """All records of a session, oldest first."""

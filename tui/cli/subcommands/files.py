@@ -6,17 +6,18 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings
-from tui.chat.interchange.importing import AlreadyHereError, Imported, import_session
-from tui.chat.interchange.locations import not_imported, note_imported, session_files
+from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
+from tui.chat.interchange.locations import session_files
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
+from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionStore, UsageError
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
@@ -40,13 +41,20 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
             files = _offered(store)
         providers = set(all_configs(settings.providers))
         for path in files:
-            for imported in _imported(store, path, providers, again):
-                if imported is None:
-                    failed = True
-                    continue
-                done.append((path, imported))
-                if not as_json:
-                    write(_line(path, imported))
+            try:
+                for outcome in import_file(store, path, providers=providers, price=dollars, again=again):
+                    if isinstance(outcome, RecordingError):
+                        complain(f"{path.name}: {outcome}")
+                        failed = failed or not isinstance(outcome, AlreadyHereError)
+                        continue
+                    if outcome.skipped:
+                        complain(f"{path.name}: {outcome.skipped}")
+                    done.append((path, outcome))
+                    if not as_json:
+                        write(_line(path, outcome))
+            except RecordingError as error:
+                complain(str(error))
+                failed = True
     finally:
         store.close()
     if as_json:
@@ -60,32 +68,10 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     return FAILED if failed else 0
 
 
-def _imported(store: SessionStore, path: Path, providers: Collection[str], again: bool) -> Iterator[Imported | None]:
-    """The conversations of one file; None for each one that could not be imported."""
-    try:
-        recordings = read_recordings(path)
-    except RecordingError as error:
-        complain(str(error))
-        yield None
-        return
-    if recordings[0].skipped:
-        complain(f"{path.name}: {recordings[0].skipped}")
-    complete = True
-    for recording in recordings:
-        try:
-            yield import_session(store, recording, providers=providers, price=dollars, again=again)
-        except RecordingError as error:
-            complain(f"{path.name}: {error}")
-            if not isinstance(error, AlreadyHereError):
-                complete = False
-                yield None
-    if complete:
-        note_imported(store, path)
-
-
 def _offered(store: SessionStore) -> list[Path]:
     """Files of other programs not imported yet, if the person agrees; otherwise they are only listed."""
-    new = not_imported(store, session_files(os.environ, Path.home()))
+    imports, files = ImportLog(store), session_files(os.environ, Path.home())
+    new = [file for file in files if not imports.has_file(file.path, file.size, file.changed)]
     if not new:
         write("Nothing new: no sessions of other programs are here that were not imported. Name files to import those.")
         return []

@@ -15,6 +15,7 @@ from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.recording import Recording, RecordingError
+from tui.chat.interchange.replay import recorded_calls
 from tui.messages import Reasoning, Text, ToolCall, ToolResult, Usage
 
 
@@ -119,7 +120,7 @@ def test_opencode_what_copilot_counted_twice_is_counted_once(tmp_path: Path, hon
     assert second.usage.input_total == 1_600  # as it was reported
     assert recording.corrected == ({} if honest else {second.id: 1_300, last.id: 1_320})
     assert recording.unpredictable.keys() == recording.corrected.keys()
-    assert recording.believed(second, second.usage).input_total == (1_600 if honest else 1_300)
+    assert [call.believed.input_total for call in recorded_calls(recording)][1] == (1_600 if honest else 1_300)
 
 
 def test_opencode_database(tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def read_recordings(path: Path, start: int = 0) -> list[Recording]:
-    """Every conversation in `path`, at least one; `start` as in `SourceFile`. Raises `RecordingError`."""
+    """Every conversation in `path`, at least one; `start` as in `SourceFile`. Raises `RecordingError`.
+
+    The first one says what of the file was `skipped`.
+    """
     file = SourceFile(path, start)
     try:
         recordings = _read(file)
@@ -49,7 +52,8 @@ def read_recordings(path: Path, start: int = 0) -> list[Recording]:
     recordings = [recording for recording in recordings if recording.messages]
     if not recordings:
         raise NoMessagesError(f"{path.name}: no messages in it")
-    return [replace(recording, skipped=file.skipped) for recording in recordings]
+    recordings[0] = replace(recordings[0], skipped=file.skipped)
+    return recordings
 
 
 def _read(file: SourceFile) -> list[Recording]:
