@@ -20,7 +20,7 @@ async def test_a_fork_says_what_came_before_it_and_where_that_counts(size: tuple
     talk = Talk(messages=[user("hi"), assistant("ho")], calls=[call])
     async with running(talk, size=size) as run:
         await run.command("/usage")
-        await run.shows("here")
+        await run.shows("session", "total")
         await run.press(*["down"] * 8)
         text = "This is a fork: 1 call before it (50.0k in, 2.0k out, $0.42) count in the conversation it came from"
         await run.until(lambda: text in " ".join(re.sub("[│▁▂▃▄▅▆▇█]", "", run.text).split()))

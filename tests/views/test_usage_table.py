@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from tui.chat.usage_report import totals
 from tui.context.reduction.trimming import KEPT_TRIMS, TrimLog, TrimRecord
-from tui.views.usage_table import usage_lines
+from tui.views.usage_table import UsageFigures, usage_lines
 
 
 def shown(trims: TrimLog, width: int = 100) -> list[str]:
-    return [text for line in usage_lines((), (), (), width, trims=trims) for text, _ in line]
+    return [text for line in usage_lines(UsageFigures(trims=trims), width) for text, _ in line]
 
 
 def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
@@ -27,5 +27,5 @@ def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
 
 def test_what_was_paid_before_a_fork_is_said_as_far_as_it_is_known() -> None:
     before = replace(totals("", ()), calls=2, cost=None, priced=0.42)
-    [line] = [text for line in usage_lines((), (), (), 200, before=before) for text, _ in line if "fork" in text]
+    [line] = [text for line in usage_lines(UsageFigures(before=before), 200) for text, _ in line if "fork" in text]
     assert "0 out, $0.42+?) count" in line

@@ -1,15 +1,15 @@
-"""Usage of a session, a day or all time: tokens, cost, and the accuracy of the estimates. Pure."""
+"""Usage of a session, a day or all time: tokens, cost, and the accuracy of the estimates."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from tui.chat.store.calls import CallGroup, CallRow, prediction_error
+from tui.chat.store.calls import CallGroup, CallLog, CallRow, prediction_error
 from tui.text.numbers import Cost
 
 
@@ -128,18 +128,6 @@ def _group(call: CallRow) -> CallGroup:
     )
 
 
-def inherited(calls: Iterable[CallRow], session: str) -> list[CallRow]:
-    """A fork's calls from before the fork. They count in the session that made them."""
-    by_message: dict[str | None, list[CallRow]] = defaultdict(list)
-    for call in calls:
-        by_message[call.message].append(call)
-    inherited_calls = []
-    for answers in by_message.values():
-        if all(call.session != session for call in answers):  # else this is where they were made
-            inherited_calls += [call for call in answers if call.session == answers[0].session]
-    return inherited_calls
-
-
 def totals_to_json(row: Totals) -> dict[str, object]:
     """A row for scripts; unknown is None. `input_tokens` is the sum of fresh and cached."""
     return {
@@ -232,3 +220,48 @@ def _grouped(groups: Iterable[CallGroup], key: Callable[[CallGroup], str]) -> di
     for group in groups:
         by_key[key(group)].append(group)
     return dict(by_key)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """The usage of a session (None without one), of today, of the last days if asked for, and of all time.
+
+    `before` are a fork's calls from before the fork, which count in the session that made them. `groups` are the calls
+    of the last days if asked for, else all: those that tables and charts break down.
+    """
+
+    session: Totals | None
+    before: Totals
+    today: Totals
+    days: Totals | None
+    all_time: Totals
+    groups: Sequence[CallGroup]
+
+    @property
+    def columns(self) -> list[Totals]:
+        """The sums, side by side."""
+        return [sums for sums in (self.session, self.today, self.days, self.all_time) if sums is not None]
+
+
+def usage_report(log: CallLog, session: str | None, today: date, days: int | None = None) -> UsageReport:
+    """Read and add up the calls, those of a session and of the last `days` days, too."""
+    every = log.groups()
+    groups = every if days is None else _since(every, first_day(today, days))
+    before = log.inherited(session) if session is not None else ()
+    return UsageReport(
+        session=totals("session", log.groups(session)) if session is not None else None,
+        before=totals("inherited", groups_of(before)),
+        today=totals("today", _since(every, today)),
+        days=totals(f"{days} days", groups) if days is not None else None,
+        all_time=totals("total", every),
+        groups=groups,
+    )
+
+
+def first_day(today: date, days: int) -> date:
+    """The first of the last `days` days."""
+    return today - timedelta(days=days - 1)
+
+
+def _since(groups: Iterable[CallGroup], first: date) -> list[CallGroup]:
+    return [group for group in groups if group.day >= first.isoformat()]

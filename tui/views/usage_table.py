@@ -1,4 +1,4 @@
-"""The content of `/usage`: tokens and cost by time and by model."""
+"""The content of `/usage` and `chatctx usage`: tokens and cost by time, by model and by provider."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui.chat.usage_report import Totals, by_day, groups_of, inherited, models_and_sum, totals
+from tui.chat.usage_report import Totals, UsageReport, by_day, by_provider, models_and_sum, usage_report
 from tui.context.reduction.trimming import TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
@@ -16,7 +16,6 @@ from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 if TYPE_CHECKING:
     from textual.content import Content
 
-    from tui.chat.store.calls import CallLog
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
 
@@ -24,6 +23,7 @@ DAYS = 30
 """Days in the chart."""
 
 NO_TRIMS = TrimLog()
+NOTHING = Totals("")
 
 Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
@@ -41,69 +41,68 @@ class UsageView:
 
     async def lines(self, width: int) -> Sequence[Content]:
         """Everything but the chart, read and summed now."""
-        figures = await self.added_up()
-        return replace(figures, days=()).lines(width)
+        return replace(await self.figures(), days=()).lines(width)
 
-    async def added_up(self) -> UsageFigures:
-        """The figures, to be drawn at any width."""
+    async def figures(self) -> UsageFigures:
+        """The figures, read and summed now, to be drawn at any width."""
         import asyncio
 
         trims, log = await self.workspace.trims(), self.workspace.services.calls
-        return await asyncio.to_thread(_added_up, log, trims, self.session.id)
+
+        def read() -> UsageFigures:
+            today = date.today()
+            return figures_of(usage_report(log, self.session.id, today), DAYS, today, trims)
+
+        return await asyncio.to_thread(read)
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFigures:
-    """The figures of `/usage`; see `usage_lines`."""
+    """Totals side by side, tables by model and by provider, tokens by day, and what rolling context did.
 
-    columns: Sequence[Totals]
-    models: Sequence[Totals]
-    days: Sequence[tuple[date, int]]
-    trims: TrimLog
-    before: Totals
+    `before` are the calls that a fork inherited.
+    """
+
+    columns: Sequence[Totals] = ()
+    models: Sequence[Totals] = ()
+    providers: Sequence[Totals] = ()
+    days: Sequence[tuple[date, int]] = ()
+    trims: TrimLog = NO_TRIMS
+    before: Totals = NOTHING
 
     def lines(self, width: int) -> Sequence[Content]:
         """Drawn at `width` cells."""
         from textual.content import Content
 
-        lines = usage_lines(self.columns, self.models, self.days, width, trims=self.trims, before=self.before)
-        return [Content.assemble(*line) for line in lines]
+        return [Content.assemble(*line) for line in usage_lines(self, width)]
 
 
-def _added_up(log: CallLog, trims: TrimLog, session_id: str) -> UsageFigures:
-    groups, today = log.groups(), date.today()
-    columns = [
-        totals("here", log.groups(session_id)),
-        totals("today", [group for group in groups if group.day >= today.isoformat()]),
-        totals("total", groups),
-    ]
-    before = totals("before", groups_of(inherited(log.of_messages(session_id), session_id)))
-    return UsageFigures(columns, models_and_sum(groups, columns[-1]), by_day(groups, DAYS, today), trims, before)
+def figures_of(report: UsageReport, days: int, today: date, trims: TrimLog = NO_TRIMS) -> UsageFigures:
+    """The figures of a report, with a chart of the last `days` days."""
+    models = models_and_sum(report.groups, report.days or report.all_time)
+    providers = by_provider(report.groups)
+    return UsageFigures(
+        report.columns,
+        models,
+        providers if len(providers) > 1 else (),
+        by_day(report.groups, days, today),
+        trims,
+        report.before,
+    )
 
 
-def usage_lines(
-    columns: Sequence[Totals],
-    models: Sequence[Totals],
-    days: Sequence[tuple[date, int]],
-    width: int,
-    *,
-    trims: TrimLog = NO_TRIMS,
-    before: Totals | None = None,
-) -> list[Line]:
-    """Totals side by side, then the effect of rolling context, then models, then days.
-
-    `before` are the calls a fork inherited; they count in the original conversation.
-    """
-    lines = _totals(columns, width)
-    if before is not None and before.calls:
-        cost = (
-            f", {spent(before.cost, before.priced, estimated=before.estimated)}" if before.cost or before.priced else ""
-        )
-        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out{cost}"
+def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
+    """Totals, then the effect of rolling context, then models, providers and days."""
+    lines = _totals(figures.columns, width)
+    before, trims = figures.before, figures.trims
+    if before.calls:
+        cost = spent(before.cost, before.priced, estimated=before.estimated)
+        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out"
+        sizes += f", {cost}" if before.cost or before.priced else ""
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [(), *_sentence(text, width)]
-    if terms := sorted({term for column in columns for term in column.list_priced}):
+    if terms := sorted({term for column in figures.columns for term in column.list_priced}):
         text = f"The cost of calls under other terms ({plain(', '.join(terms))}) is the list price."
         lines += [(), *_sentence(text, width)]
     if trims.requests:
@@ -116,10 +115,11 @@ def usage_lines(
         last = f"the last {count}" if count > 1 else "the last one"
         text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
         lines += _sentence(text, width)
-    if models:
-        lines += [(), *_models(models, width)]
-    if any(tokens for _, tokens in days):
-        lines += [(), *_days(days, width)]
+    for title, rows in (("by model", figures.models), ("by provider", figures.providers)):
+        if rows:
+            lines += [(), *_table(title, rows, width)]
+    if any(tokens for _, tokens in figures.days):
+        lines += [(), *_days(figures.days, width)]
     return lines
 
 
@@ -161,14 +161,14 @@ def _row(name: str, values: Sequence[str], label: int, cell: int) -> Line:
     return [(pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)]
 
 
-def _models(models: Sequence[Totals], width: int) -> list[Line]:
+def _table(title: str, rows: Sequence[Totals], width: int) -> list[Line]:
     wide = width >= _WIDE
     names = ("calls", "fresh", "cached", "output", "cost", "off by") if wide else ("input", "output", "cost")
     cell = 9
     label = max(8, width - cell * len(names))
     heads = "".join(f"{name:>{cell}}" for name in names)
-    lines: list[Line] = [[(pad("by model", label), "bold $foreground"), (heads, "$text-muted")]]
-    for row in models:
+    lines: list[Line] = [[(pad(title, label), "bold $foreground"), (heads, "$text-muted")]]
+    for row in rows:
         cost = spent(row.cost, row.priced, estimated=row.estimated)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]

@@ -78,7 +78,7 @@ def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
         done = run("usage", COLUMNS=columns)
         assert done.returncode == 0
         assert max(map(len, done.stdout.splitlines())) <= int(columns)
-    for words in ("session", "today", "all time", "by provider", "reasoning", "cost", "anthropic/claude-opus-4-6"):
+    for words in ("session", "today", "total", "by provider", "reasoning", "cost", "anthropic/claude-opus-4-6"):
         assert words in done.stdout
 
 

@@ -257,11 +257,20 @@ class CallLog:
         sql = _GROUPS.format(and_where=conditions)
         return [_group(*row) for row in self._database.query(sql, {"session": session, "since": since})]
 
-    def of_messages(self, session: str) -> list[CallRow]:
-        """The calls that made the messages of a session, in whatever session that was, oldest first."""
-        condition = "message IN (SELECT id FROM messages WHERE session = ?)"
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {condition} ORDER BY at"
-        return [CallRow(*row) for row in self._database.query(sql, (session,))]
+    def inherited(self, session: str) -> list[CallRow]:
+        """A fork's calls from before the fork, oldest first. They count in the session that made them.
+
+        If several sessions made a message (copies of one), the calls of the first.
+        """
+        answers = "SELECT id FROM messages WHERE session = :session"
+        answered = "SELECT message FROM calls WHERE session = :session AND message IS NOT NULL"
+        where = f"message IN ({answers}) AND message NOT IN ({answered})"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
+        calls = [CallRow(*row) for row in self._database.query(sql, {"session": session})]
+        origin: dict[str | None, str] = {}
+        for call in calls:
+            origin.setdefault(call.message, call.session)
+        return [call for call in calls if call.session == origin[call.message]]
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
