@@ -64,7 +64,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "63": (
         "chat/test_known_failures::test_one_giant_result_or_argument_does_not_end_the_session",
-        "chat/compaction/test_summarize::test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of_calls",
+        "chat/compaction/test_summarise::test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of_calls",
         "context/reduction/test_rolling::test_large_old_arguments_are_capped_and_still_json",
     ),
     "64": (
@@ -99,12 +99,12 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     # 1.G overflow during compaction, while switching
     "71": (
-        "chat/compaction/test_summarize::test_every_fact_of_the_range_is_in_a_request_and_every_request_fits",
+        "chat/compaction/test_summarise::test_every_fact_of_the_range_is_in_a_request_and_every_request_fits",
         "chat/test_known_failures::test_switching_to_a_much_smaller_window_goes_on",
     ),
     "72": (
         "chat/test_known_failures::test_overflowing_summary_requests_are_made_smaller",
-        "chat/compaction/test_summarize::test_after_three_retries_it_says_why",
+        "chat/compaction/test_summarise::test_after_three_retries_it_says_why",
     ),
     "73": (
         "chat/test_known_failures::test_switching_to_a_much_smaller_window_goes_on",

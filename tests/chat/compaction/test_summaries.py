@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tui.chat.compaction.summaries import StandingSummary
-from tui.chat.compaction.summarize import HEADER, SummaryFailedError
+from tui.chat.compaction.summarise import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction import CompactionRefusedError
 from tui.messages import Request

@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 from math import ceil
 
-from tui.chat.compaction.request import prefix_request
-from tui.chat.compaction.summarize import TRUNCATED_BELOW, Summary, outgoing_summary, summarise
+from tui.chat.compaction.prompt import prefix_request
+from tui.chat.compaction.summarise import TRUNCATED_BELOW, Summary, outgoing_summary, summarise
 from tui.chat.conversation.completion import billed
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice

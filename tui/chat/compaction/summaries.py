@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tui.chat.compaction.compactor import Compactor
-from tui.chat.compaction.summarize import SummaryFailedError, summary_text
+from tui.chat.compaction.summarise import SummaryFailedError, summary_text
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished
 from tui.chat.conversation.meter import Meter

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tui.chat.compaction.compactor import Compactor
-from tui.chat.compaction.summarize import SummaryFailedError
+from tui.chat.compaction.summarise import SummaryFailedError
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
 from tui.chat.conversation.history import RecordKind

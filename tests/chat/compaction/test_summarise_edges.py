@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chat.compaction.test_summarize import BASE, FACT, Faithful, count, planted, request_size
+from tests.chat.compaction.test_summarise import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.compaction.request import prefix_request, split_text, summary_request
-from tui.chat.compaction.summarize import CUT_MARK, SummaryFailedError, summarise
+from tui.chat.compaction.prompt import prefix_request, split_text, summary_request
+from tui.chat.compaction.summarise import CUT_MARK, SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tui.chat.compaction.request import most_output, source_capacity, split_source, split_text, summary_request
+from tui.chat.compaction.prompt import most_output, source_capacity, split_source, split_text, summary_request
 from tui.chat.conversation.completion import Complete
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage

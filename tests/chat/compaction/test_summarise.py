@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.context.conversations import Talk, budget
-from tui.chat.compaction.request import (
+from tui.chat.compaction.prompt import (
     MOST_CHUNKS,
     OVERLAP,
     prefix_request,
@@ -22,7 +22,7 @@ from tui.chat.compaction.request import (
     split_text,
     summary_prompt,
 )
-from tui.chat.compaction.summarize import SummaryFailedError, summarise
+from tui.chat.compaction.summarise import SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion, billed
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
