@@ -38,7 +38,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.tracker import ConversationStateTracker
 from tui.context.reduction.trimming import TrimLog
 from tui.messages import Attachment, Message, SystemSection
-from tui.providers.base import ModelInfo, Provider, ProviderError
+from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.route import is_loopback
 from tui.providers.models.catalog import dollars
@@ -160,10 +160,6 @@ class Workspace:
         if not offered:
             raise UsageError(f"{choice.provider} offers no model; load one there, or name one with -m provider/model")
         return replace(choice, model=offered[0].id)
-
-    async def models(self) -> list[tuple[str, ModelInfo]]:
-        """The available models as (provider, model); see `ModelList.ask`."""
-        return [(model.provider, model.info) for model in (await self.model_list.ask()).models]
 
     async def find_model(self, name: str) -> str:
         """The full name for `name`: a provider (its last model), a model, or a part of its name.

@@ -147,12 +147,12 @@ class FitsPanel(Panel[None]):
     async def _load(self) -> None:
         note = self.query_one(Static)
         try:
-            models = await self.workspace.models()
+            listing = await self.workspace.model_list.ask()
         except Exception as error:
             log.warning("models could not be listed", exc_info=True)
             note.update(f"The models could not be listed: {error_line(error)}")
             return
-        self._models = [(f"{provider}/{info.id}", info.limits) for provider, info in models]
+        self._models = [(model.full_name, model.info.limits) for model in listing.models]
         self._show()
         note.update("Counted for the current model; others may differ by some percent.")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import RecordKind, fold_records
+from tui.chat.conversation.history import WITH_FRONTIER, RecordKind, fold_records
 from tui.chat.conversation.projection import Projection, Target, active_messages
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.tasks import uninterruptible
@@ -75,8 +75,10 @@ class Conversation:
         self._changed()
 
     @uninterruptible
-    async def add_record(self, kind: str, data: dict[str, Any]) -> Record:
+    async def add_record(self, kind: RecordKind, data: dict[str, Any]) -> Record:
         """Append a record. Raises `StoreError`."""
+        if kind in WITH_FRONTIER:
+            data = {**data, "frontier": self.frontier}
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
         self._add_stored(record)
         return record
@@ -116,20 +118,7 @@ class Conversation:
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""
         if ids:
-            await self.add_record(RecordKind.SET_ASIDE, {"ids": ids, "frontier": self.frontier})
-
-    async def void_reasoning(self) -> Record:
-        """A server refused the present reasoning: it is not sent again."""
-        return await self.add_record(RecordKind.VOID, {"frontier": self.frontier})
-
-    async def leave_out(self, message: str, sha256: str, keep: int = 0) -> Record:
-        """Send the message without this attachment from now on."""
-        data = {"message": message, "sha256": sha256, "keep": keep, "frontier": self.frontier}
-        return await self.add_record(RecordKind.LEAVE_OUT, data)
-
-    async def take_back(self, record: Record) -> None:
-        """Undo this record: the messages it left out are sent again."""
-        await self.add_record(RecordKind.RESTORE, {"record": record.id})
+            await self.add_record(RecordKind.SET_ASIDE, {"ids": ids})
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
         """Store what arrived of a reply, which gets its row with the first event. Not on the event loop."""

@@ -30,12 +30,16 @@ class RecordKind(StrEnum):
     PIN = "pin"  # "id", "on"
     EXCLUDE = "exclude"  # "id", "on"
     SYSTEM = "system"  # "text": the session's own system prompt; the newest one is valid
-    VOID = "void"  # "frontier": a server refused the reasoning in messages up to this id
+    VOID = "void"  # a server refused the reasoning in the messages so far
     MEMORY = "memory"  # "files" ("path", "sha256", "on"): the memory files and their switches; the newest one is valid
     TOOLS = "tools"  # "name", "on": tools (a name or a pattern) switched in this conversation
     LOADED = "loaded"  # "names": deferred tools found by the model, in that order
     # "message", "sha256" (`text_digest` of a text), "keep" (characters): what was too large, or unreadable to a server
     LEAVE_OUT = "leave_out"
+
+
+WITH_FRONTIER = frozenset({RecordKind.SET_ASIDE, RecordKind.EXCLUDE, RecordKind.VOID, RecordKind.LEAVE_OUT})
+"""Records that apply to what there was: `Conversation.add_record` adds the newest message's id as "frontier"."""
 
 
 @dataclass(frozen=True, slots=True)

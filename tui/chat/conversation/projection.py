@@ -200,7 +200,7 @@ def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
 def _paired(messages: Sequence[Message], used_ids: set[str]) -> tuple[Message, ...]:
     """Every call is answered directly after it, every result has its call, and call ids are unique.
 
-    `seen` are the call ids of earlier messages; the new ones are added.
+    `used_ids` are the call ids of earlier messages; the new ones are added.
     """
     if not any(message.role == "tool" or call_ids(message) for message in messages):
         return tuple(messages)

@@ -454,8 +454,7 @@ class ChatSession:
 
     async def exclude(self, message_id: str, on: bool) -> None:
         """Leave a message (with its tool calls' results) out of requests, or include it again."""
-        data = {"id": message_id, "on": on, "frontier": self._conversation.frontier}
-        await self._conversation.add_record(RecordKind.EXCLUDE, data)
+        await self._conversation.add_record(RecordKind.EXCLUDE, {"id": message_id, "on": on})
 
     async def rewind(self, message_id: str) -> None:
         """Set a message and all that follows it aside: they stay in the history and are not sent."""

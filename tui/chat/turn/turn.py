@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from tui.chat.calling.session_tools import SessionTools
 from tui.chat.calling.tool_step import Results, ToolStep, result_limit
@@ -22,6 +23,7 @@ from tui.chat.conversation.events import (
     TurnFailed,
     UsageChanged,
 )
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
@@ -67,7 +69,7 @@ class Removed:
     """Something that does not go out any more because a request failed with `error`, and how it is taken back."""
 
     error: ProviderError
-    take_back: Callable[[], Awaitable[None]]
+    take_back: Callable[[], Awaitable[object]]
 
 
 class Turn:
@@ -243,7 +245,12 @@ class Turn:
 
     async def _remedy(self, action: Action, error: ProviderError) -> None:
         notice: Notice
-        conversation = self._conversation
+
+        async def leave_out(kind: RecordKind, data: dict[str, Any]) -> None:
+            record = await self._conversation.add_record(kind, data)
+            restore = partial(self._conversation.add_record, RecordKind.RESTORE, {"record": record.id})
+            self._removed.append(Removed(error, restore))
+
         match action:
             case Wait(seconds, number):
                 self._emit(RetryScheduled(seconds, number, str(error)))
@@ -255,13 +262,12 @@ class Turn:
                 self._most_output = most
                 notice = Notice("info", f"The server allows {most:,} tokens of answer; asking again with that")
             case WithoutReasoning():
-                record = await conversation.void_reasoning()
-                self._removed.append(Removed(error, partial(conversation.take_back, record)))
+                await leave_out(RecordKind.VOID, {})
                 notice = Notice("info", "The server refused earlier reasoning; asking again without it")
             case Shorten(pieces, why):
                 for piece in pieces:
-                    record = await conversation.leave_out(piece.message, piece.digest, piece.keep)
-                    self._removed.append(Removed(error, partial(conversation.take_back, record)))
+                    data = {"message": piece.message, "sha256": piece.digest, "keep": piece.keep}
+                    await leave_out(RecordKind.LEAVE_OUT, data)
                 notice = Notice("warning", f"{why}: {listed(pieces)}")
             case WithoutImages():
                 self._removed.append(Removed(error, partial(self._set_images, True)))
