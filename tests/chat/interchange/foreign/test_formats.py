@@ -16,7 +16,7 @@ from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.recording import Recording, RecordingError
 from tui.chat.interchange.replay import recorded_calls
-from tui.messages import Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, Reasoning, Text, ToolCall, ToolResult, Usage
 
 
 def sent(recording: Recording) -> list[str]:
@@ -257,9 +257,12 @@ def test_goose_file(tmp_path: Path) -> None:
     assert recording.messages[2].parts == (ToolResult("c", "ls", "a"),)
 
 
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+
+
 def test_cline_task_folder(tmp_path: Path) -> None:
     history = [
-        {"role": "user", "content": [{"type": "text", "text": "look"}]},
+        {"role": "user", "content": [{"type": "text", "text": "look"}, PICTURE]},
         {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
     ]
     request = {"tokensIn": 10, "tokensOut": 4, "cacheReads": 90, "cacheWrites": 0}
@@ -267,7 +270,9 @@ def test_cline_task_folder(tmp_path: Path) -> None:
     (tmp_path / "api_conversation_history.json").write_text(json.dumps(history), encoding="utf-8")
     (tmp_path / "ui_messages.json").write_text(json.dumps(shown), encoding="utf-8")
     for path in (tmp_path, tmp_path / "api_conversation_history.json"):
-        assert read_recording(path).messages[1].usage == Usage(100, 4, 90, 0)
+        asked, answer = read_recording(path).messages
+        assert [type(part) for part in asked.parts] == [Text, Attachment]
+        assert answer.usage == Usage(100, 4, 90, 0)
 
 
 def test_aider_chats_are_apart(tmp_path: Path) -> None:

@@ -15,7 +15,19 @@ from tui.chat.interchange.recording import Recording
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
 from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
-from tui.messages import Attachment, Message, MessageKind, MessageStatus, Part, Role, Text, ToolResult, Usage
+from tui.messages import (
+    Attachment,
+    Message,
+    MessageKind,
+    MessageStatus,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 
 class Builder:
@@ -109,9 +121,39 @@ class Builder:
         kind: Literal["image", "pdf"] = "pdf" if media_type == "application/pdf" else "image"
         return [Attachment(kind, kind, media_type, digest, len(raw))]
 
+    def call(self, ident: object, name: object, arguments: object) -> ToolCall:
+        """A tool call. Arguments that are not text are written as JSON."""
+        self.names[str(ident)] = str(name)
+        return ToolCall(str(ident), str(name), arguments if isinstance(arguments, str) else as_json(arguments))
+
     def result(self, call: object, text: str, failed: object = False) -> ToolResult:
-        """The result of a call whose name is known."""
+        """The result of an earlier call, which names the tool."""
         return ToolResult(str(call), self.names.get(str(call), ""), text, bool(failed))
+
+    def anthropic_parts(self, content: Any, provider: str, model: str) -> list[Part]:
+        """The parts of a content in the form of Anthropic's API; images of a tool's result follow it."""
+        parts: list[Part] = []
+        for block in blocks(content):
+            match block.get("type"):
+                case "text" if block.get("text"):
+                    parts.append(Text(str(block["text"])))
+                case "thinking":
+                    text, signature = str(block.get("thinking") or ""), block.get("signature") or None
+                    parts.append(Reasoning(text, provider, model, signature=signature))
+                case "redacted_thinking":
+                    parts.append(Reasoning("", provider, model, redacted=str(block["data"])))
+                case "tool_use":
+                    parts.append(self.call(block["id"], block["name"], block.get("input") or {}))
+                case "tool_result":
+                    pieces = blocks(block.get("content"))
+                    loaded = [str(piece.get("tool_name")) for piece in pieces if piece.get("type") == "tool_reference"]
+                    text = f"Loaded: {', '.join(loaded)}" if loaded else text_of(pieces)
+                    parts.append(self.result(block["tool_use_id"], text, block.get("is_error")))
+                    images = [piece for piece in pieces if piece.get("type") == "image"]
+                    parts += self.anthropic_parts(images, provider, model)
+                case "image" if (source := block.get("source") or {}).get("type") == "base64":
+                    parts += self.picture(str(source.get("media_type", "image/png")), str(source["data"]))
+        return parts
 
     def recording(
         self,
@@ -165,6 +207,13 @@ def text_of(pieces: Iterable[Mapping[str, Any]], joint: str = "\n") -> str:
     return joint.join(str(piece.get("text") or "") for piece in pieces if piece.get("type") == "text")
 
 
+def results_first(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The tool results among `parts`, with all images if there are any results; and the other parts."""
+    results: list[Part] = [part for part in parts if isinstance(part, ToolResult)]
+    results += [part for part in parts if isinstance(part, Attachment)] if results else []
+    return results, [part for part in parts if part not in results]
+
+
 def texts_in(parts: Iterable[Part], joint: str = "") -> str:
     """The text among a message's parts."""
     return joint.join(part.text for part in parts if isinstance(part, Text))
@@ -182,6 +231,17 @@ def ancestors(parents: Mapping[str, Any], leaf: Any) -> list[str]:
         path[leaf] = None
         leaf = parents[leaf]
     return list(path)
+
+
+def usage_with_thoughts(data: Any, prompt: str, answer: str, cached: str, thoughts: str) -> Usage | None:
+    """A usage in the form of Gemini's API; None without any input. The others are the names of its fields in `data`.
+
+    The prompt includes cached tokens; the thoughts stand beside the answer.
+    """
+    if not isinstance(data, Mapping) or not data.get(prompt):
+        return None
+    total, output, read, reasoning = (int(data.get(name) or 0) for name in (prompt, answer, cached, thoughts))
+    return Usage(total, output + reasoning, read, reasoning=reasoning)
 
 
 def usage_apart(data: Any, fresh: str, output: str, read: str, write: str) -> Usage | None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, as_json, blocks, seconds, text_of
+from tui.chat.interchange.foreign.builder import Builder, ancestors, blocks, results_first, seconds
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import Attachment, MessageKind, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import MessageKind, Part, Text, ToolCall, ToolResult, Usage
 from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "claude-code", "Claude Code"
@@ -144,10 +144,10 @@ class Reader(Builder):
         at = seconds(line.get("timestamp"))
         kind = str(data.get("type") or "")
         if kind == "queued_command":
-            prompt = blocks(data.get("prompt") or data.get("content"))
+            prompt = data.get("prompt") or data.get("content")
             origin = (data.get("origin") or {}).get("kind", "human")
             typed = data.get("commandMode", "prompt") == "prompt" and origin == "human"
-            self.add("user", self._parts(prompt), at, kind="chat" if typed else "injected")
+            self.add("user", self.anthropic_parts(prompt, PROVIDER, ""), at, kind="chat" if typed else "injected")
         elif kind in _NOT_IN_FILE:
             if data.get("reminderType") != "sparse":  # which is a sentence
                 self._lacking = _NOT_IN_FILE[kind]
@@ -224,7 +224,7 @@ class Reader(Builder):
         if message.get("model") == "<synthetic>":
             return
         model = str(message.get("model", ""))
-        parts = self._parts(message.get("content") or [], model)
+        parts = self.anthropic_parts(message.get("content") or [], PROVIDER, model)
         key = str(line.get("requestId") or message.get("id") or "")
         usage = read_usage(message.get("usage"))
         if usage is not None and (usage.input_total or 0) > SMALL_WINDOW:
@@ -253,54 +253,19 @@ class Reader(Builder):
         )
 
     def _input(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-        parts = self._parts(blocks(message.get("content")))
-        at = seconds(line.get("timestamp"))
+        content = blocks(message.get("content"))
+        parts, at = self.anthropic_parts(content, PROVIDER, ""), seconds(line.get("timestamp"))
         if line.get("isCompactSummary"):
             self.compact(parts, at)
             return
-        results = [part for part in parts if isinstance(part, ToolResult)]
-        images = [part for part in parts if isinstance(part, Attachment)] if results else []
-        answer = self.add("tool", [*results, *images], at)
-        self._results |= {result.call_id: answer for result in results}
-        rest = (part for part in parts if part not in results and part not in images)
+        answered = (block for block in content if block.get("type") == "tool_result")
+        pieces = (piece for block in answered for piece in blocks(block.get("content")))
+        if any(piece.get("type") == "tool_reference" for piece in pieces):
+            self._lacking = "the schemas of tools that were loaded"
+        results, rest = results_first(parts)
+        answer = self.add("tool", results, at)
+        self._results |= {part.call_id: answer for part in results if isinstance(part, ToolResult)}
         self.add("user", rest, at, kind="injected" if line.get("isMeta") else "chat")
-
-    def _parts(self, content: list[Any], model: str = "") -> list[Part]:
-        return [part for block in content for part in self._part(block, model)]
-
-    def _part(self, block: Mapping[str, Any], model: str) -> list[Part]:
-        match block.get("type"):
-            case "text":
-                return [Text(str(block["text"]))]
-            case "thinking":
-                signature = block.get("signature") or None
-                return [Reasoning(str(block["thinking"]), PROVIDER, model, signature=signature)]
-            case "redacted_thinking":
-                return [Reasoning("", PROVIDER, model, redacted=str(block["data"]))]
-            case "tool_use":
-                name = self.names[str(block["id"])] = str(block["name"])
-                return [ToolCall(str(block["id"]), name, as_json(block.get("input")))]
-            case "tool_result":
-                return self._result(block)
-            case "image":
-                return self._image(block)
-            case _:
-                return []
-
-    def _result(self, block: Mapping[str, Any]) -> list[Part]:
-        call, inner = block["tool_use_id"], blocks(block.get("content"))
-        text = text_of(inner)
-        loaded = [str(piece.get("tool_name")) for piece in inner if piece.get("type") == "tool_reference"]
-        if loaded:
-            text, self._lacking = f"Loaded: {', '.join(loaded)}", "the schemas of tools that were loaded"
-        images = [part for piece in inner if piece.get("type") == "image" for part in self._image(piece)]
-        return [self.result(call, text, block.get("is_error")), *images]
-
-    def _image(self, block: Mapping[str, Any]) -> list[Part]:
-        source = block.get("source") or {}
-        if source.get("type") != "base64":
-            return []
-        return [*self.picture(str(source.get("media_type", "image/png")), str(source["data"]))]
 
 
 def _kind(text: str) -> MessageKind:

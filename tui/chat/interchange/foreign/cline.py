@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, text_of, usage_apart
+from tui.chat.interchange.foreign.builder import Builder, results_first, seconds, usage_apart
 from tui.chat.interchange.foreign.source import SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import Part, Reasoning, Text, ToolCall, Usage
+from tui.messages import Usage
 
 SOURCE, NAME = "cline", "Cline, Roo Code or Kilo Code"
 
@@ -54,24 +54,11 @@ def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
     at = seconds(entry.get("ts"))
     about = entry.get("modelInfo") or {}
     provider, model = str(about.get("providerId") or ""), str(about.get("modelId") or "unknown")
-    parts: list[Part] = []
-    results: list[Part] = []
-    for block in blocks(entry.get("content")):
-        match block.get("type"):
-            case "text" if block.get("text"):
-                parts.append(Text(str(block["text"])))
-            case "thinking":
-                signature = block.get("signature") or None
-                parts.append(Reasoning(str(block.get("thinking") or ""), provider, model, signature=signature))
-            case "tool_use":
-                name = chat.names[str(block["id"])] = str(block.get("name", ""))
-                parts.append(ToolCall(str(block["id"]), name, as_json(block.get("input") or {})))
-            case "tool_result":
-                text = text_of(blocks(block.get("content")))
-                results.append(chat.result(block.get("tool_use_id"), text, block.get("is_error")))
-    chat.add("tool", results, at)
+    parts = chat.anthropic_parts(entry.get("content"), provider, model)
     if entry.get("role") != "assistant":
-        chat.add("user", parts, at)
+        results, rest = results_first(parts)
+        chat.add("tool", results, at)
+        chat.add("user", rest, at)
     elif parts:
         usage = _metrics((entry.get("metrics") or {}).get("tokens"))
         chat.add("assistant", parts, at, provider=provider, model=model, usage=usage)

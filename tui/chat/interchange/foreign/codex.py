@@ -165,14 +165,13 @@ class Reader(Builder):
     def _call(self, item: Mapping[str, Any]) -> None:
         name = str(item.get("name") or item["type"])
         arguments = item.get("arguments", item.get("input", item.get("action", {})))
-        if item["type"] == "custom_tool_call" or not isinstance(arguments, str):
+        if item["type"] == "custom_tool_call":
             arguments = as_json(arguments)
         ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.names)}")
         if item["type"] == "web_search_call":  # run by the server: what it read is in no line
             self._lacking = "what the server read by itself"
             return
-        self.names[ident] = name
-        self._answer.append(ToolCall(ident, name, arguments))
+        self._answer.append(self.call(ident, name, arguments))
 
     def _output(self, item: Mapping[str, Any]) -> None:
         """An output belongs to the request after the one that called, wherever its line stands."""

@@ -10,7 +10,7 @@ from typing import Any
 from tui.chat.interchange.foreign.builder import Builder
 from tui.chat.interchange.foreign.source import SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import MessageStatus, Part, Reasoning, Text, ToolCall
+from tui.messages import MessageStatus, Part, Reasoning, Text
 
 SOURCE, NAME = "crush", "crush"
 
@@ -58,8 +58,7 @@ def _message(row: Row, chat: Builder) -> str:
                 text = str(data.get("thinking") or "")
                 parts.append(Reasoning(text, row["provider"] or "", row["model"] or "", signature=signature))
             case "tool_call":
-                chat.names[str(data["id"])] = str(data.get("name", ""))
-                parts.append(ToolCall(str(data["id"]), str(data.get("name", "")), str(data.get("input") or "{}")))
+                parts.append(chat.call(data["id"], data.get("name", ""), data.get("input") or "{}"))
             case "tool_result":
                 text = str(data.get("content") or "")
                 results.append(chat.result(data.get("tool_call_id"), text, data.get("is_error")))

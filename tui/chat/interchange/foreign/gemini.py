@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, seconds
+from tui.chat.interchange.foreign.builder import Builder, as_json, seconds, usage_with_thoughts
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
@@ -63,7 +63,7 @@ def _replayed(lines: Sequence[Line]) -> list[Line]:
 
 
 def _checkpoint(document: Any) -> list[Any] | None:
-    """The API contents (`{role, parts}`) of a saved chat; None where `whole` is something else."""
+    """The API contents (`{role, parts}`) of a saved chat; None where `document` is something else."""
     history = document.get("history") if isinstance(document, dict) else document
     if not isinstance(history, list) or not history:
         return None
@@ -124,7 +124,8 @@ def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
         ident, tool = str(call["id"]), str(call["name"])
         parts.append(ToolCall(ident, tool, as_json(call.get("args"))))
         results.append(ToolResult(ident, tool, _output(call), call.get("status") == "error"))
-    chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=_usage(entry.get("tokens")))
+    usage = usage_with_thoughts(entry.get("tokens"), "input", "output", "cached", "thoughts")
+    chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=usage)
     chat.add("tool", results, at)
 
 
@@ -141,12 +142,3 @@ def _response(response: Any) -> str:
         if isinstance(value, str):
             return value
     return as_json(response)
-
-
-def _usage(data: Any) -> Usage | None:
-    """`input` includes cached tokens; thoughts stand beside the output."""
-    if not isinstance(data, dict) or not data.get("input"):
-        return None
-    thoughts = int(data.get("thoughts") or 0)
-    output = int(data.get("output") or 0) + thoughts
-    return Usage(int(data["input"]), output, int(data.get("cached") or 0), reasoning=thoughts)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, text_of
+from tui.chat.interchange.foreign.builder import Builder, text_of
 from tui.chat.interchange.foreign.source import SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import Part, Reasoning, Text, ToolCall
+from tui.messages import Part, Reasoning, Text
 
 SOURCE, NAME = "goose", "goose"
 
@@ -85,9 +85,7 @@ def _content(blocks: Sequence[Mapping[str, Any]], chat: Builder) -> tuple[list[P
                 parts.append(Reasoning(str(block.get("thinking") or ""), signature=block.get("signature") or None))
             case "toolRequest":
                 call = (block.get("toolCall") or {}).get("value") or {}
-                ident, name = str(block.get("id")), str(call.get("name", ""))
-                chat.names[ident] = name
-                parts.append(ToolCall(ident, name, as_json(call.get("arguments") or {})))
+                parts.append(chat.call(block.get("id"), call.get("name", ""), call.get("arguments") or {}))
             case "toolResponse":
                 outcome = block.get("toolResult") or {}
                 value = outcome.get("value") or []

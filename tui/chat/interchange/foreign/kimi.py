@@ -8,7 +8,7 @@ from typing import Any
 from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, texts_in, usage_apart
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import MessageKind, Part, Reasoning, Text, ToolCall, Usage
+from tui.messages import MessageKind, Part, Reasoning, Text, Usage
 
 SOURCE, NAME = "kimi", "Kimi"
 PROVIDER = "moonshotai"
@@ -26,22 +26,22 @@ def read(file: SourceFile) -> list[Recording]:
     """The conversation in `file`."""
     if file.lines[0].get("type") == "metadata":
         reader = _Wire()
-        file.feed(reader.add)
-        return [reader.chat.recording(SOURCE, file.stem)]
+        file.feed(reader.read_line)
+        return [reader.recording(SOURCE, file.stem)]
     context = Builder()
     for line in file.lines:
         _context_message(context, line)
     return [context.recording(SOURCE, file.stem, unscored="a context file has no usage per call; its wire.jsonl has")]
 
 
-class _Wire:
+class _Wire(Builder):
     def __init__(self) -> None:
-        self.chat = Builder()
+        super().__init__()
         self._model = ""
         self._parts: list[Part] = []  # of the step that is being written
         self._results: list[Part] = []
 
-    def add(self, line: Line) -> None:
+    def read_line(self, line: Line) -> None:
         """Take one line. `llm.request` and `usage.record` repeat what the step's end says."""
         at = seconds(line.get("time"))
         match line.get("type"):
@@ -49,11 +49,11 @@ class _Wire:
                 self._model = str(line["modelAlias"]).rpartition("/")[2]
             case "context.append_message" if (message := line.get("message") or {}).get("role") == "user":
                 injected = (message.get("origin") or {}).get("kind") not in (None, "user")
-                _context_message(self.chat, message, at, "injected" if injected else "chat")
+                _context_message(self, message, at, "injected" if injected else "chat")
             case "context.append_loop_event":
                 self._event(line.get("event") or {}, at)
             case "context.apply_compaction":
-                self.chat.compact([Text(str(line.get("contextSummary") or line.get("summary") or ""))], at)
+                self.compact([Text(str(line.get("contextSummary") or line.get("summary") or ""))], at)
 
     def _event(self, event: Mapping[str, Any], at: float) -> None:
         match event.get("type"):
@@ -66,26 +66,24 @@ class _Wire:
                 elif part.get("type") == "text":
                     self._parts.append(Text(str(part.get("text", ""))))
             case "tool.call":
-                ident, name = str(event.get("toolCallId")), str(event.get("name", ""))
-                self.chat.names[ident] = name
-                self._parts.append(ToolCall(ident, name, as_json(event.get("args") or {})))
+                self._parts.append(self.call(event.get("toolCallId"), event.get("name", ""), event.get("args") or {}))
             case "tool.result":
                 result = event.get("result") or {}
                 output = result.get("output", "")
                 text = output if isinstance(output, str) else as_json(output)
-                self._results.append(self.chat.result(event.get("toolCallId"), text, result.get("isError")))
+                self._results.append(self.result(event.get("toolCallId"), text, result.get("isError")))
             case "step.end":
                 self._finish(_usage(event.get("usage")), event.get("finishReason"), at)
 
     def _finish(self, usage: Usage | None, reason: Any, at: float) -> None:
         """The step is over: an answer and, where tools ran, their results."""
         if self._parts or usage is not None:
-            self.chat.add(
+            self.add(
                 "assistant", self._parts, at, provider=PROVIDER, model=self._model, usage=usage,
                 finish_reason=str(reason) if reason else None,
                 status="complete" if usage is not None else "interrupted",
             )  # fmt: skip
-        self.chat.add("tool", self._results, at)
+        self.add("tool", self._results, at)
         self._parts, self._results = [], []
 
 
@@ -103,8 +101,7 @@ def _context_message(chat: Builder, data: Mapping[str, Any], at: float = 0.0, ki
     elif role == "assistant":
         for call in data.get("tool_calls") or []:
             function = call.get("function") or {}
-            arguments = str(function.get("arguments") or "{}")
-            parts.append(ToolCall(str(call.get("id")), str(function.get("name", "")), arguments))
+            parts.append(chat.call(call.get("id"), function.get("name", ""), function.get("arguments") or "{}"))
         if parts:
             chat.add("assistant", parts, provider=PROVIDER, model="kimi")
     elif role == "tool":

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, seconds, text_of
+from tui.chat.interchange.foreign.builder import Builder, seconds, text_of
 from tui.chat.interchange.foreign.source import SourceFile
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.ids import new_id
-from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Part, Reasoning, Text, Usage
 
 SOURCE, NAME = "opencode", "opencode"
 
@@ -196,34 +196,24 @@ def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], con
 
 def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
     """An answer, a message for each step of it, with the results of its calls."""
+    step: list[Mapping[str, Any]] = []
+    for part in parts:
+        if part.get("type") == "step-finish":
+            _step(info, step, part.get("tokens"), part.get("reason"), context)
+            step = []
+        else:
+            step.append(part)
+    _step(info, step, info.get("tokens"), info.get("finish"), context)
+
+
+def _step(
+    info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tokens: Any, reason: str | None, context: _Context
+) -> None:
     provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
     at = _time(info)
     answer: list[Part] = []
     results: list[Part] = []
-    pruned: list[tuple[float, str]] = []
-
-    def finish(tokens: Any, reason: str | None) -> None:
-        if answer:
-            usage = _usage(tokens)
-            failed = usage is None and bool(info.get("error"))
-            doubted = False
-            if usage is not None and not usage.reasoning and any(isinstance(part, Reasoning) for part in answer):
-                usage = replace(usage, reasoning=None)  # not reported
-                after_results = bool(context.messages) and context.messages[-1].role == "tool"
-                claude = provider == "github-copilot" and model.startswith("claude")
-                doubted = claude and after_results and bool(usage.input_cached)
-            ident = context.add(
-                "assistant", answer, at, provider=provider, model=model, finish_reason=reason, usage=usage,
-                status="failed" if failed else "complete",
-            )  # fmt: skip
-            if doubted:
-                context.counted_twice.add(ident)
-        ident = context.add("tool", results, at)
-        context.pruned += [(when, ident, call) for when, call in pruned]
-        answer.clear()
-        results.clear()
-        pruned.clear()
-
+    pruned: list[tuple[float, str]] = []  # when, call id
     for part in parts:
         match part.get("type"):
             case "text" if part.get("text"):
@@ -231,14 +221,28 @@ def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], conte
             case "reasoning":
                 answer.append(_reasoning(part, provider, model))
             case "tool":
-                call, result = _tool(part)
-                answer.append(call)
-                results.append(result)
-                if when := ((part.get("state") or {}).get("time") or {}).get("compacted"):
-                    pruned.append((seconds(when), call.id))
-            case "step-finish":
-                finish(part.get("tokens"), part.get("reason"))
-    finish(info.get("tokens"), info.get("finish"))
+                ident, state = str(part.get("callID") or new_id()), part.get("state") or {}
+                answer.append(context.call(ident, part.get("tool") or "", state.get("input") or {}))
+                text = str(state.get("output") or state.get("error") or "")
+                results.append(context.result(ident, text, state.get("status") == "error"))
+                if when := (state.get("time") or {}).get("compacted"):
+                    pruned.append((seconds(when), ident))
+    if answer:
+        usage, doubted = _usage(tokens), False
+        failed = usage is None and bool(info.get("error"))
+        if usage is not None and not usage.reasoning and any(isinstance(part, Reasoning) for part in answer):
+            usage = replace(usage, reasoning=None)  # not reported
+            after_results = bool(context.messages) and context.messages[-1].role == "tool"
+            claude = provider == "github-copilot" and model.startswith("claude")
+            doubted = claude and after_results and bool(usage.input_cached)
+        ident = context.add(
+            "assistant", answer, at, provider=provider, model=model, finish_reason=reason, usage=usage,
+            status="failed" if failed else "complete",
+        )  # fmt: skip
+        if doubted:
+            context.counted_twice.add(ident)
+    ident = context.add("tool", results, at)
+    context.pruned += [(when, ident, call) for when, call in pruned]
 
 
 def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:
@@ -252,14 +256,6 @@ def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:
         signature=str(signature) if signature else None,
         encrypted="" if sealed and "REDACTED" in str(sealed) else str(sealed) if sealed else None,
     )
-
-
-def _tool(part: Mapping[str, Any]) -> tuple[ToolCall, ToolResult]:
-    state = part.get("state") or {}
-    ident, name = str(part.get("callID") or new_id()), str(part.get("tool") or "")
-    text = str(state.get("output") or state.get("error") or "")
-    call = ToolCall(ident, name, as_json(state.get("input") or {}))
-    return call, ToolResult(ident, name, text, state.get("status") == "error")
 
 
 def _usage(tokens: Any) -> Usage | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, as_json, blocks, seconds, texts_in, usage_apart
+from tui.chat.interchange.foreign.builder import Builder, ancestors, blocks, seconds, texts_in, usage_apart
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording
 from tui.messages import Attachment, MessageStatus, Part, Reasoning, Text, ToolCall, ToolResult
@@ -124,7 +124,7 @@ def _parts(content: Any, data: Mapping[str, Any], chat: Builder) -> list[Part]:
                 provider, model = str(data.get("provider", "")), str(data.get("model", ""))
                 parts.append(Reasoning(str(block["thinking"]), provider, model, signature=signature))
             case "toolCall":
-                parts.append(ToolCall(str(block["id"]), str(block["name"]), as_json(block.get("arguments"))))
+                parts.append(chat.call(block["id"], block["name"], block.get("arguments")))
             case "image":
                 parts += chat.picture(str(block.get("mimeType", "image/png")), str(block.get("data") or ""))
     return parts

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds
+from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds, usage_with_thoughts
 from tui.chat.interchange.foreign.gemini import contents
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import Message, Text, Usage
+from tui.messages import Message, Text
 
 SOURCE, NAME = "qwen-code", "qwen-code"
 PROVIDER = "qwen"
@@ -64,14 +62,6 @@ def _messages(line: Line, at: float) -> list[Message]:
     if not isinstance(message, dict) or kind not in ("user", "assistant", "tool_result"):
         return []
     content = {"role": "model" if kind == "assistant" else "user", "parts": message.get("parts") or []}
-    return contents([content], PROVIDER, at, str(line.get("model") or ""), _usage(line.get("usageMetadata")))
-
-
-def _usage(data: Any) -> Usage | None:
-    """`promptTokenCount` includes cached tokens; thoughts stand beside the candidates."""
-    if not isinstance(data, Mapping) or not data.get("promptTokenCount"):
-        return None
-    thoughts = int(data.get("thoughtsTokenCount") or 0)
-    output = int(data.get("candidatesTokenCount") or 0) + thoughts
-    cached = int(data.get("cachedContentTokenCount") or 0)
-    return Usage(int(data["promptTokenCount"]), output, cached, reasoning=thoughts)
+    names = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount")
+    usage = usage_with_thoughts(line.get("usageMetadata"), *names)
+    return contents([content], PROVIDER, at, str(line.get("model") or ""), usage)
