@@ -1,14 +1,26 @@
-"""Whole Markdown documents as rows. `stream.py` does the same for streaming text."""
+"""Markdown as rows: headings, paragraphs, lists, quotes, tables, code; and inline Markdown as styled runs.
+
+`stream.py` does the same for text that is still arriving.
+"""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+import re
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from tui.render.code import code_rows
 from tui.render.palette import Palette
-from tui.render.rows import Row, clear_gradually
-from tui.text.clean import clean_text
+from tui.render.rows import Row, blank_row, clear_gradually, prefixed, text_row
+from tui.render.tables import Align, Layout, Table, table_rows
+from tui.render.wrap import MIN_WIDTH, Run, plain_rows, wrap
+from tui.text.clean import TAB_SIZE, clean_text, clean_url
 from tui.text.markdown import make_parser
 
 if TYPE_CHECKING:
@@ -29,8 +41,6 @@ def parse(source: str, references: MutableMapping[str, Any] | None = None) -> li
 
 def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
     """`source` (any text, untrusted) as rows of at most `width` cells."""
-    from tui.render.blocks import blocks_rows  # not before the first frame
-
     tokens = parse(clean_text(source))
     rows = blocks_rows(tokens, width, palette)
     clear_gradually(tokens)
@@ -40,3 +50,273 @@ def markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
 def code_blocks(source: str) -> list[str]:
     """The contents of the code blocks in `source`, in order, unchanged (for copying)."""
     return [token.content for token in parse(source) if token.type in ("fence", "code_block")]
+
+
+_TASK = re.compile(r"\[([ xX])\]\s+")
+_BULLETS = ("•", "◦", "▪")
+_LEAST_INNER = 16  # cells; narrower nested blocks are not indented further
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """How a block that continues an earlier piece of itself is drawn (only while streaming).
+
+    `number`: of the first item of a list. `loose`: a list with blank lines between items. `layout`: of a table; `head`
+    is False if its header was drawn already. `label`: False for a fence whose language line was drawn already.
+    """
+
+    number: int | None = None
+    loose: bool = False
+    layout: Layout | None = None
+    label: bool = True
+    head: bool = True
+
+
+WHOLE = Piece()
+
+
+def block_end(tokens: Sequence[Token], index: int) -> int:
+    """The index after the block that begins at `index`."""
+    if tokens[index].nesting != 1:
+        return index + 1
+    depth = 0
+    for position in range(index, len(tokens)):
+        depth += tokens[position].nesting
+        if depth == 0:
+            return position + 1
+    return len(tokens)
+
+
+def blocks_rows(
+    tokens: Sequence[Token], width: int, palette: Palette, *, tight: bool = False, depth: int = 0
+) -> list[Row]:
+    """The rows of a sequence of sibling blocks, a blank line between them unless `tight`."""
+    rows: list[Row] = []
+    index = 0
+    while index < len(tokens):
+        end = block_end(tokens, index)
+        block = block_rows(tokens[index:end], width, palette, tight=tight, depth=depth)
+        if block and rows and not (tight and tokens[index].type in _TIGHT):
+            rows.append(blank_row())
+        rows += block
+        index = end
+    return rows
+
+
+_TIGHT = frozenset({"paragraph_open", "bullet_list_open", "ordered_list_open", "fence"})
+
+
+def block_rows(
+    tokens: Sequence[Token], width: int, palette: Palette, piece: Piece = WHOLE, *, tight: bool = False, depth: int = 0
+) -> list[Row]:
+    """The rows of one block, given as its tokens from the opening to the closing one."""
+    first = tokens[0]
+    match first.type:
+        case "paragraph_open":
+            return [line.row() for line in wrap(inline_runs(tokens[1].children or (), palette), width)]
+        case "heading_open":
+            return _heading(tokens, width, palette)
+        case "fence" | "code_block":
+            return _code(first, width, palette, piece)
+        case "bullet_list_open" | "ordered_list_open":
+            return _list(tokens, width, palette, piece, depth)
+        case "blockquote_open":
+            return _quote(tokens, width, palette, depth)
+        case "table_open":
+            table = read_table(tokens, palette)
+            return table_rows(table, width, palette, layout=piece.layout, head=piece.head)
+        case "hr":
+            return [text_row("─" * width, palette.faint)]
+        case "formula_block":
+            return plain_rows(first.content.rstrip("\n"), palette.code, width)
+        case "definition" | "html_block":
+            return plain_rows(first.content.rstrip("\n"), palette.muted, width)
+        case _ if first.content:
+            return plain_rows(first.content.rstrip("\n"), palette.base, width)
+        case _:
+            return []
+
+
+def _heading(tokens: Sequence[Token], width: int, palette: Palette) -> list[Row]:
+    level = int(tokens[0].tag[1:])
+    style = palette.heading if level <= 2 else palette.strong
+    if level == 1:
+        style += Style(underline=True)
+    elif level >= 4:
+        style += Style(italic=True)
+    return [line.row() for line in wrap(inline_runs(tokens[1].children or (), palette, style), width)]
+
+
+def _code(token: Token, width: int, palette: Palette, piece: Piece) -> list[Row]:
+    info = token.info if token.type == "fence" else ""
+    return code_rows(token.content.removesuffix("\n"), info, width, palette, label=piece.label)
+
+
+def is_loose(tokens: Sequence[Token]) -> bool:
+    """Whether the list in these tokens has blank lines between items (CommonMark 5.3)."""
+    level = tokens[0].level + 2
+    return any(token.type == "paragraph_open" and not token.hidden and token.level == level for token in tokens)
+
+
+def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, depth: int) -> list[Row]:
+    ordered = tokens[0].type == "ordered_list_open"
+    number = int(tokens[0].attrs.get("start", 1)) if piece.number is None else piece.number
+    loose = piece.loose or is_loose(tokens)
+    rows: list[Row] = []
+    index, last = 1, len(tokens) - 1
+    while index < last:
+        end = block_end(tokens, index)
+        item, task = _task(tokens[index + 1 : end - 1])
+        mark = f"{number}." if ordered else _BULLETS[depth % len(_BULLETS)]
+        if task is not None:
+            mark = ("☑" if task else "☐") if not ordered else f"{mark} {'☑' if task else '☐'}"
+        indent = cell_len(mark) + 1
+        inner = width - indent
+        rest: tuple[Segment, ...] = (Segment(" " * indent, palette.base),)
+        if inner < _LEAST_INNER:
+            inner, rest = max(MIN_WIDTH, width - 1), (Segment(" ", palette.base),)
+        body = blocks_rows(item, inner, palette, tight=not loose, depth=depth + 1) or [blank_row()]
+        if rows and loose:
+            rows.append(blank_row())
+        lead = body[0]
+        if inner != width - indent and cell_len(mark) + 1 + lead.cells > width:
+            rows += [Row((Segment(mark, palette.bullet),)), *prefixed(body, rest, rest)]
+        else:
+            rows += _marked(body, mark, palette, rest)
+        number += 1
+        index = end
+    return rows
+
+
+def _marked(body: list[Row], mark: str, palette: Palette, rest: tuple[Segment, ...]) -> list[Row]:
+    """An item's rows after its mark. The first row's mark is copied: a list without marks is another text."""
+    rows = prefixed(body, (Segment(mark, palette.bullet), Segment(" ", palette.base)), rest)
+    if rows[0].start - len(mark) - 1 == 0:
+        rows[0].start = 0
+    return rows
+
+
+def _task(item: Sequence[Token]) -> tuple[Sequence[Token], bool | None]:
+    """An item without its task mark (GFM 5.3), and whether that was ticked; None if there is none."""
+    if len(item) < 2 or item[0].type != "paragraph_open" or not item[1].children:
+        return item, None
+    lead = item[1].children[0]
+    mark = _TASK.match(lead.content) if lead.type == "text" else None
+    if mark is None:
+        return item, None
+    text = lead.copy(content=lead.content[mark.end() :])
+    inline = item[1].copy(children=[text, *item[1].children[1:]])
+    return [item[0], inline, *item[2:]], mark.group(1) != " "
+
+
+def _quote(tokens: Sequence[Token], width: int, palette: Palette, depth: int) -> list[Row]:
+    bar = (Segment("▎ ", palette.quote),)
+    inner = max(MIN_WIDTH, width - 2)
+    quiet = replace(palette, base=palette.muted) if not palette.dimmed else palette
+    return prefixed(blocks_rows(tokens[1:-1], inner, quiet, depth=depth) or [blank_row()], bar, bar)
+
+
+def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
+    """A table's tokens as cells of runs."""
+    head: list[list[Run]] = []
+    body: list[list[list[Run]]] = []
+    aligns: list[Align] = []
+    in_head = False
+    for index, token in enumerate(tokens):
+        match token.type:
+            case "thead_open" | "thead_close":
+                in_head = token.type == "thead_open"
+            case "tr_open" if not in_head:
+                body.append([])
+            case "th_open":
+                head.append(inline_runs(tokens[index + 1].children or (), palette, palette.strong))
+                aligns.append(_align(str(token.attrs.get("style", ""))))
+            case "td_open":
+                body[-1].append(inline_runs(tokens[index + 1].children or (), palette))
+    for _ in range(max(map(len, body), default=0) - len(aligns)):  # cells beyond the header
+        head.append([])
+        aligns.append("left")
+    return Table(head, body, aligns)
+
+
+def _align(style: str) -> Align:
+    if style.endswith("right"):
+        return "right"
+    return "center" if style.endswith("center") else "left"
+
+
+# --- inline: emphasis, code, links
+
+_BARE_URL = re.compile(r"https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}*_]")
+_BREAK_TAG = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_BOLD, _ITALIC, _STRIKE = Style(bold=True), Style(italic=True), Style(strike=True)
+NEWLINE = Run("\n", Style.null())
+
+
+def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = None) -> list[Run]:
+    """The runs of an inline token's children, on top of the style `base` (the palette's text if None).
+
+    The model's line breaks are kept: chat answers use them for lists of facts and for verse.
+    """
+    style = palette.base if base is None else base
+    stack: list[Style] = []
+    runs: list[Run] = []
+    for token in tokens:
+        match token.type:
+            case "text":
+                _add_text(runs, token.content, style, palette)
+            case "code_inline":
+                runs.append(Run(token.content.replace("\n", " "), palette.code + _weight(style)))
+            case "formula":
+                runs.append(Run(token.content, palette.code + _weight(style)))
+            case "softbreak" | "hardbreak":
+                runs.append(NEWLINE)
+            case "strong_open":
+                stack.append(style)
+                style += _BOLD
+            case "em_open":
+                stack.append(style)
+                style += _ITALIC
+            case "s_open":
+                stack.append(style)
+                style += _STRIKE
+            case "link_open":
+                stack.append(style)
+                style = _link_style(style, str(token.attrs.get("href", "")), palette)
+            case "strong_close" | "em_close" | "s_close" | "link_close":
+                style = stack.pop() if stack else palette.base
+            case "image":
+                label = token.content or "image"
+                target = _link_style(style, str(token.attrs.get("src", "")), palette)
+                runs.append(Run(f"[image: {label}]".replace("\n", " "), target))
+            case "html_inline":
+                runs.append(NEWLINE if _BREAK_TAG.fullmatch(token.content) else Run(token.content, palette.muted))
+            case _:
+                if token.content:
+                    _add_text(runs, token.content, style, palette)
+    return [Run(run.text.expandtabs(TAB_SIZE), run.style) if "\t" in run.text else run for run in runs]
+
+
+def _weight(style: Style) -> Style:
+    """Only bold and italic of `style`, to apply to inline code."""
+    return Style(bold=style.bold or None, italic=style.italic or None, strike=style.strike or None)
+
+
+def _link_style(style: Style, url: str, palette: Palette) -> Style:
+    target = clean_url(url)
+    return palette.link + _weight(style) + (Style(link=target) if target else Style.null())
+
+
+def _add_text(runs: list[Run], text: str, style: Style, palette: Palette) -> None:
+    if "://" not in text or style.link:
+        if text:
+            runs.append(Run(text, style))
+        return
+    position = 0
+    for match in _BARE_URL.finditer(text):
+        if match.start() > position:
+            runs.append(Run(text[position : match.start()], style))
+        runs.append(Run(match.group(), _link_style(style, match.group(), palette)))
+        position = match.end()
+    if position < len(text):
+        runs.append(Run(text[position:], style))

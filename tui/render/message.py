@@ -11,7 +11,6 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
-from tui.render.markdown import markdown_rows
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
@@ -149,11 +148,11 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case Text(text) if message.kind != "chat":
             words = "summary of the earlier conversation" if message.kind == "summary" else "added to the request"
             line = fold_row([words, tokens_labelled(view.count)], opened, width, palette.muted)
-            return [line, *(indented(markdown_rows(text, width - 2, palette), palette) if opened else [])]
+            return [line, *(indented(_markdown_rows(text, width - 2, palette), palette) if opened else [])]
         case Text(text) if message.role == "user":
             return _typed_rows(text, width, palette, opened)
         case Text(text):
-            return markdown_rows(text.strip("\n"), width, palette)
+            return _markdown_rows(text.strip("\n"), width, palette)
         case Reasoning():
             return _reasoning_rows(part, width, palette, view, opened)
         case ToolCall() if index in view.answered:
@@ -171,9 +170,15 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
             return plain_rows(f"refused: {clean_text(text)}", palette.warning, width)
         case Source():
             sources = sources_of(message)
-            return markdown_rows(sources_markdown(sources), width, palette) if part is sources[0] else []
+            return _markdown_rows(sources_markdown(sources), width, palette) if part is sources[0] else []
         case ProviderItem(kind):
             return [text_row(shortened(f"{clean_line(kind)} · cannot be shown here", width), palette.muted)]
+
+
+def _markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
+    from tui.render.markdown import markdown_rows  # not before the first frame
+
+    return markdown_rows(source, width, palette)
 
 
 def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
@@ -219,7 +224,7 @@ def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, o
     line = fold_row([words, tokens_labelled((part.tokens, "measured"))], opened, width, palette.muted)
     if not opened or not part.text:
         return [line]
-    return [line, *indented(markdown_rows(part.text, width - 2, dimmed(palette)), palette)]
+    return [line, *indented(_markdown_rows(part.text, width - 2, dimmed(palette)), palette)]
 
 
 def _arguments_rows(arguments: str, width: int, palette: Palette) -> list[Row]:

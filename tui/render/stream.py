@@ -21,9 +21,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tui.render.blocks import WHOLE, Piece, block_end, block_rows, is_loose, read_table
 from tui.render.code import code_rows, safe_cuts
-from tui.render.markdown import parse
+from tui.render.markdown import WHOLE, Piece, block_end, block_rows, is_loose, parse, read_table
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row
 from tui.render.tables import Extents, measure, table_layout

@@ -9,7 +9,7 @@ from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import ESTIMATED, KEPT_ROWS, KEPT_STRIPS, Document
-from tui.widgets.transcript.entry import Entry, estimate
+from tui.widgets.transcript.entries import Entry, estimate
 from tui.widgets.transcript.paint import LinePainter
 
 PALETTE = make_palette({})

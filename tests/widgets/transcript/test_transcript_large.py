@@ -13,7 +13,7 @@ from tests.widgets.transcript.messages import conversation
 from tests.widgets.transcript.test_transcript import running, until
 from tui.messages import Message, Text
 from tui.render.rows import Row
-from tui.widgets.transcript.drawer import Job
+from tui.widgets.transcript.entries import Job
 from tui.widgets.transcript.selection import line_number
 from tui.widgets.transcript.transcript import Transcript
 

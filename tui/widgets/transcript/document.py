@@ -14,10 +14,12 @@ from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text
 from tui.text.numbers import clock_time
-from tui.widgets.transcript.drawer import Job
-from tui.widgets.transcript.entry import (
+from tui.widgets.transcript.entries import (
     Entry,
+    Heights,
+    Job,
     Level,
+    Place,
     drawn_size,
     entry_label,
     estimate,
@@ -26,7 +28,6 @@ from tui.widgets.transcript.entry import (
     notice_rows,
     waiting_rows,
 )
-from tui.widgets.transcript.heights import Heights, Place
 
 MessagePlace: TypeAlias = tuple[str, int]
 """A message's id and a row of it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tui.messages import Attachment, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.rows import Row
-from tui.widgets.transcript.entry import Entry
+from tui.widgets.transcript.entries import Entry
 
 Span = tuple[int, int, int]
 """Row, first character, character after the last."""

@@ -11,11 +11,10 @@ from textual.events import Click
 from textual.message import Message as TextualMessage
 
 from tui.messages import Message
-from tui.render.markdown import code_blocks
 from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
-from tui.widgets.transcript.drawer import Job
+from tui.widgets.transcript.entries import Job
 from tui.widgets.transcript.paint import GUTTER
 from tui.widgets.transcript.search import Hit, Search
 from tui.widgets.transcript.selection import character_at, entry_selection, word_selection
@@ -270,6 +269,8 @@ class Transcript(TranscriptView, can_focus=True):
         message = self._cursor_message
         if message is None:
             return
+        from tui.render.markdown import code_blocks  # not before the first frame
+
         text = detail = ""
         if action == "copy":
             text = copy_text(message)

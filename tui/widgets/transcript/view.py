@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from math import ceil
 from time import monotonic, time
 from typing import Any
 
@@ -24,9 +26,7 @@ from tui.render.message import Count
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row, clear_gradually
 from tui.widgets.transcript.document import Document, MessagePlace
-from tui.widgets.transcript.drawer import Drawer, Job, gc_paused
-from tui.widgets.transcript.entry import Level
-from tui.widgets.transcript.heights import Place, thumb_eighths
+from tui.widgets.transcript.entries import Job, Level, Place, gc_paused
 from tui.widgets.transcript.paint import GUTTER, LinePainter, StaticText
 from tui.widgets.transcript.search import Search
 from tui.widgets.transcript.selection import selected_text
@@ -78,13 +78,14 @@ class TranscriptView(ScrollView):
         self._flush_timer: Timer | None = None
         self._flush_cost = 0.0  # seconds taken by the last drawing of the reply
         self._warm = False
+        self._large: dict[int, None] = {}  # entries to be drawn in a thread, the latest request last
+        self._drawing = False  # whether that thread runs
 
     @property
     def document(self) -> Document:
         """The entries; created on first use, because colours need the app."""
         if self._document is None:
-            drawer = Drawer(lambda index: self.document.job(index), self._job_done, self.run_worker)
-            self._document = Document(self._palette(), drawer.want)
+            self._document = Document(self._palette(), self._draw_later)
         return self._document
 
     @property
@@ -341,6 +342,23 @@ class TranscriptView(ScrollView):
             self._thumb = thumb
             bar.refresh()
 
+    def _draw_later(self, index: int) -> None:
+        """Draw a large message in a thread. The latest request comes first, since it is on screen."""
+        self._large.pop(index, None)
+        self._large[index] = None
+        if not self._drawing:
+            self._drawing = True
+            self.run_worker(self._draw_large())
+
+    async def _draw_large(self) -> None:
+        try:
+            while self._large:
+                job = self.document.job(self._large.popitem()[0])
+                if job is not None:
+                    self._job_done(job, await asyncio.to_thread(job.run))
+        finally:
+            self._drawing = False
+
     def _job_done(self, job: Job, rows: list[Row]) -> None:
         """A large message was drawn: it replaces its placeholder; the reader's position is kept."""
         document, place, height = self.document, self._place_of_reader(), self.document.heights[job.index]
@@ -399,3 +417,13 @@ class TranscriptView(ScrollView):
         """Redraw with the new selection."""
         del selection
         self.refresh()
+
+
+def thumb_eighths(height: int, total: int, top: float) -> tuple[int, int, int]:
+    """The scroll bar's thumb for a view of `height` cells: its height, and its start and end in eighths of a cell.
+
+    As drawn by Textual's `ScrollBarRender.render_bar`.
+    """
+    cells = max(1.0, height * height / max(1, total))
+    start = int(8 * (height - cells) * top / max(1, total - height))
+    return height, start, start + ceil(8 * cells)

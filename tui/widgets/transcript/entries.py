@@ -1,20 +1,28 @@
-"""An entry of the transcript, and what can be determined without drawing it."""
+"""Entries of the transcript: what is known of them before they are drawn, their heights, drawing in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
+from time import monotonic
 from typing import Literal, TypeAlias
 
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.live import LiveReply
-from tui.render.message import HEAD_LINES, Count, folds, is_long
+from tui.render.message import HEAD_LINES, Count, View, folds, is_long, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
 from tui.text.names import label_of
 from tui.text.numbers import SURE, plural, tokens_short
+
+Place: TypeAlias = tuple[int, int]
+"""An entry and a row in it."""
 
 Level: TypeAlias = Literal["info", "warning", "error"]
 _REASONS = {"trimmed": "rolling context", "compacted": "compacted"}
@@ -152,3 +160,107 @@ def _divider(counts: Sequence[Count | None], reason: str) -> str:
         mark = "" if all(count[1] in SURE for count in counted) else "~"
         text += f", {mark}{tokens_short(sum(tokens))} tokens"
     return f"{text} ({_REASONS[reason]})"
+
+
+class Heights:
+    """A list of heights in rows with their running sums.
+
+    A change costs as much as there is below it, so growth at the end (a streaming reply) is free.
+    """
+
+    def __init__(self, heights: Iterable[int] = ()) -> None:
+        self._heights = list(heights)
+        self._tops = [0]
+        self._valid = 0  # tops are valid up to this index
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, index: int) -> int:
+        return self._heights[index]
+
+    def append(self, height: int) -> None:
+        """Add an entry at the end."""
+        self._heights.append(height)
+
+    def pop(self) -> None:
+        """Remove the last entry."""
+        self._heights.pop()
+        self._valid = min(self._valid, len(self._heights))
+        del self._tops[len(self._heights) + 1 :]
+
+    def set(self, index: int, height: int) -> int:
+        """Change one height; returns the difference."""
+        change = height - self._heights[index]
+        if change:
+            self._heights[index] = height
+            self._valid = min(self._valid, index)
+        return change
+
+    def top(self, index: int) -> int:
+        """The first line of entry `index`; for the index after the last one, the total."""
+        if self._valid < len(self._heights):
+            del self._tops[self._valid + 1 :]
+            last = self._tops.pop()
+            self._tops.extend(accumulate(self._heights[self._valid :], initial=last))
+            self._valid = len(self._heights)
+        return self._tops[index]
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return self.top(len(self._heights))
+
+    def find(self, line: int) -> int:
+        """The entry at `line`; the first or the last one if it lies outside. -1 without entries."""
+        self.top(0)
+        return min(max(0, bisect_right(self._tops, line) - 1), len(self._heights) - 1)
+
+    def place(self, line: int) -> Place:
+        """The entry at `line`, and the row in it. There must be an entry."""
+        index = self.find(line)
+        return index, line - self.top(index)
+
+
+# --- drawing in a thread: a megabyte takes seconds, and a frame is 16 ms
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Pause garbage collection while the body creates long-lived objects, and freeze them afterwards. Thread-safe.
+
+    Messages and rows have no cycles: reference counting frees them. The collector's full passes would scan them again
+    and again, and stop the screen each time: 50 ms for 10,000 messages, 400 ms for the rows of a megabyte.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A message to draw, in the state when this was requested. `key` tells whether that is still current.
+
+    `live` is a streaming reply that is drawn for the first time; None for a complete message.
+    """
+
+    index: int
+    key: object
+    message: Message
+    width: int
+    palette: Palette
+    view: View
+    live: LiveReply | None = None
+
+    def run(self) -> list[Row]:
+        """The rows. Takes about two seconds for a megabyte."""
+        with gc_paused():
+            if self.live is not None:
+                self.live.draw(self.width, self.palette, self.view, monotonic())
+                return self.live.rows
+            return message_rows(self.message, self.width, self.palette, self.view)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.transcript.heights import Heights
+from tui.widgets.transcript.entries import Heights
 
 
 @given(
