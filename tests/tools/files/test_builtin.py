@@ -32,8 +32,8 @@ def listed(root: Path, **arguments: object) -> str:
     return list_files(arguments, Confinement(root)).text
 
 
-async def found(root: Path, pattern: str, engine: str | None = None, **arguments: object) -> str:
-    return (await search_files({"pattern": pattern, **arguments}, Confinement(root), program=engine)).text
+async def search(root: Path, pattern: str, engine: str | None = None, **arguments: object) -> str:
+    return (await search_files({"pattern": pattern, **arguments}, Confinement(root), None, engine)).text
 
 
 # -- read_file -----------------------------------------------------------------------------------------------------
@@ -173,42 +173,51 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_lines_are_found_by_both_engines_alike(tree: Path, engine: str | None) -> None:
-    text = await found(tree, r"parse\b", engine)
+    text = await search(tree, r"parse\b", engine)
     assert text.splitlines() == [
         "b.txt:1: parse it",
         f"b.txt:3: {'y' * 400} […]",
         "src/a.py:2: def parse():",
         "[not searched: 1 file that probably holds secrets]",
     ]
-    assert "b.txt:2: PARSE" in await found(tree, "^parse$", engine, ignore_case=True)
-    assert (await found(tree, "Ärger'$", engine, path="src")).splitlines()[0] == "src/a.py:3:     return 'Ärger'"
-    assert (await found(tree, "parse", engine, glob="*.py")).startswith("src/a.py:2:")
-    assert (await found(tree, "parse", engine, path="src/a.py")) == "src/a.py:2: def parse():"
-    assert (await found(tree, "nothing like it", engine)).startswith("[no line fits in 4 files]")
-    assert "def parse" in await found(tree, r"(?<=def )parse", engine)  # ripgrep has no look-behind
+    assert "b.txt:2: PARSE" in await search(tree, "^parse$", engine, ignore_case=True)
+    assert (await search(tree, "Ärger'$", engine, path="src")).splitlines()[0] == "src/a.py:3:     return 'Ärger'"
+    assert (await search(tree, "parse", engine, glob="*.py")).startswith("src/a.py:2:")
+    assert (await search(tree, "parse", engine, path="src/a.py")) == "src/a.py:2: def parse():"
+    assert (await search(tree, "nothing like it", engine)).startswith("[no line fits in 4 files]")
+    assert "def parse" in await search(tree, r"(?<=def )parse", engine)  # ripgrep has no look-behind
     with pytest.raises(ToolError, match="can't be read"):
-        await found(tree, "(", engine)
+        await search(tree, "(", engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_name_with_a_line_break_makes_no_line_of_its_own(tmp_path: Path, engine: str | None) -> None:
     (tmp_path / "a\nsetup.py:1: fine").write_text("needle")
-    assert len((await found(tmp_path, "needle", engine)).splitlines()) == 1
+    assert len((await search(tmp_path, "needle", engine)).splitlines()) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_many_matches_are_bounded(tmp_path: Path, engine: str | None) -> None:
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("match\n" * 300)
-    lines = (await found(tmp_path, "match", engine)).splitlines()
+    lines = (await search(tmp_path, "match", engine)).splitlines()
     assert len(lines) == MOST_MATCHES + 1
     assert lines[-1].startswith("[and 700 more lines")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_search_ends_after_so_many_matches(
+    tmp_path: Path, engine: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.tools.files.search_files.MOST_FOUND", 5)
+    (tmp_path / "a.txt").write_text("match\n" * 300)
+    assert len((await search(tmp_path, "match", engine)).splitlines()) == 5
 
 
 async def test_a_pattern_that_takes_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.tools.files.search_files.SECONDS", 0.5)
     (tmp_path / "a").write_text("a" * 60 + "b")
-    assert "ended after some time" in await found(tmp_path, r"(a+)+$")
+    assert "ended after some time" in await search(tmp_path, r"(a+)+$")
 
 
 async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +231,7 @@ async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path, monk
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     (tmp_path / "a").write_text("a" * 60 + "b")
-    task = asyncio.create_task(found(tmp_path, r"(a+)+$"))
+    task = asyncio.create_task(search(tmp_path, r"(a+)+$"))
     with pytest.raises(asyncio.CancelledError):
         await task
     assert started[0].returncode is not None
@@ -243,7 +252,7 @@ def test_the_process_that_searches_ends_by_itself(tmp_path: Path) -> None:
 async def test_nothing_in_the_searched_folder_is_run(tmp_path: Path) -> None:
     for name in ("json.py", "re.py", "tui.py", "sitecustomize.py"):
         (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n# needle")
-    assert "json.py:2: # needle" in await found(tmp_path, "needle")
+    assert "json.py:2: # needle" in await search(tmp_path, "needle")
     assert not (tmp_path / "ran").exists()
 
 

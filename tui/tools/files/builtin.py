@@ -50,7 +50,8 @@ class BuiltInTools:
         return await _in_thread(read_file.read_file, arguments, self._confinement, self._asked.get(approved))
 
     async def _search(self, arguments: Mapping[str, Any], approved: str = "") -> ToolOutput:
-        return await search_files.search_files(arguments, self._confinement, self._asked.get(approved))
+        file, program = self._asked.get(approved), search_files.ripgrep()
+        return await search_files.search_files(arguments, self._confinement, file, program)
 
 
 async def _in_thread(tool: Callable[P, ToolOutput], *args: P.args, **kwargs: P.kwargs) -> ToolOutput:

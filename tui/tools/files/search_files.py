@@ -12,8 +12,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ LARGEST_FILE = 5_000_000  # bytes; larger files are not searched
 LONGEST_LINE = 400  # characters shown of a line
 LONGEST_PATTERN = 1_000
 WORKER = Path(__file__).with_name("search_worker.py")
-BATCH = 200  # files per process: argument lists are limited
+BATCH = 200  # files per process of ripgrep: argument lists are limited
 
 
 class Match(NamedTuple):
@@ -68,12 +68,12 @@ def ripgrep() -> str | None:
 async def search_files(
     arguments: Mapping[str, Any],
     confinement: Confinement,
-    approved: SensitiveFile | None = None,
-    program: str | None = "",
+    approved: SensitiveFile | None,
+    program: str | None,
 ) -> ToolOutput:
     """Lines as `path:number: text`, by path. `approved` as for `check_approved`.
 
-    `program` is ripgrep's path, None for Python, "" for whichever is installed.
+    `program` is ripgrep's path; None: Python searches.
     """
     pattern = str(arguments["pattern"])
     if not pattern or len(pattern) > LONGEST_PATTERN:
@@ -82,7 +82,6 @@ async def search_files(
         raise ToolError("The pattern fits single lines: it can't hold a line break.")
     deadline = time.monotonic() + SECONDS
     place, files, notes = await asyncio.to_thread(_candidates, arguments, confinement, approved, deadline)
-    program = ripgrep() if program == "" else program
     ignore_case = bool(arguments.get("ignore_case", False))
     try:
         matches, late = await _matches(program, pattern, ignore_case, place, files, deadline)
@@ -141,72 +140,77 @@ async def _matches(
 ) -> tuple[list[Match], bool]:
     """Matches by path and line, and whether time ran out. Raises `BadPatternError`."""
     matches: list[Match] = []
-    for start in range(0, len(files), BATCH):
-        batch = files[start : start + BATCH]
-        rest = deadline - time.monotonic()
-        try:
-            async with asyncio.timeout(max(0.0, rest)):
-                if program is not None:
-                    try:
-                        async for match in _by_ripgrep(program, pattern, ignore_case, place, batch):
-                            matches.append(match)
-                    except BadPatternError:
-                        program = None  # Python's expressions have more features (look-around, back references)
-                if program is None:
-                    async for match in _by_python(pattern, ignore_case, place, batch):
-                        matches.append(match)
-        except TimeoutError:
-            return matches, True
-        if len(matches) >= MOST_FOUND:
-            break
-    return matches[:MOST_FOUND], False
+
+    async def collect(source: AsyncGenerator[Match]) -> None:
+        async with aclosing(source):
+            async for match in source:
+                matches.append(match)
+                if len(matches) == MOST_FOUND:
+                    return
+
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            if program is not None:
+                with suppress(BadPatternError):  # Python's expressions have more features (look-around, references)
+                    await collect(_by_ripgrep(program, pattern, ignore_case, place, files))
+                    return matches, False
+            await collect(_by_python(pattern, ignore_case, place, files))
+    except TimeoutError:
+        return matches, True
+    return matches, False
 
 
 async def _by_ripgrep(
     program: str, pattern: str, ignore_case: bool, place: Place, files: Sequence[str]
-) -> AsyncIterator[Match]:
+) -> AsyncGenerator[Match]:
     command = [program, "--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1"]
     command += ["--ignore-case"] if ignore_case else ["--case-sensitive"]
-    command += ["--max-count", str(MOST_MATCHES * 2), "--regexp", pattern, "--", *(f"./{path}" for path in files)]
-    async for line in _lines_of(command, place.path, None, bad=2):
-        event = json.loads(line)
-        if event["type"] == "match":
-            path = event["data"]["path"]
-            if "text" in path and event["data"]["line_number"] is not None:
-                yield Match(path["text"].removeprefix("./"), event["data"]["line_number"])
+    command += ["--max-count", str(MOST_MATCHES * 2), "--regexp", pattern, "--"]
+    for start in range(0, len(files), BATCH):
+        paths = [f"./{path}" for path in files[start : start + BATCH]]
+        async with aclosing(_lines_of([*command, *paths], place.path)) as lines:
+            async for line in lines:
+                event = json.loads(line)
+                if event["type"] == "match":
+                    path = event["data"]["path"]
+                    if "text" in path and event["data"]["line_number"] is not None:
+                        yield Match(path["text"].removeprefix("./"), event["data"]["line_number"])
 
 
-async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncIterator[Match]:
-    asked = {"pattern": pattern, "ignore_case": ignore_case, "files": files, "most": MOST_MATCHES * 2}
-    task = json.dumps({**asked, "seconds": SECONDS + 5})
+async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncGenerator[Match]:
+    task = {
+        "pattern": pattern,
+        "ignore_case": ignore_case,
+        "files": files,
+        "most": MOST_MATCHES * 2,
+        "seconds": SECONDS + 5,
+    }
     command = [sys.executable, "-I", str(WORKER)]  # isolated: nothing in the searched folder is imported
-    async for line in _lines_of(command, place.path, task, bad=2):
-        path, number = json.loads(line)
-        yield Match(path, number)
+    async with aclosing(_lines_of(command, place.path, json.dumps(task))) as lines:
+        async for line in lines:
+            yield Match(*json.loads(line))
 
 
-async def _lines_of(command: Sequence[str], folder: Path, task: str | None, *, bad: int) -> AsyncIterator[bytes]:
-    """A program's output, line by line; it is killed with the iteration. Exit code `bad` is a bad pattern."""
+async def _lines_of(command: Sequence[str], folder: Path, task: str = "") -> AsyncGenerator[bytes]:
+    """A program's output, line by line; it is killed with the iteration. Raises `BadPatternError` for exit code 2."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL if task is None else asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=4 * LARGEST_FILE,  # bytes of a line: ripgrep writes a whole line of a file as JSON
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     complaint = asyncio.create_task(process.stderr.read())
     try:
-        if process.stdin is not None and task is not None:
-            process.stdin.write(task.encode() + b"\n")
-            with suppress(ConnectionError):
-                await process.stdin.drain()
-            process.stdin.close()
+        process.stdin.write(task.encode() + b"\n")
+        with suppress(ConnectionError):
+            await process.stdin.drain()
+        process.stdin.close()
         while line := await process.stdout.readline():
             yield line
-        if await process.wait() == bad:
+        if await process.wait() == 2:
             text = (await complaint).decode("utf-8", "replace").strip().splitlines()
             raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")
     finally:
