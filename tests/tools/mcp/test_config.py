@@ -157,7 +157,7 @@ def test_no_server_passes_for_the_built_in_tools(name: str) -> None:
 
 def test_a_name_that_is_none_reaches_no_terminal_as_it_is() -> None:
     (server,) = read_servers({"a\x1b]0;x\x07b": {"command": "x"}}, "f")
-    assert server.name == "a?]0;x?b"
+    assert server.name == "a␛]0;x␇b"
     assert "\x1b" not in server.error
 
 

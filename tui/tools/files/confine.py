@@ -26,7 +26,7 @@ BY_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasa
 
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _FILE = _READ | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-_FOLDER = _READ | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+OPEN_FOLDER = _READ | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 
 _KERNEL = frozenset({"dev", "proc", "sys"})
 """Folders below the root without ordinary files. `/proc/self/environ` has the keys of this program."""
@@ -121,7 +121,7 @@ def _descend(place: Place, kind: Kind) -> int:
     at = os.open(place.base, _READ | os.O_DIRECTORY)
     try:
         for name in place.parts[:-1]:
-            at, above = os.open(name, _FOLDER, dir_fd=at), at
+            at, above = os.open(name, OPEN_FOLDER, dir_fd=at), at
             os.close(above)
         if not place.parts:
             at, descriptor = -1, at
@@ -132,7 +132,7 @@ def _descend(place: Place, kind: Kind) -> int:
             raise OSError(errno.ELOOP, "it became a link")
         if wrong := wrong_kind(mode, kind):  # before it is opened: opening a device may do something
             raise ToolError(f"{place.shown} {wrong}.")
-        return os.open(name, _FOLDER if kind == "folder" else _FILE, dir_fd=at)
+        return os.open(name, OPEN_FOLDER if kind == "folder" else _FILE, dir_fd=at)
     finally:
         if at >= 0:
             os.close(at)

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from tui.config.paths import is_there
 from tui.tools.base import ToolError
-from tui.tools.files.confine import BY_FOLDER, Confinement, Place
+from tui.tools.files.confine import BY_FOLDER, OPEN_FOLDER, Confinement, Place
 from tui.tools.files.globs import Glob, make_glob
 
 MAX_DEPTH = 40  # levels of folders
 MOST_SEEN = 200_000  # entries after which a walk ends
-_FOLDER = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})  # folders of version control: never listed, never searched
 LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
@@ -86,7 +85,7 @@ class Walk:
             yield from self._walk(None, path, rules, depth)
             return
         try:
-            descriptor = os.open(name, _FOLDER, dir_fd=above)
+            descriptor = os.open(name, OPEN_FOLDER, dir_fd=above)
         except OSError:
             return  # removed, forbidden, or a link by now: only its name is listed
         try:

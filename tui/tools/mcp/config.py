@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from tui.config.paths import at_home
 from tui.context.reduction.deferral import BUILT_IN
 from tui.providers.keys import redact
+from tui.text.clean import clean_text
 from tui.text.json_text import parse_jsonc
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
@@ -102,8 +103,8 @@ class ServerConfig:
 
     `key` is its place in that file, such as "mcpServers.git". `error` says why it is unusable, "" if it is not.
     `instructions` says whether the server's own go to the model. `roots` are the folders that it is told to work in,
-    None for the working directory. `trust_read_only` lets a tool run without asking if
-    the server marks it as read-only; only the person can set it.
+    None for the working directory. `trust_read_only` lets a tool run without asking if the server marks it as
+    read-only; only the person can set it.
     """
 
     name: str
@@ -242,10 +243,7 @@ def content_hash(text: str) -> str:
 
 
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
-    """The servers of a `.mcp.json`. Raises `McpConfigError` if the file as a whole is unusable.
-
-    Raises `McpConfigError` where the file as a whole can't be read.
-    """
+    """The servers of an `mcp.json`. Raises `McpConfigError` if the file as a whole is unusable."""
     try:
         data = parse_jsonc(text)
     except ValueError as error:
@@ -281,8 +279,9 @@ def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[Se
                 _server(str(name), _translated(value, f"{where}: {place}") if key == "mcp" else value, where, place)
             )
         except McpConfigError as error:
-            shown, place = _printable(str(name)), _printable(place)
-            servers.append(ServerConfig(shown, where, key=place, error=_printable(str(error))))
+            texts = (str(name), place, str(error))
+            shown, place, problem = (clean_text(text).replace("\n", " ")[:200] for text in texts)
+            servers.append(ServerConfig(shown, where, key=place, error=problem))
     return tuple(servers)
 
 
@@ -307,10 +306,6 @@ def _translated(value: object, key: str) -> object:
     if not isinstance(value, dict):
         return value
     return {name: translate(name, inner) for name, inner in value.items()}
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)[:200]
 
 
 def _server(name: str, value: object, where: str, place: str) -> ServerConfig:

@@ -61,8 +61,7 @@ class McpServer:
     """A source of tools. The connection lives in `thread`; public methods are called from the program's own event loop.
 
     `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
-    says whether it is to be started. `asks` gives what asks the person, in
-    that thread, None if there is no one to ask.
+    says whether it is to be started. `asks` gives what asks the person, in that thread, None if there is no one to ask.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from tui.config.paths import at_home
 from tui.providers.http.sizes import TooLargeError
 from tui.providers.keys import redact
+from tui.text.clean import clean_line
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
 from tui.tools.mcp.normalize import Issue
@@ -133,5 +134,4 @@ def words(error: BaseException) -> str:
 
 def line(text: str, longest: int = LONGEST_REASON) -> str:
     """Untrusted text on one line of at most `longest` characters, without keys and control characters."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 10 * LONGEST_REASON])
-    return redact(" ".join(printable.split()))[:longest]
+    return redact(clean_line(text[: 10 * LONGEST_REASON]))[:longest]
