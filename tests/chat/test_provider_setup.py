@@ -117,8 +117,8 @@ async def test_a_preset_writes_only_what_is_not_usual(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     provider_setup, _ = setup(tmp_path, tables)
     await provider_setup.use(Draft("anthropic", api_key_env="ANTHROPIC_API_KEY"))
-    left = load_settings({"CHATCTX_CONFIG": str(tmp_path / "config.toml")}).providers["anthropic"]
-    assert (left.api_key_command, left.context_management) == (None, True)
+    settings = load_settings({"CHATCTX_CONFIG": str(tmp_path / "config.toml")}).providers["anthropic"]
+    assert (settings.api_key_command, settings.context_management) == (None, True)
 
 
 async def test_a_file_that_cannot_be_written_costs_nothing_but_the_file(server: ReplayServer, tmp_path: Path) -> None:

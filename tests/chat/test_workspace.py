@@ -10,7 +10,7 @@ from tui.providers.models.presets import PRESETS
 
 
 @pytest.mark.parametrize(
-    ("name", "base_url", "said"),
+    ("name", "base_url", "line"),
     [
         ("local", None, "It runs on this machine: nothing you write leaves it."),
         ("demo", None, "It runs on this machine: nothing you write leaves it."),
@@ -22,6 +22,6 @@ from tui.providers.models.presets import PRESETS
         ("openai", None, "It runs at api.openai.com: what you write is sent there."),
     ],
 )
-def test_where_it_runs(name: str, base_url: str | None, said: str) -> None:
+def test_where_it_runs(name: str, base_url: str | None, line: str) -> None:
     config = PRESETS[name] if base_url is None else ProviderConfig(name, base_url=base_url)
-    assert where_it_runs(name, {name: config}) == said
+    assert where_it_runs(name, {name: config}) == line

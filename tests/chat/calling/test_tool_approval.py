@@ -42,8 +42,8 @@ async def test_what_was_answered_holds_as_long_as_it_says(
 ) -> None:
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
-        found, session = await ask_twice(workspace, decision)
-        assert (found, len(writes.ran)) == (asked, ran)
+        questions, session = await ask_twice(workspace, decision)
+        assert (questions, len(writes.ran)) == (asked, ran)
         assert all(result.is_error for result in results(session)) is (ran == 0)
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:  # another run of the program
         later = await turn(await workspace.new_session(), lambda _: "no")
@@ -133,12 +133,12 @@ async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, write
     provider = ScriptedProvider([calls("write", "look")])
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
         session = await workspace.new_session()
-        seen: dict[type, object] = {}
+        events: dict[type, object] = {}
         async for event in session.send("go"):
             if isinstance(event, ApprovalAsked | ToolFinished):
-                seen[type(event)] = event
-                question = seen.get(ApprovalAsked)
-                if isinstance(question, ApprovalAsked) and ToolFinished in seen:
+                events[type(event)] = event
+                question = events.get(ApprovalAsked)
+                if isinstance(question, ApprovalAsked) and ToolFinished in events:
                     assert writes.ran in (["look"], ["look", "write"])
                     session.tools.approve(question.id, "once")
         assert [r.text for r in results(session)] == ["written", "seen"]

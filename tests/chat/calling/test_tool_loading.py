@@ -63,9 +63,9 @@ async def test_a_tool_is_searched_loaded_and_called_and_the_rest_is_never_sent(t
         assert second.tools[1].name == "erp__operation_47"
         assert len(second.tools) == 3
         assert third.tools == second.tools
-        found, done = results(provider)
-        assert not found.is_error
-        assert "erp__operation_47: Export one report" in found.text
+        search_result, done = results(provider)
+        assert not search_result.is_error
+        assert "erp__operation_47: Export one report" in search_result.text
         assert done.text == "done with R7"
         assert len(session.tools.plan.deferred) == 98
         assert session.usage is not None

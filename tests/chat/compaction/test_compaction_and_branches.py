@@ -50,7 +50,7 @@ async def test_leaving_out_a_message_at_the_edge_of_a_summary_brings_nothing_bac
 
 
 @pytest.mark.parametrize(
-    ("back_to", "left", "undone"),
+    ("back_to", "remaining", "undone"),
     [
         (8, ["2.", "5", "6", "7"], "Compacted 3 messages"),  # the first summary, and turn 4
         (5, ["2."], "Compacted 3 messages"),
@@ -60,13 +60,13 @@ async def test_leaving_out_a_message_at_the_edge_of_a_summary_brings_nothing_bac
     ],
 )
 async def test_going_back_keeps_the_summaries_of_what_came_before(
-    tmp_path: Path, back_to: int, left: list[str], undone: str
+    tmp_path: Path, back_to: int, remaining: list[str], undone: str
 ) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await compacted(workspace, 2)
         assert sent(session) == ["2.", "5", "6", "7", "8"]
         await session.rewind(turn(session, back_to))
-        assert sent(session) == left
+        assert sent(session) == remaining
         line = await session.undo() or ""
         assert line.removeprefix("Undone: ").partition(":")[0] == undone
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from tui.chat.compaction.prompt import (
     summary_prompt,
 )
 from tui.chat.compaction.summarise import SummaryFailedError, summarise
-from tui.chat.conversation.completion import Completion, billed
+from tui.chat.conversation.completion import Completion, complete
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
@@ -108,8 +109,8 @@ async def test_each_request_carries_the_summary_so_far() -> None:
     await summarise(model, messages, base=BASE, budget=budget(3_000), count=count)
     assert len(model.requests) > 2
     for before, request in zip(model.requests, model.requests[1:], strict=False):
-        seen = FACT.findall(before.messages[-1].text)
-        assert set(seen) <= set(FACT.findall(request.messages[-1].text))
+        carried = FACT.findall(before.messages[-1].text)
+        assert set(carried) <= set(FACT.findall(request.messages[-1].text))
 
 
 async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() -> None:
@@ -260,7 +261,8 @@ async def test_the_answer_of_a_provider(
     tmp_path: Path, events: tuple[StreamEvent, ...], text: str, problem: str
 ) -> None:
     async with open_workspace(tmp_path, ScriptedProvider([events], report_usage=False)) as workspace:
-        completion = await billed(workspace.fake, workspace.services, "compaction")(BASE)
+        request = replace(BASE, provider=workspace.fake.name)
+        completion = await complete(workspace.services, "compaction", request)
         assert (completion.text, completion.problem) == (text, problem)
         assert workspace.fake.closed
 

@@ -170,8 +170,8 @@ async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() 
     async def model(request: Request) -> Completion:
         answer = await whole(request)
         read = min(request_size(request), 2_000)  # its real window; what stands before that is dropped
-        seen = FACT.findall(request.messages[0].text[-4 * read :])
-        return replace(answer, text=" ".join(seen), usage=Usage(read, 10))
+        facts_read = FACT.findall(request.messages[0].text[-4 * read :])
+        return replace(answer, text=" ".join(facts_read), usage=Usage(read, 10))
 
     summary = await summarise(model, messages, base=BASE, budget=space, count=count)
     assert [fact for fact in facts if fact not in summary.text] == []

@@ -205,7 +205,7 @@ def test_whatever_the_history_holds_the_request_is_whole(history: list[Message],
     before = list(numbered)
     messages = request_for(numbered, target(able)).messages
     assert numbered == before
-    seen: set[str] = set()
+    ids_sent: set[str] = set()
     open_calls: list[str] = []
     for m in messages:
         assert m.parts
@@ -218,8 +218,8 @@ def test_whatever_the_history_holds_the_request_is_whole(history: list[Message],
             assert not open_calls
             ids = [part.id for part in m.parts if isinstance(part, ToolCall)]
             assert len(set(ids)) == len(ids)
-            assert not seen & set(ids)
-            seen |= set(ids)
+            assert not ids_sent & set(ids)
+            ids_sent |= set(ids)
             open_calls = ids
     assert not open_calls
     assert request_for(messages, target(able)).messages == messages

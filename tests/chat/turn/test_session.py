@@ -367,12 +367,12 @@ async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, 
     provider = ScriptedProvider(window=2_048, fallback=lambda r: answer("A summary or an answer. " * 8))
     async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
         session = await workspace.new_session()
-        seen: list[object] = []
+        events: list[object] = []
         for number in range(40):
-            seen += await drain(session.send(f"{number} {LONG}"))
+            events += await drain(session.send(f"{number} {LONG}"))
         assert provider.refused == 0
-        assert not of(TurnFailed, seen)
-        assert len(of(ContextTrimmed if rolling else CompactionFinished, seen)) >= 3
+        assert not of(TurnFailed, events)
+        assert len(of(ContextTrimmed if rolling else CompactionFinished, events)) >= 3
         texts = [m.text for m in stored(workspace, session) if m.role == "user" and m.kind == "chat"]
         assert texts == [f"{number} {LONG}" for number in range(40)]
         assert session.usage is not None

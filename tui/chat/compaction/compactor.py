@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from functools import partial
 from math import ceil
 
 from tui.chat.compaction.prompt import prefix_request
 from tui.chat.compaction.summarise import TRUNCATED_BELOW, Summary, outgoing_summary, summarise
-from tui.chat.conversation.completion import billed
+from tui.chat.conversation.completion import complete
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
@@ -147,7 +148,7 @@ class Compactor:
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
         return await summarise(
-            billed(self._services.provider(sent.provider), self._services, "compaction"),
+            partial(complete, self._services, "compaction"),
             plan.source,
             base=replace(sent, messages=()),
             budget=budget,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tui.chat.compaction.prompt import most_output, source_capacity, split_source, split_text, summary_request
-from tui.chat.conversation.completion import Complete
+from tui.chat.conversation.completion import Completion
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, ProviderError
@@ -46,7 +46,7 @@ def summary_text(outgoing: str) -> str:
 
 
 async def summarise(
-    complete: Complete,
+    complete: Callable[[Request], Awaitable[Completion]],
     source: Sequence[Message],
     *,
     base: Request,
@@ -88,7 +88,7 @@ class _Summariser:
     marked: a small model may never stop, and without its answer more would be lost.
     """
 
-    complete: Complete
+    complete: Callable[[Request], Awaitable[Completion]]
     base: Request
     budget: Budget
     goal: Budget

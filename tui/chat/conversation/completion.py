@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
@@ -17,7 +16,7 @@ from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.parts import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
-from tui.providers.base import Provider, ProviderError
+from tui.providers.base import ProviderError
 from tui.providers.models.catalog import dollars, unpriced_terms
 
 if TYPE_CHECKING:
@@ -45,7 +44,30 @@ class Completion:
         return "the summary was cut off at its output limit" if self.cut else "the answer broke off"
 
 
-Complete: TypeAlias = Callable[[Request], Awaitable[Completion]]
+async def complete(services: Services, kind: CallKind, request: Request) -> Completion:
+    """An answer outside the conversation. The call is logged, and billed like any other, but measures nothing.
+
+    Raises `ProviderError`.
+    """
+    started = time.monotonic()
+    call = await uninterrupted(asyncio.to_thread(services.calls.begin, request, None, message=None, kind=kind))
+    builder = PartsBuilder(request.provider, request.model)
+    problem: str | None = "cancelled"
+    try:
+        outgoing = await asyncio.to_thread(with_bytes, request, services.store.blob)
+        async with aclosing(services.provider(request.provider).stream(outgoing)) as stream:
+            async for event in stream:
+                builder.apply(event)
+        problem = None
+    except ProviderError as error:
+        problem = str(error)
+        raise
+    finally:
+        completion, seconds = _completion(builder), time.monotonic() - started
+        if problem is None and not completion.cut:  # as for any answer, being cut is not a failure
+            problem = completion.problem or None
+        await uninterrupted(asyncio.to_thread(_log, services, call, request, completion, seconds, problem))
+    return completion
 
 
 def _completion(builder: PartsBuilder) -> Completion:
@@ -58,47 +80,23 @@ def _completion(builder: PartsBuilder) -> Completion:
     return Completion(text, builder.usage, end in ("stop", "other"), end == "length", builder.answered_by)
 
 
-def billed(provider: Provider, services: Services, kind: CallKind) -> Complete:
-    """`Complete` by a provider with a row in the call log: it is billed, but does not measure the conversation."""
-
-    def finish(call: str, request: Request, arrived: Completion, seconds: float, problem: str | None) -> None:
-        usage = arrived.usage
-        if arrived.text and (usage is None or not usage.input_total):  # as for any answer that was stopped
-            asked = services.estimator.estimate(replace(request, session="")).tokens
-            usage = Usage(asked, services.counter.count_text(arrived.text, request.model), source="estimated")
-        model = billed_model(request.model, arrived.answered_by)
-        services.calls.finish(
-            call,
-            usage=usage,
-            seconds=seconds,
-            error=problem,
-            cost=dollars(usage, request.provider, model) if usage else None,
-            unpriced=unpriced_terms(usage, request.provider, model) if usage else "",
-            answered_by=arrived.answered_by,
-        )
-
-    async def complete_billed(request: Request) -> Completion:
-        started = time.monotonic()
-        begin = asyncio.to_thread(services.calls.begin, request, None, message=None, kind=kind)
-        call = await uninterrupted(begin)
-        builder = PartsBuilder(request.provider, request.model)
-        problem: str | None = "cancelled"
-        try:
-            complete = await asyncio.to_thread(with_bytes, request, services.store.blob)
-            async with aclosing(provider.stream(complete)) as stream:
-                async for event in stream:
-                    builder.apply(event)
-            arrived = _completion(builder)
-            problem = None if arrived.cut else arrived.problem or None  # as for any answer: being cut is not a failure
-        except ProviderError as error:
-            problem = str(error)
-            raise
-        finally:
-            arrived, seconds = _completion(builder), time.monotonic() - started
-            await uninterrupted(asyncio.to_thread(finish, call, request, arrived, seconds, problem))
-        return arrived
-
-    return complete_billed
+def _log(
+    services: Services, call: str, request: Request, completion: Completion, seconds: float, problem: str | None
+) -> None:
+    usage = completion.usage
+    if completion.text and (usage is None or not usage.input_total):  # as for any answer that was stopped
+        tokens = services.estimator.estimate(replace(request, session="")).tokens
+        usage = Usage(tokens, services.counter.count_text(completion.text, request.model), source="estimated")
+    model = billed_model(request.model, completion.answered_by)
+    services.calls.finish(
+        call,
+        usage=usage,
+        seconds=seconds,
+        error=problem,
+        cost=dollars(usage, request.provider, model) if usage else None,
+        unpriced=unpriced_terms(usage, request.provider, model) if usage else "",
+        answered_by=completion.answered_by,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +159,7 @@ class Sampling:
         from tui.tools.mcp.questions import Sampled
 
         request = prepared.request
-        provider = self._services.provider(request.provider)
-        completion = await billed(provider, self._services, "sampling")(request)
+        completion = await complete(self._services, "sampling", request)
         if not completion.complete and not completion.cut:
             raise ProviderError("protocol", "the answer broke off")
         return Sampled(completion.text, request.model, "maxTokens" if completion.cut else "endTurn")
