@@ -42,6 +42,7 @@ from tui.config.settings import ConfigError, load_settings
 from tui.messages import Message
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError
+from tui.providers.dialect import Reader
 from tui.providers.http.sizes import TooLargeError, check_json_cost
 from tui.providers.http.sse import SSEDecoder
 from tui.providers.http.transport import _json_event
@@ -118,7 +119,11 @@ STREAMS: dict[str, list[Any]] = {
     "anthropic": [*WHOLE["anthropic"][:-2], *MESSAGES, *WHOLE["anthropic"][-2:]],
     "openai-responses": [*WHOLE["openai-responses"][:-1], *RESPONSES],
 }
-READERS = {"openai-chat": ChatReader, "anthropic": AnthropicReader, "openai-responses": ResponsesReader}
+READERS: dict[str, Callable[[], Reader]] = {
+    "openai-chat": ChatReader,
+    "anthropic": AnthropicReader,
+    "openai-responses": ResponsesReader,
+}
 
 
 @st.composite

@@ -6,7 +6,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider
 from tests.commands.scripted_ui import Commands
-from tui.providers.reasoning import nearest
+from tui.providers.config import Style
 
 
 async def test_the_effort_is_shown_and_changed(commands: Commands) -> None:
@@ -28,7 +28,9 @@ async def test_only_what_the_model_takes_is_offered_and_what_is_sent_is_said(
     commands: Commands, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(provider), "efforts", lambda self, model: ("low", "high"))
-    monkeypatch.setattr(type(provider), "effort_sent", lambda self, model, wish: nearest(wish, ("low", "high")))
+    monkeypatch.setattr(
+        type(provider), "effort_sent", lambda self, model, wish: Style(efforts=("low", "high")).effort(wish)
+    )
     offered = await commands.completions("/thinking ")
     assert [line.split()[1] for line in offered] == ["low", "high", "default"]
     assert await commands.output("/thinking off") == (

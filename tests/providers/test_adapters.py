@@ -247,14 +247,6 @@ async def test_context_management_is_asked_for_where_it_is_switched_on_and_read(
         assert got.usage == usage
 
 
-async def test_extra_body_reaches_every_dialect() -> None:
-    for dialect in DIALECTS:
-        async with serving(dialect, extra_body={"seed": 7}) as (server, provider):
-            server.answers.append(Answer(pieces(dialect)))
-            await collect(provider, replace(REQUEST, model="m"))
-            assert server.asked[0].body["seed"] == 7
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("always", [False, True])
 async def test_a_kept_connection_that_is_closed_just_then_is_no_error(dialect: Dialect, always: bool) -> None:

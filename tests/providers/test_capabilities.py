@@ -10,9 +10,9 @@ from tui.providers.capabilities import (
     anthropic_capabilities,
     chat_capabilities,
     claude,
+    gpt_version,
     responses_capabilities,
 )
-from tui.providers.reasoning import gpt_version
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_responses_reasoning(model: str, official: bool, back: ReasoningReturn, 
         ("anthropic/claude-opus-4.6", "openrouter", "always", False),
         ("anthropic/claude-sonnet-4.5", "openrouter", "tool_loop", False),
         ("openai/o3", "openrouter", "tool_loop", False),
-        ("qwen3", "local", "tool_loop", False),
+        ("qwen3", "llamacpp", "tool_loop", False),
         ("kimi-k3.1-pro", "kimi", "always", False),
         ("kimi-k2.7-code", "kimi", "always", False),
         ("kimi-k2.6", "kimi", "tool_loop", False),

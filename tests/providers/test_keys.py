@@ -113,10 +113,11 @@ async def test_a_key_that_has_run_out_is_asked_for_again_while_an_answer_comes(
     assert [item.headers["authorization"] for item in server.asked[-2:]] == ["Bearer key-0001", "Bearer key-0002"]
 
 
-async def test_a_count_asks_for_the_key_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_count_asks_for_the_key_again(dialect: Dialect, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("key-0001")
-    async with serving("anthropic", api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
+    async with serving(dialect, api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
         server.json({"data": [{"id": "m"}]})
         await provider.models()
         token.write_text("key-0002")

@@ -214,7 +214,6 @@ def test_every_block_of_messages_becomes_something() -> None:
             body = anthropic_wire.to_wire(
                 request(user("x"), Message("assistant", (Text("a"), part), provider="p", model="m"), user("y")),
                 AnthropicStyle(),
-                cache=False,
             )
             assert body["messages"][1]["content"][1] == block(kind)
         holds(builder, kind)

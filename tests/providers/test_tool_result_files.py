@@ -20,7 +20,7 @@ TURN = (
 
 
 def test_anthropic_takes_them_inside_the_result() -> None:
-    blocks = anthropic_wire.to_wire(request(*TURN), AnthropicStyle(), cache=False)["messages"][-1]["content"]
+    blocks = anthropic_wire.to_wire(request(*TURN), AnthropicStyle())["messages"][-1]["content"]
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     assert blocks == [
         {
@@ -57,6 +57,6 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
 
 def test_what_is_gone_is_named() -> None:
     turn = (*TURN[:2], Message("tool", (ToolResult("c1", "look", ""), GONE)))
-    message = anthropic_wire.to_wire(request(*turn), AnthropicStyle(), cache=False)["messages"][-1]
+    message = anthropic_wire.to_wire(request(*turn), AnthropicStyle())["messages"][-1]
     content = message["content"][0]["content"]
     assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}

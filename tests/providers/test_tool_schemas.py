@@ -14,8 +14,9 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer, ReplayServer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.messages import ToolSchema
-from tui.providers.config import Dialect
-from tui.providers.tool_schemas import object_schema, plain_schema, tool_parameters, tool_sent
+from tui.providers.config import ChatStyle, Dialect
+from tui.providers.openai_chat.wire import to_wire
+from tui.providers.tool_schemas import object_schema, plain_schema, tool_sent
 
 ZOD: dict[str, Any] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -135,13 +136,15 @@ def test_whatever_a_server_wrote_becomes_an_object(value: object) -> None:
 @given(VALUES, st.booleans())
 def test_what_is_counted_is_what_is_sent(value: object, plain: bool) -> None:
     tool = ToolSchema("look", "Look", json.dumps({"type": "object", "properties": {"a": value}, "anyOf": [value]}))
-    counted = tool_sent(tool, plain, short=True)
-    assert json.loads(counted.parameters) == tool_parameters(tool, plain=plain)
-    assert tool_sent(counted, plain, short=True) == counted
+    style = ChatStyle(plain_schemas=plain, short_descriptions=True)
+    counted = style.tool(tool)
+    [sent] = to_wire(replace(REQUEST, tools=(tool,)), style)["tools"]
+    assert json.loads(counted.parameters) == sent["function"]["parameters"]
+    assert style.tool(counted) == counted
 
 
 def test_a_tool_that_is_sent_as_it_is_stays_the_same() -> None:
-    tool = ToolSchema("look", "Look", '{"type": "object",  "properties": {"path": {"type": "string"}}}')
+    tool = ToolSchema("look", "Look", '{"properties":{"path":{"type":"string"}},"type":"object"}')
     assert tool_sent(tool, plain=False, short=False) == tool
 
 

@@ -6,19 +6,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from tests import local_server
 from tests.corpus import REPOSITORY, required
+from tui.messages import Request
+from tui.providers.anthropic.provider import AnthropicMessages
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.local.provider import LocalServer, missing_part
+from tui.providers.openai_chat.provider import OpenAIChat
+from tui.providers.openai_responses.provider import OpenAIResponses
 from tui.providers.registry import make_provider
+from tui.providers.wire import Json
 
 MOST_SERVERS = 3  # alive at the same time; each takes 300 MB
 # How the server's log shows that it refused something.
@@ -47,7 +52,7 @@ class LlamaServer:
     def config(self, dialect: Dialect, name: str = "real") -> ProviderConfig:
         """How to reach this server in `dialect`."""
         key_env = (self.key_env,) if self.key_env else ()
-        return ProviderConfig(name, dialect, f"{self.url}/v1", key_env=key_env, family="local")
+        return ProviderConfig(name, dialect, f"{self.url}/v1", key_env=key_env, family="llamacpp")
 
     def provider(self, dialect: Dialect, name: str = "real") -> Provider:
         """A provider that speaks `dialect` to this server. Close it."""
@@ -63,6 +68,16 @@ class LlamaServer:
             file.seek(since)
             lines = file.read().decode("utf-8", "replace").splitlines()
         return [line for line in lines if _REFUSED.search(line) and not _HARMLESS.search(line)]
+
+
+def send_also(monkeypatch: pytest.MonkeyPatch, fields: Mapping[str, Any]) -> None:
+    """Sends `fields`, as they are at that time, with every request of every dialect."""
+    for provider in (AnthropicMessages, OpenAIChat, OpenAIResponses):
+
+        def body(self: Any, request: Request, style: Any, write: Any = provider._body) -> Json:
+            return {**write(self, request, style), **fields}
+
+        monkeypatch.setattr(provider, "_body", body)
 
 
 StartServer: TypeAlias = Callable[..., LlamaServer]

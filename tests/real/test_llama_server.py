@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.providers.collect import Answer, collect
-from tests.real.conftest import LlamaServer, StartServer
+from tests.real.conftest import LlamaServer, StartServer, send_also
 from tui.messages import Message, Reasoning, Request, Text, ToolSchema
 from tui.providers.base import ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect
-from tui.providers.registry import make_provider
 
 DIALECTS: tuple[Dialect, ...] = ("openai-chat", "anthropic", "openai-responses")
 
@@ -129,11 +128,13 @@ async def test_reasoning_arrives_and_goes_back(
     assert whole > bare + 30  # the template renders it: it was sent, and is counted
 
 
-async def test_anthropic_blocks_that_are_open_together(llama_server: StartServer, think_template: Path) -> None:
+async def test_anthropic_blocks_that_are_open_together(
+    llama_server: StartServer, think_template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server opens the text before it closes the thinking: the signature comes after the text began."""
     server = llama_server(template=think_template)
-    budget = {"thinking": {"type": "enabled", "budget_tokens": 8}, "temperature": 0}
-    provider = make_provider("real", replace(server.config("anthropic"), extra_body=budget))
+    send_also(monkeypatch, {"thinking": {"type": "enabled", "budget_tokens": 8}, "temperature": 0})
+    provider = server.provider("anthropic")
     try:
         got = await collect(provider, ask(server, "Tell me about Paris.", max_output=60))
     finally:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chat.fakes import drain
-from tests.real.conftest import StartServer
+from tests.real.conftest import StartServer, send_also
 from tui.chat.conversation.events import TurnFailed
 from tui.chat.runtime.services import Services, Toolbox
 from tui.chat.workspace import Workspace
@@ -18,7 +17,6 @@ from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Provider
 from tui.providers.config import Dialect
-from tui.providers.registry import make_provider
 from tui.tools.base import Tool, ToolOutput
 
 # Calls as `<function=name>{arguments}</function>`: the form for which llama.cpp holds a forced choice by a grammar
@@ -70,17 +68,18 @@ class Weather:
 # Not "anthropic": under /v1/messages llama.cpp ends the forced answer with "does not match the expected … format".
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
 async def test_a_call_is_run_and_its_result_is_read(
-    llama_server: StartServer, template: Path, tmp_path: Path, dialect: Dialect
+    llama_server: StartServer, template: Path, tmp_path: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = llama_server(template=template)
     since = server.mark()
     body = {"tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
     weather = Weather(body)
+    send_also(monkeypatch, body)
 
     class Forced(Workspace):
         def provider(self, name: str) -> Provider:
             if name not in self._providers:
-                self._providers[name] = make_provider(name, replace(server.config(dialect), extra_body=body))
+                self._providers[name] = server.provider(dialect, name)
             return self._providers[name]
 
     providers = {"real": ProviderSettings(base_url=server.url)}

@@ -40,7 +40,7 @@ from tui.context.reduction.trimming import TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
-from tui.providers.http.route import is_loopback
+from tui.providers.http.proxies import is_loopback
 from tui.providers.models.catalog import dollars
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools

@@ -209,7 +209,7 @@ class ModelInfo:
     """A model offered by a server. Unknown is None.
 
     `price` is US dollars per million tokens of input and of output; `images`, `pdfs` and `tools`: whether it accepts
-    them. `thinking`: the values of Anthropic's `thinking.type` it accepts; `efforts`: its reasoning levels.
+    them. `thinking`: the values of Anthropic's `thinking.type` it accepts; `efforts`: those of reasoning.
     """
 
     id: str
@@ -242,11 +242,11 @@ class Provider(ABC):
         """What is known of `model` without asking the server."""
 
     def efforts(self, model: str) -> tuple[str, ...]:
-        """The reasoning levels of `model` (`reasoning.LEVELS`), as far as known."""
+        """The reasoning efforts of `model` (of `EFFORTS`), as far as known."""
         return ()
 
     def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The level sent to `model` for `wish`; None sends none."""
+        """The effort sent to `model` for `wish`; None sends none."""
         return wish
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:

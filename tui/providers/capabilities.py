@@ -1,7 +1,8 @@
-"""What is known about models without asking a server: which reasoning is sent back, which thinking mode is supported.
+"""What is known about models by their names: reasoning efforts, thinking modes, which reasoning is sent back. Pure.
 
-A small table from the providers' documentation. For unlisted models reasoning is not sent back, so that nothing is
-counted that is not in the input.
+From the providers' documentation in autumn 2026: OpenAI's model pages, Anthropic's "Effort" and "Thinking". For
+unlisted models reasoning is not sent back, so that nothing is counted that is not in the input. What a server lists or
+refuses takes precedence (`tui/providers/README.md`, "What a server's refusals teach").
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities
-from tui.providers.reasoning import USUAL, gpt_version
 
-Family: TypeAlias = Literal["claude", "openai", "deepseek", "kimi", "local", "openrouter", "loop", "plain"]
+Family: TypeAlias = Literal["openai", "gemini", "deepseek", "kimi", "llamacpp", "openrouter", "loop", "plain"]
+"""What a Chat Completions server and its models are like: "loop" takes reasoning back in the tool loop."""
+
+USUAL = ("low", "medium", "high")
+"""Efforts that every reasoning model accepts."""
 
 _CLAUDE = re.compile(r"claude-(?P<line>[a-z]+)-(?P<major>\d+)(?:[.-](?P<minor>\d{1,2}))?(?!\d)")
 _CLAUDE_OLD = re.compile(r"claude-(?P<major>\d)(?:[.-](?P<minor>\d))?-(?P<line>[a-z]+)")
@@ -71,7 +75,7 @@ class Claude:
 
     @property
     def efforts(self) -> tuple[str, ...]:
-        """The reasoning levels, unless the server lists them: as an effort from 4.6 on, as a budget from 3.7 on."""
+        """The reasoning efforts, unless the server lists them: as an effort from 4.6 on, as a budget from 3.7 on."""
         if self.version < (3, 7):
             return ()
         off = () if self.off_switch is None else ("off",)
@@ -86,6 +90,43 @@ def claude(model: str) -> Claude | None:
     if match is None:
         return None
     return Claude(match["line"], (int(match["major"]), int(match["minor"] or 0)))
+
+
+_O_SERIES = re.compile(r"^(?:o\d|gpt-oss|codex-mini)")
+# The only ones from gpt-6 on that take "none" (OpenAI's pages of each model, November 2026).
+_CAN_BE_OFF = re.compile(r"gpt-6-(sol|luna)|gpt-6\.1-terra")
+_GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+
+
+def gpt_version(model: str) -> tuple[int, int] | None:
+    """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
+    match = _GPT.search(model.lower())
+    return None if match is None else (int(match["major"]), int(match["minor"] or 0))
+
+
+def openai_efforts(model: str, *, chat: bool = False) -> tuple[str, ...] | None:
+    """The efforts of an OpenAI model, with or without a vendor prefix; () if it does not reason, None for other models.
+
+    `chat`: over Chat Completions, which lacks the highest effort from gpt-6 on.
+    """
+    name = model.lower().rpartition("/")[2]
+    if _O_SERIES.match(name):
+        return USUAL
+    version = gpt_version(name)
+    if version is None:
+        return None
+    if version < (5, 0) or "-chat" in name:
+        return ()
+    if "-pro" in name:
+        return ("high",) if version < (5, 2) else ("medium", "high", "xhigh")
+    if version >= (6, 0):
+        least = ("off",) if _CAN_BE_OFF.fullmatch(name) else ()
+        return (*least, *USUAL, "xhigh") if chat else (*least, *USUAL, "xhigh", "max")
+    if version == (5, 0):
+        return USUAL if "codex" in name else ("minimal", *USUAL)
+    more = ("xhigh",) if version >= (5, 2) or "codex-max" in name else ()
+    most = ("max",) if version >= (5, 6) else ()
+    return (*(() if "codex" in name else ("off",)), *USUAL, *more, *most)
 
 
 _SEES_AND_CALLS = re.compile(r"claude-|gpt-(4o|4\.1|[5-9])|gemini-|(^|/)o[34](-|$)")
@@ -136,10 +177,13 @@ def chat_capabilities(model: str, family: Family) -> Capabilities:
             kind = claude(model)
             keeps = kind is not None and kind.keeps_thinking
             return Capabilities(reasoning_return="always" if keeps else "tool_loop", pdfs=True)
-        case "local" | "loop":
-            llama = family == "local"
-            return Capabilities(reasoning_return="tool_loop", count_endpoint=llama, count_freely=llama)
+        case "llamacpp":
+            return Capabilities(reasoning_return="tool_loop", count_endpoint=True, count_freely=True)
+        case "loop":
+            return Capabilities(reasoning_return="tool_loop")
         case "openai":
             return Capabilities(pdfs=True)
-        case "claude" | "plain":
+        case "gemini":
+            return Capabilities(count_endpoint=True)
+        case "plain":
             return Capabilities()

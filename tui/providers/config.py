@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tui.providers.base import Capabilities, ProviderError
-from tui.providers.capabilities import Family, claude
+from tui.messages import EFFORTS, ToolSchema
+from tui.providers.base import ProviderError
+from tui.providers.capabilities import Family, claude, openai_efforts
 from tui.providers.keys import hold_secret, key_from_command, key_from_env
-from tui.providers.reasoning import LEVELS, nearest, openai_levels
+from tui.providers.tool_schemas import tool_sent
 
 Dialect: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "local", "demo"]
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
@@ -32,7 +33,7 @@ The longest answers of 2026 (384k output tokens) are under 2 MB of text, the lar
 class Style:
     """How a server takes requests for one model, from its documentation, its model list, and what it refused.
 
-    `efforts`: the reasoning levels it accepts (`reasoning.LEVELS`); None is unknown.
+    `efforts`: those of reasoning that it accepts (of `EFFORTS`); None is unknown.
     """
 
     efforts: tuple[str, ...] | None = None
@@ -40,18 +41,27 @@ class Style:
     short_descriptions: bool = False  # refuses tool descriptions of more than 1,024 characters
 
     def effort(self, wish: str | None) -> str | None:
-        """The level sent for `wish`; None sends none."""
-        return nearest(wish, self.efforts)
+        """The effort sent for `wish`: itself, the next higher one that is accepted, or the highest; None sends none."""
+        if wish is None or self.efforts is None or wish in self.efforts:
+            return wish
+        accepted = [effort for effort in EFFORTS if effort in self.efforts]
+        higher = [effort for effort in accepted if EFFORTS.index(effort) > EFFORTS.index(wish)]
+        return higher[0] if higher else accepted[-1] if accepted else None
+
+    def tool(self, tool: ToolSchema) -> ToolSchema:
+        """`tool` with the schema and the description that are sent."""
+        return tool_sent(tool, self.plain_schemas, self.short_descriptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle(Style):
     """How a server's Chat Completions differ from OpenAI's.
 
-    `reasoning_field`: the field in which an assistant message carries its reasoning back. `effort_style`: how a level
-    is written: as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an effort
-    beside it. `needs_reasoning`: with tools every answer must have that field, even if it came from another model or
-    without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with reasoning off.
+    `reasoning_field`: the field in which an assistant message carries its reasoning back. `effort_style`: how an
+    effort is written: as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an
+    effort beside it. `needs_reasoning`: with tools every answer must have that field, even if it came from another
+    model or without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with
+    reasoning off.
     """
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -62,7 +72,6 @@ class ChatStyle(Style):
     effort_style: EffortStyle = "effort"
     short_tool_ids: bool = False
     cache_key: bool = False  # takes `prompt_cache_key`
-    extra_body: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +97,8 @@ class ProviderConfig:
 
     `key_env` are environment variables, the first one set is used; `api_key_command` takes precedence over them.
     `needs_key` providers are not asked without one. `default_model` is used if nothing else names a model; empty: the
-    first one listed by the server. `window` (tokens), `gguf` and `template` are for the embedded server.
+    first one listed by the server. `window` (tokens) and `gguf` are for the embedded server. `family` and the four
+    fields below it tell how its Chat Completions differ (see `ChatStyle`).
     """
 
     name: str
@@ -101,12 +111,12 @@ class ProviderConfig:
     default_model: str = ""
     family: Family = "plain"
     reasoning_field: ReasoningField = "reasoning_content"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    extra_body: Mapping[str, object] = field(default_factory=dict)
+    effort_style: EffortStyle = "effort"
+    short_tool_ids: bool = False
+    images: bool = True  # its models may accept them
     official: bool = False  # OpenAI's or Anthropic's own servers
     gguf: Path | None = None
     window: int | None = None
-    template: Path | None = None
     context_management: bool = False  # Anthropic clears old tool results by itself
     idle_timeout: float = IDLE_TIMEOUT  # seconds of silence after which an answer is stalled
     max_response: int = MAX_RESPONSE  # bytes of one answer
@@ -146,21 +156,19 @@ class ProviderConfig:
     def chat_style(self, model: str) -> ChatStyle:
         """The style of `model` over Chat Completions, before any request."""
         openai = self.family == "openai"
-        effort_style = _EFFORT_STYLES.get(self.name, "effort")
         return ChatStyle(
-            efforts=_EFFORTS[effort_style] or openai_levels(model, chat=True),
+            efforts=_EFFORTS[self.effort_style] or openai_efforts(model, chat=True),
             max_tokens_field="max_completion_tokens" if openai else "max_tokens",
             reasoning_field=self.reasoning_field,
             needs_reasoning=self.family in ("deepseek", "kimi"),
-            effort_style=effort_style,
-            short_tool_ids=self.name == "mistral",
+            effort_style=self.effort_style,
+            short_tool_ids=self.short_tool_ids,
             cache_key=openai and self.official,
-            extra_body=self.extra_body,
         )
 
     def responses_style(self, model: str) -> ResponsesStyle:
         """The style of `model` over the Responses API, before any request."""
-        efforts = openai_levels(model)
+        efforts = openai_efforts(model)
         if efforts is None and self.official:
             efforts = ()  # not a reasoning model of OpenAI
         return ResponsesStyle(official=self.official, efforts=efforts)
@@ -180,24 +188,10 @@ class ProviderConfig:
             efforts=kind.efforts if types is None else None,
         )
 
-    def adjust(self, capabilities: Capabilities) -> Capabilities:
-        """`capabilities` of a Chat server with what this one is known to have or to lack."""
-        if self.name in ("local", "cerebras"):
-            return replace(capabilities, images=False)
-        # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
-        counts = self.name == "gemini" or not (self.needs_key or self.official)
-        return replace(capabilities, count_endpoint=counts or capabilities.count_endpoint)
 
-
-_EFFORT_STYLES: Mapping[str, EffortStyle] = {
-    "openrouter": "openrouter",
-    "deepseek": "thinking",
-    "moonshot": "thinking",
-    "zai": "thinking",
-}
 _EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
     "effort": None,
-    "openrouter": LEVELS,  # maps levels that a model lacks to the nearest one
+    "openrouter": EFFORTS,  # maps those that a model lacks to the nearest one
     # DeepSeek V4, Kimi K3 and GLM-5.3; Kimi treats any other value as "max" (their guides to thinking, autumn 2026).
     "thinking": ("off", "low", "high", "max"),
 }

@@ -1,88 +1,201 @@
-"""What the three dialects share: one client, streaming with retries in another style, learning from refusals.
+"""What the three dialects share: reading an answer, one client and its key, retries in another style after a refusal.
 
 See `README.md` in this folder, "What a server's refusals teach".
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from abc import abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from tui.messages import Request, ToolSchema
-from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEvent
+from tui.context.usage.limits import ModelLimits
+from tui.messages import Request, ToolSchema, Usage
+from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
+from tui.providers.capabilities import USUAL
 from tui.providers.config import ProviderConfig, Style
-from tui.providers.http.client import Client
-from tui.providers.http.connection import Connection
-from tui.providers.http.refusals import Cause, refused
+from tui.providers.http.client import Client, openai_client
+from tui.providers.http.refusals import Cause, efforts_after_refusal, refused
 from tui.providers.http.sizes import event_cost, too_large
+from tui.providers.http.transport import events
 from tui.providers.models import discovery
-from tui.providers.reasoning import USUAL, levels_after_refusal
-from tui.providers.think_tags import with_thoughts
-from tui.providers.tool_schemas import tool_sent
+from tui.providers.surrogates import SurrogateJoiner
+from tui.providers.think_tags import Thoughts
+from tui.providers.usage_reading import merged_usage
+from tui.providers.wire import Json
 
 log = logging.getLogger(__name__)
 
 StyleT = TypeVar("StyleT", bound=Style)
+T = TypeVar("T")
+
+
+class Reader(ABC):
+    """Reads one streamed answer: feed every event, then call `finish` when the stream has ended. Pure.
+
+    `provider` is named in errors.
+    """
+
+    def __init__(self, provider: str = "") -> None:
+        self._provider = provider
+        self._model = ""
+        self._end: StreamEnd | None = None
+        self.usage: Usage | None = None  # reported so far
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server has said how the answer ends."""
+        return self._end is not None
+
+    @abstractmethod
+    def feed(self, event: Json, /) -> Iterator[StreamEvent]:
+        """The stream events of one event of the server. Raises `ProviderError` for a failure that it reports."""
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Events known only at the end, and the end mark if there was one. May raise `ProviderError`."""
+        if self._end is not None:
+            yield self._end
+
+    def _name_model(self, model: object) -> Iterator[StreamEvent]:
+        if isinstance(model, str) and model and model != self._model:
+            self._model = model
+            yield ModelNamed(model)
+
+    def _report(self, usage: Usage | None) -> Iterator[StreamEvent]:
+        """Merge a report of usage with those before it."""
+        merged = self.usage if usage is None else merged_usage(self.usage, usage)
+        if merged is not None and merged != self.usage:
+            self.usage = merged
+            yield UsageUpdate(merged)
 
 
 class DialectProvider(Provider, Generic[StyleT]):
-    """One server. Subclasses write requests and read answers."""
+    """One server. Subclasses write requests and read answers.
+
+    A key that a command printed is renewed when the server refuses it: tokens of cloud providers (`gcloud auth
+    print-access-token`) are valid for an hour, a conversation may last longer.
+    """
+
+    route: ClassVar[str]  # the path that answers
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
-        self._connection = Connection(config, self._connect)
+        self._client: Client | None = None
+        self._key: str | None = None
+        self._outdated: list[Client] = []  # may still stream an answer: the key counts at the start of a request
+        self._connecting = asyncio.Lock()
         self._styles: dict[str, StyleT] = {}  # model -> style learned from refusals, once it led to an answer
         self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> its entry in the server's list
 
-    # -- what a subclass implements --------------------------------------------------------------------------
-
-    @abstractmethod
-    async def _connect(self, key: str | None) -> Client:
-        """The server's client, with this key. Raises `ProviderError`."""
+    # -- what a subclass implements ----------------------------------------------------------------------------------
 
     @abstractmethod
     def _first_style(self, model: str) -> StyleT:
         """The style of `model` before any request."""
 
     @abstractmethod
-    def _attempt(self, client: Client, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
-        """Send the request once and yield the answer's events. Raises `ProviderError`."""
+    def _body(self, request: Request, style: StyleT) -> Json:
+        """The JSON body of `request`. Called in a thread: attachments can be large."""
 
     @abstractmethod
-    async def _list(self, client: Client) -> list[ModelInfo]:
-        """The models offered by the server. Raises `ProviderError`."""
+    def _reader(self) -> Reader:
+        """A reader for one answer."""
+
+    @abstractmethod
+    async def _count(self, client: Client, body: Json) -> int | None:
+        """The server's count of the input of `body`; None if it has no such route. Raises `ProviderError`."""
 
     def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
         """The style to try next after a refusal specific to this dialect, or None."""
         return None
 
-    # -- asking --------------------------------------------------------------------------------------------------
+    async def _connect(self, key: str | None) -> Client:
+        """The server's client, with this key. Raises `ProviderError`."""
+        return await openai_client(self.config.base_url, key, self.config.max_response)
+
+    async def _list(self, client: Client) -> list[ModelInfo]:
+        return await discovery.openai_models(client, self.config)
+
+    async def _before_end(self, request: Request, reader: Reader) -> list[StreamEvent]:
+        """Events that the server left out of a complete answer."""
+        return []
+
+    # -- the client and its key --------------------------------------------------------------------------------------
 
     async def client(self) -> Client:
         """The server's client, created at first use. Raises `ProviderError` if there is no key."""
-        return await self._connection.client()
+        async with self._connecting:
+            if self._client is None:
+                self._key = await self.config.key()
+                self._client = await self._connect(self._key)
+            return self._client
 
     async def prepare(self) -> None:
         """Load the HTTP library and the certificates. Raises `ProviderError` if there is no key."""
         await self.client()
 
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer's events. Raises `ProviderError`."""
-        return with_thoughts(self._bounded(self._answer(request)), on=not self.config.official)
+    async def _ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
+        """The result of `question`, repeated with a new key if there is one. Raises `ProviderError`."""
+        client = await self.client()
+        try:
+            return await question(client)
+        except ProviderError as error:
+            if not await self._renewed(error, client):
+                raise
+        return await question(await self.client())
 
-    async def _bounded(self, answer: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-        size = 0
-        async with aclosing(answer) as events:
-            async for event in events:
-                size += event_cost(event)
-                if size > self.config.max_response:
-                    raise too_large(self.name, self.config.max_response)
-                yield event
+    async def _renewed(self, error: ProviderError, used: Client) -> bool:
+        """Whether the client differs from `used`, which failed with `error`: the command prints another key now."""
+        if error.status != 401 or not self.config.api_key_command:
+            return False
+        async with self._connecting:
+            if self._client is not used:
+                return True  # done by another refused request
+            if await self.config.key() == self._key:
+                return False
+            log.info("%s refused the key; the command gives another one now", self.name)
+            self._outdated.append(used)
+            self._client = None
+            return True
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        clients, self._outdated = self._outdated, []
+        if self._client is not None:
+            clients.append(self._client)
+        self._client = None
+        for client in clients:
+            await client.close()
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the answer's events: in whole characters, with reasoning separated from text. Raises `ProviderError`.
+
+        Pending text is emitted if the stream breaks off.
+        """
+        joiner, thoughts, size = SurrogateJoiner(), Thoughts(on=not self.config.official), 0
+        async with aclosing(self._answer(request)) as answer:
+            try:
+                async for event in answer:
+                    size += event_cost(event)
+                    if size > self.config.max_response:
+                        raise too_large(self.name, self.config.max_response)
+                    for read in thoughts.read(joiner.read(event)):
+                        yield read
+            except ProviderError:
+                for read in thoughts.flush():
+                    yield read
+                raise
+        for read in thoughts.read(joiner.rest()):
+            yield read
+        for read in thoughts.flush():
+            yield read
 
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Send the request, again in another style if a refusal suggests one. Only a style that worked is kept."""
@@ -92,8 +205,8 @@ class DialectProvider(Provider, Generic[StyleT]):
             client = await self.client()
             begun = False
             try:
-                async with aclosing(self._attempt(client, request, style)) as events:
-                    async for event in events:
+                async with aclosing(self._attempt(client, request, style)) as answer:
+                    async for event in answer:
                         if not begun and not isinstance(event, ModelNamed):
                             begun = True
                             if style != self._style(request.model):
@@ -103,7 +216,7 @@ class DialectProvider(Provider, Generic[StyleT]):
             except ProviderError as error:
                 if begun:
                     raise
-                if not renewed and await self._connection.renewed(error, client):
+                if not renewed and await self._renewed(error, client):
                     renewed = True
                     continue
                 changed = self._after(error, style, request)
@@ -111,6 +224,24 @@ class DialectProvider(Provider, Generic[StyleT]):
                     raise
                 log.warning("%s is asked otherwise: %s", request.model, error)
                 style = changed
+
+    async def _attempt(self, client: Client, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
+        """Send the request once. Raises `ProviderError`."""
+        reader = self._reader()
+        body = await asyncio.to_thread(self._body, request, style)
+        try:
+            async with aclosing(events(client, self.route, body, self.config)) as received:
+                async for item in received:
+                    for event in reader.feed(item):
+                        yield event
+        except ProviderError as error:
+            if not (reader.ended and error.kind in ("network", "protocol")):
+                raise  # otherwise the answer is complete; only its tail (usage, a closing event) is missing
+        if reader.ended:
+            for event in await self._before_end(request, reader):
+                yield event
+        for event in reader.finish():
+            yield event
 
     def _style(self, model: str) -> StyleT:
         style = self._styles.get(model)
@@ -121,6 +252,7 @@ class DialectProvider(Provider, Generic[StyleT]):
         return style
 
     def _after(self, error: ProviderError, style: StyleT, request: Request) -> StyleT | None:
+        """The style to try next after `error`, or None."""
         cause = refused(error)
         sent = style.effort(request.reasoning)
         match cause:
@@ -131,27 +263,26 @@ class DialectProvider(Provider, Generic[StyleT]):
             case "description" if request.tools and not style.short_descriptions:
                 return replace(style, short_descriptions=True)
             case "effort" if sent is not None:
-                return replace(style, efforts=levels_after_refusal(style.efforts, sent, str(error)))
+                return replace(style, efforts=efforts_after_refusal(style.efforts, sent, str(error)))
         changed = self._adapted(style, cause, request)
         if changed is None and cause == "field" and sent is not None:  # a strict server that doesn't name the field
             return replace(style, efforts=())
         return changed
 
-    # -- what was learned ----------------------------------------------------------------------------------------
+    # -- what was learned --------------------------------------------------------------------------------------------
 
     def efforts(self, model: str) -> tuple[str, ...]:
-        """The reasoning levels of `model`, as far as known."""
+        """The reasoning efforts of `model`, as far as known."""
         efforts = self._style(model).efforts
         return ("off", *USUAL) if efforts is None else efforts
 
     def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The level sent to `model` for `wish`; None sends none."""
+        """The effort sent to `model` for `wish`; None sends none."""
         return self._style(model).effort(wish)
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
         """`tools` as they go out to `model`, so that what is counted is what is sent."""
-        style = self._style(model)
-        return tuple(tool_sent(tool, style.plain_schemas, style.short_descriptions) for tool in tools)
+        return tuple(map(self._style(model).tool, tools))
 
     def learned(self, model: str) -> tuple[str, ...]:
         """What refusals taught about `model` in this run, one line each."""
@@ -161,8 +292,8 @@ class DialectProvider(Provider, Generic[StyleT]):
     def _lessons(self, style: StyleT, first: StyleT) -> tuple[str, ...]:
         lines = []
         if style.efforts != first.efforts and style.efforts is not None:
-            levels = ", ".join(style.efforts)
-            lines.append(f"It takes the reasoning efforts {levels}" if levels else "It takes no reasoning effort")
+            efforts = ", ".join(style.efforts)
+            lines.append(f"It takes the reasoning efforts {efforts}" if efforts else "It takes no reasoning effort")
         if style.plain_schemas and not first.plain_schemas:
             lines.append("It refused the schema of a tool: all are sent in fewer words")
         if style.short_descriptions and not first.short_descriptions:
@@ -173,22 +304,25 @@ class DialectProvider(Provider, Generic[StyleT]):
         """Forget what was learned about `model`."""
         self._styles.pop(model, None)
 
-    # -- what the server knows -----------------------------------------------------------------------------------
-
-    async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
-        return await discovery.server_takes_tools(await self.client(), self.config, model)
+    # -- what the server knows ---------------------------------------------------------------------------------------
 
     async def models(self) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""
-
-        async def listed() -> list[ModelInfo]:
-            return await self._list(await self.client())
-
-        infos = await self._connection.ask(listed)
+        infos = await self._ask(self._list)
         self._listed_efforts |= {info.id: info.efforts for info in infos if info.efforts is not None}
         return infos
 
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        await self._connection.close()
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The window reported by the server, or None. Raises `ProviderError`."""
+        return await self._ask(lambda client: discovery.openai_limits(client, self.config, model))
+
+    async def takes_tools(self, model: str) -> bool | None:
+        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
+        return await self._ask(lambda client: discovery.server_takes_tools(client, self.config, model))
+
+    async def count_tokens(self, request: Request) -> int | None:
+        """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
+        if not self.capabilities(request.model).count_endpoint:
+            return None
+        body = await asyncio.to_thread(self._body, request, self._style(request.model))
+        return await self._ask(lambda client: self._count(client, body))

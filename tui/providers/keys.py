@@ -50,6 +50,15 @@ def redact(text: str) -> str:
     return _URL_PASSWORD.sub(r"\1[key]@", text)
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    """`text` on one line, without control characters and keys, at most `limit` characters."""
+    line = redact(" ".join(_CONTROL.sub(" ", text).split()))
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
 def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:
     """The first non-empty variable of `names`, stripped."""
     for name in names:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from tui.config.settings import ProviderSettings
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.http.route import without_route
 from tui.providers.local.provider import missing_part, model_name
 from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 
@@ -28,6 +27,18 @@ _DIALECTS: Mapping[str, Dialect] = {
     "openai-responses": "openai-responses",
     "anthropic": "anthropic",
 }
+
+
+# The routes of the dialects, which people copy along with the address.
+_ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
+
+
+def _without_route(base_url: str) -> str:
+    """`base_url` without a dialect's route at its end."""
+    address, mark, query = base_url.partition("?")
+    bare = address.rstrip("/")
+    route = next((route for route in _ROUTES if bare.endswith(route)), "")
+    return f"{bare.removesuffix(route)}{mark}{query}" if route else base_url
 
 
 def parse_model(full: str) -> tuple[str, str]:
@@ -49,7 +60,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
             hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
-    base_url = without_route(table.base_url or "") or (preset.base_url if preset else "")
+    base_url = _without_route(table.base_url or "") or (preset.base_url if preset else "")
     if not base_url and table.kind in ("openai", "anthropic"):
         base_url = PRESETS[table.kind].base_url
     if not base_url and not (preset and preset.dialect in ("local", "demo")):

@@ -1,4 +1,4 @@
-"""Joins surrogate pairs that a server split between two pieces of its answer. Pure.
+"""Surrogates: joins pairs that a server split between two pieces of its answer, and replaces lone ones. Pure.
 
 A server that escapes its JSON writes an emoji as a surrogate pair, and some split it. A lone surrogate can be neither
 printed nor sent back.
@@ -6,16 +6,39 @@ printed nor sent back.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tui.providers.base import ReasoningDelta, RefusalDelta, StreamEvent, TextDelta, ToolCallDelta
-from tui.providers.wire import whole_text
 
 _Piece: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta | ToolCallDelta
 _PieceT = TypeVar("_PieceT", bound=_Piece)
+
+
+def whole_text(text: str) -> str:
+    """`text` as it can be encoded: split surrogate pairs are joined, lone surrogates become U+FFFD.
+
+    Servers that escape their JSON split emoji between two pieces of an answer.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def whole_texts(value: Any) -> Any:
+    """A JSON value with `whole_text` applied to all strings."""
+    match value:
+        case str():
+            return whole_text(value)
+        case dict():
+            return {whole_text(key): whole_texts(inner) for key, inner in value.items()}
+        case list():
+            return [whole_texts(inner) for inner in value]
+        case _:
+            return value
 
 
 class SurrogateJoiner:
@@ -48,17 +71,6 @@ class SurrogateJoiner:
         pending, self._pending = self._pending, None
         if pending is not None:
             yield _with_text(pending, "\ufffd")
-
-
-async def whole_characters(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` with complete characters. Raises `ProviderError`."""
-    joiner = SurrogateJoiner()
-    async with aclosing(stream) as events:
-        async for event in events:
-            for whole in joiner.read(event):
-                yield whole
-    for whole in joiner.rest():
-        yield whole
 
 
 def _text(event: _Piece) -> str:

@@ -7,11 +7,9 @@ reasoning.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
 
-from tui.providers.base import ProviderError, ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
-from tui.providers.surrogates import whole_characters
+from tui.providers.base import ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
 
 # Opening and closing tags: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
 MARKS = {
@@ -118,25 +116,6 @@ class Thoughts:
     def _placed(self, events: Iterable[TextDelta | ReasoningDelta]) -> Iterator[StreamEvent]:
         for event in events:
             yield TextDelta(event.text, self._block) if isinstance(event, TextDelta) else event
-
-
-async def with_thoughts(stream: AsyncGenerator[StreamEvent, None], *, on: bool) -> AsyncGenerator[StreamEvent, None]:
-    """`stream` in whole characters with reasoning separated; pending text is emitted if the stream breaks off.
-
-    Raises `ProviderError`.
-    """
-    thoughts = Thoughts(on=on)
-    async with aclosing(whole_characters(stream)) as events:
-        try:
-            async for event in events:
-                for read in thoughts.read((event,)):
-                    yield read
-        except ProviderError:
-            for read in thoughts.flush():
-                yield read
-            raise
-    for read in thoughts.flush():
-        yield read
 
 
 def _beginning_of(mark: str, text: str) -> int:

@@ -28,28 +28,19 @@ _PLAIN_WORDS = {
 _COMBINERS = ("allOf", "anyOf", "oneOf")
 
 
-@lru_cache(maxsize=2_048)  # asked for with each measure, for the tools of a few servers and models
+@lru_cache(maxsize=2_048)  # asked for with each measure and request, for the tools of a few servers and models
 def tool_sent(tool: ToolSchema, plain: bool, short: bool) -> ToolSchema:
-    """`tool` with the schema and the description that are sent; itself where both are sent as they are."""
-    written = as_object(tool.parameters)
-    parameters = tool_parameters(tool, plain=plain)
-    if parameters != written:
-        text = json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        tool = replace(tool, parameters=text)
-    return replace(tool, description=tool_description(tool, short=short))
+    """`tool` as it is sent: an object at its schema's root; `plain` uses few keywords in it.
 
-
-def tool_parameters(tool: ToolSchema, *, plain: bool) -> Json:
-    """The schema of a tool's arguments as it is sent: an object at the root; `plain` uses few keywords."""
+    `short` limits the description to `MAX_DESCRIPTION` characters.
+    """
     schema = object_schema(as_object(tool.parameters))
-    return plain_schema(schema) if plain else schema
-
-
-def tool_description(tool: ToolSchema, *, short: bool) -> str:
-    """A tool's description; `short` limits it to `MAX_DESCRIPTION` characters."""
-    if not short or len(tool.description) <= MAX_DESCRIPTION:
-        return tool.description
-    return tool.description[: MAX_DESCRIPTION - 1].rstrip() + "…"
+    schema = plain_schema(schema) if plain else schema
+    text = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    description = tool.description
+    if short and len(description) > MAX_DESCRIPTION:
+        description = description[: MAX_DESCRIPTION - 1].rstrip() + "…"
+    return replace(tool, parameters=text, description=description)
 
 
 def object_schema(schema: Mapping[str, Any]) -> Json:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
@@ -57,39 +57,19 @@ def result_text(result: ToolResult, more: list[Part]) -> str:
     return "\n".join(text for text in texts if text.strip()) or EMPTY_RESULT
 
 
-def attachment_text(part: Attachment) -> str:
-    """A text file as it is written into the prompt."""
-    return f'<file name="{part.name}">\n{part.text}\n</file>'
+def attachment_text(part: Attachment, request: Request) -> str | None:
+    """A text file as it is written into the prompt, or the placeholder for an attachment whose bytes are missing.
 
-
-def missing_text(part: Attachment) -> str:
-    """The placeholder for an attachment whose bytes are missing."""
-    return f"[attachment {part.name} is not available any more]"
-
-
-def whole_text(text: str) -> str:
-    """`text` as it can be encoded: split surrogate pairs are joined, lone surrogates become U+FFFD.
-
-    Servers that escape their JSON split emoji between two pieces of an answer.
+    None for an image or PDF that can be sent.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    if part.kind == "text":
+        return f'<file name="{part.name}">\n{part.text}\n</file>'
+    return None if part.sha256 in request.blobs else f"[attachment {part.name} is not available any more]"
 
 
-def whole_texts(value: Any) -> Any:
-    """A JSON value with `whole_text` applied to all strings."""
-    match value:
-        case str():
-            return whole_text(value)
-        case dict():
-            return {whole_text(key): whole_texts(inner) for key, inner in value.items()}
-        case list():
-            return [whole_texts(inner) for inner in value]
-        case _:
-            return value
+def attached_files(parts: Sequence[Part]) -> list[Attachment]:
+    """The attachments among `parts`."""
+    return [part for part in parts if isinstance(part, Attachment)]
 
 
 def count_of(value: object) -> int | None:
@@ -105,14 +85,14 @@ def count_of(value: object) -> int | None:
             return None
 
 
-def data_url(part: Attachment, blob: bytes) -> str:
+def data_url(part: Attachment, request: Request) -> str:
     """The attachment as a data URL."""
-    return f"data:{part.media_type};base64,{encoded(blob)}"
+    return f"data:{part.media_type};base64,{encoded(part, request)}"
 
 
-def encoded(blob: bytes) -> str:
-    """`blob` in base64, as text."""
-    return base64.b64encode(blob).decode("ascii")
+def encoded(part: Attachment, request: Request) -> str:
+    """The attachment's bytes in base64, as text."""
+    return base64.b64encode(request.blobs[part.sha256]).decode("ascii")
 
 
 def arguments_object(arguments: str) -> Json:
@@ -146,28 +126,26 @@ def as_object(text: str | None) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def merge_extra(body: Json, extra: Mapping[str, object]) -> Json:
-    """`body` with the provider's `extra_body` from the settings merged in."""
-    return {**body, **extra}
-
-
 class ToolIds:
     """Gives every call of a request a unique id that the dialect accepts, and each result the id of its call.
 
-    Servers differ: some use `call_0` in every turn, some send no id at all, Mistral requires nine letters or digits.
+    Servers differ: some use `call_0` in every turn, some send no id at all. An id that `valid` does not match, or that
+    occurs twice, is replaced by `prefix` and a hash in `digits` digits.
     """
 
-    def __init__(self, valid: Callable[[str], bool], make: Callable[[str], str]) -> None:
+    def __init__(self, valid: re.Pattern[str], prefix: str = "call_", digits: int = 24) -> None:
         self._valid = valid
-        self._make = make
+        self._prefix = prefix
+        self._digits = digits
         self._used: set[str] = set()
         self._open: dict[str, list[str]] = {}
 
     def call(self, original: str) -> str:
         """The id to send for a call."""
         wire, copy = original, 0
-        while not self._valid(wire) or wire in self._used:
-            wire = self._make(f"{original}#{copy}")
+        while not self._valid.fullmatch(wire) or wire in self._used:
+            digest = hashlib.sha256(f"{original}#{copy}".encode("utf-8", "surrogatepass")).hexdigest()
+            wire = self._prefix + digest[: self._digits]
             copy += 1
         self._used.add(wire)
         self._open.setdefault(original, []).append(wire)
@@ -184,23 +162,14 @@ _CHAT_ID = re.compile(r"[!-~]{1,40}")
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
 
 
-def _short_hash(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
-
-
 def usual_tool_ids() -> ToolIds:
     """Ids for Anthropic and OpenAI: letters, digits, "_" and "-", at most 64."""
-    return ToolIds(lambda text: _TOOL_ID.fullmatch(text) is not None, lambda text: f"call_{_short_hash(text, 24)}")
+    return ToolIds(_TOOL_ID)
 
 
-def chat_tool_ids() -> ToolIds:
-    """Ids for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change."""
-    return ToolIds(
-        lambda text: _CHAT_ID.fullmatch(text) is not None,
-        lambda text: f"call_{_short_hash(text, 24)}",
-    )
+def chat_tool_ids(*, short: bool) -> ToolIds:
+    """Ids for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change.
 
-
-def mistral_tool_ids() -> ToolIds:
-    """Ids for Mistral: exactly nine letters or digits."""
-    return ToolIds(lambda text: _MISTRAL_ID.fullmatch(text) is not None, lambda text: _short_hash(text, 9))
+    `short`: exactly nine letters or digits, for Mistral.
+    """
+    return ToolIds(_MISTRAL_ID, "", 9) if short else ToolIds(_CHAT_ID)

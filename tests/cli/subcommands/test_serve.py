@@ -24,7 +24,7 @@ import pytest
 from tests.cli.conftest import Run, one_line
 from tests.machine import free_port
 from tui.cli.subcommands.serve import MOST_CHATS, allowed_origins, chat_command
-from tui.providers.http.route import is_loopback
+from tui.providers.http.proxies import is_loopback
 
 needs_extra = pytest.mark.skipif(
     importlib.util.find_spec("textual_serve") is None, reason='the extra "serve" is not installed'

@@ -22,16 +22,17 @@ from tests.providers.wire_values import (
 )
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.anthropic.wire import with_cache_breakpoints
 from tui.providers.config import ProviderConfig
 
 
 class TestAnthropic:
-    def body(self, req: Request, types: frozenset[str] | None = None, **options: Any) -> dict[str, Any]:
+    def body(self, req: Request, types: frozenset[str] | None = None) -> dict[str, Any]:
         style = ProviderConfig("p", "anthropic").anthropic_style(req.model, types)
-        return anthropic_wire.to_wire(req, style, **options)
+        return anthropic_wire.to_wire(req, style)
 
     def test_a_tool_turn(self) -> None:
-        body = self.body(request(*TOOL_TURN, tools=(TOOL,)), cache=False)
+        body = self.body(request(*TOOL_TURN, tools=(TOOL,)))
         assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
         assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use", "tool_use"]
         last = body["messages"][2]["content"]
@@ -49,7 +50,7 @@ class TestAnthropic:
             user("Wait"),
             results(ToolResult("c1", "look", "A")),
         )
-        content = self.body(request(*history), cache=False)["messages"][2]["content"]
+        content = self.body(request(*history))["messages"][2]["content"]
         assert [block["type"] for block in content] == ["tool_result", "text"]
 
     def test_thinking_goes_back_verbatim_and_in_order(self) -> None:
@@ -80,7 +81,7 @@ class TestAnthropic:
         ],
     )
     def test_a_thought_that_would_be_refused_is_not_sent(self, part: Reasoning) -> None:
-        blocks = self.body(request(user("x"), assistant(part, "y"), user("z")), cache=False)["messages"][1]["content"]
+        blocks = self.body(request(user("x"), assistant(part, "y"), user("z")))["messages"][1]["content"]
         assert blocks == [{"type": "text", "text": "y"}]
 
     def test_an_empty_signature_is_a_signature(self) -> None:
@@ -98,7 +99,6 @@ class TestAnthropic:
                 assistant(Refusal("no")),
                 user("z"),
             ),
-            cache=False,
         )
         assert body["messages"] == [
             {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]},
@@ -107,21 +107,20 @@ class TestAnthropic:
         ]
 
     def test_only_an_answer_to_be_continued_loses_its_last_blanks(self) -> None:
-        body = self.body(request(user("x"), assistant("a \n"), user("z"), assistant("b \n")), cache=False)
+        body = self.body(request(user("x"), assistant("a \n"), user("z"), assistant("b \n")))
         assert body["messages"][1]["content"][0]["text"] == "a \n"
         assert body["messages"][3]["content"][0]["text"] == "b"
 
     def test_two_cache_marks(self) -> None:
         system = (SystemSection("system", "prompt", "Be brief."), SystemSection("memory", "CHAT.md", "I am Ada."))
-        body = self.body(request(*TOOL_TURN, system=system, tools=(TOOL,)))
+        body = with_cache_breakpoints(self.body(request(*TOOL_TURN, system=system, tools=(TOOL,))))
         marked = [block for block in body["system"] if "cache_control" in block]
         assert [block["text"] for block in marked] == ["I am Ada."]
         assert "cache_control" in body["messages"][-1]["content"][-1]
         assert json.dumps(body).count("cache_control") == 2
-        assert "cache_control" not in json.dumps(self.body(request(*TOOL_TURN, system=system), cache=False))
 
     def test_attachments(self) -> None:
-        content = self.body(request(user("See", IMAGE, PDF, NOTE, GONE)), cache=False)["messages"][0]["content"]
+        content = self.body(request(user("See", IMAGE, PDF, NOTE, GONE)))["messages"][0]["content"]
         assert [block["type"] for block in content] == ["text", "image", "document", "text", "text"]
         assert content[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "aW1n"}
 

@@ -15,7 +15,7 @@ from tui.config.settings import Settings
 from tui.providers.base import ErrorKind, Provider, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.errors import classify_error
-from tui.providers.http.refusals import Cause, cannot_read, refused, refuses_images, refuses_tools
+from tui.providers.http.refusals import Cause, refused
 from tui.providers.registry import make_provider
 
 ROUTES = ("/api/show", "/props", "/v1/models")
@@ -96,11 +96,6 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
 def test_a_sentence_means_one_thing_and_none_that_its_neighbour_means(sentence: str, cause: Cause | None) -> None:
     error = classify_error(400, {"error": {"message": sentence, "type": "invalid_request_error"}}, provider="p")
     assert refused(error) == cause
-    assert (refuses_tools(error), refuses_images(error), cannot_read(error)) == (
-        cause == "tools",
-        cause == "images",
-        cause == "file",
-    )
     kinds: tuple[ErrorKind, ...] = ("overloaded", "rate_limit", "auth")
     for kind in kinds:
         assert refused(ProviderError(kind, sentence)) is None

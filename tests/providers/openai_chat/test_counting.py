@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.providers.wire_values import IMAGE, TOOL, TOOL_TURN, request, user
 from tui.messages import SystemSection
 from tui.providers.config import ChatStyle
-from tui.providers.openai_chat.counting import gemini_body
+from tui.providers.openai_chat.provider import gemini_body
 from tui.providers.openai_chat.wire import to_wire
 
 

@@ -22,7 +22,7 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
-from tui.providers.config import ChatStyle, ProviderConfig
+from tui.providers.config import ChatStyle, EffortStyle, ProviderConfig
 from tui.providers.models.presets import PRESETS
 from tui.providers.openai_chat import wire as chat_wire
 
@@ -178,10 +178,7 @@ class TestChat:
             ("thinking", "off", {"thinking": {"type": "disabled"}}),
         ],
     )
-    def test_effort(self, effort: str, wanted: str, sent: dict[str, Any]) -> None:
-        style = ProviderConfig({"openrouter": "openrouter", "thinking": "deepseek"}.get(effort, "p")).chat_style("m")
+    def test_effort(self, effort: EffortStyle, wanted: str, sent: dict[str, Any]) -> None:
+        style = ProviderConfig("p", effort_style=effort).chat_style("m")
         body = chat_wire.to_wire(request(user("x"), reasoning=wanted), style)
         assert {key: body[key] for key in sent} == sent
-
-    def test_the_settings_extra_fields_win(self) -> None:
-        assert self.body(request(user("x")), extra_body={"temperature": 0, "model": "n"})["model"] == "n"

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tui.chat.conversation.history import text_digest
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.refusals import cannot_read, refused, refuses_images, refuses_tools
+from tui.providers.http.refusals import refused
 from tui.text.numbers import duration, size_text
 
 MOST_WAITS = 5
@@ -108,12 +108,13 @@ class Recovery:
         if arrived:
             return None
         max_output = request.max_output
-        if refuses_tools(error):
-            return self._once(WithoutTools())
-        if refuses_images(error):
-            return self._once(WithoutImages())
-        if cannot_read(error):
-            return self._without_newest(request)
+        match refused(error):
+            case "tools":
+                return self._once(WithoutTools())
+            case "images":
+                return self._once(WithoutImages())
+            case "file":
+                return self._without_newest(request)
         match error.kind:
             case "overflow_output":
                 most = _answer_budget(error)

@@ -26,7 +26,7 @@ from tui.cli import FAILED, complain, write
 from tui.commands.registry import RESTRICTED
 from tui.config.settings import Settings
 from tui.config.values import parse_url
-from tui.providers.http.route import is_loopback
+from tui.providers.http.proxies import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
 MOST_CHATS = 8  # open at the same time: each is a process

@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tui.messages import Usage
 from tui.providers.base import (
     ItemReceived,
-    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -18,9 +16,9 @@ from tui.providers.base import (
     StreamEvent,
     TextDelta,
     ToolCallDelta,
-    UsageUpdate,
 )
-from tui.providers.usage_reading import merged_usage, read_edits, read_usage
+from tui.providers.dialect import Reader
+from tui.providers.usage_reading import read_edits, read_usage
 from tui.providers.wire import Json, as_object
 from tui.text.endings import finish_kind
 
@@ -38,37 +36,25 @@ class _Block:
     whole: bool = False  # whether its end was sent
 
 
-class AnthropicReader:
-    """Reads one streamed answer. Feed every event, then call `finish` when the stream has ended."""
+class AnthropicReader(Reader):
+    """Reads one streamed answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str = "") -> None:
+        super().__init__(provider)
         self._blocks: dict[int, _Block] = {}  # by the server's index: the latest one
         self._opened: list[_Block] = []
         self._reported: Json = {}  # all fields of usage so far
-        self._usage: Usage | None = None
         self._edits: tuple[int, int] | None = None
-        self._end: str | None = None
         self._refusal = RefusalDelta("", from_server=True)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the server has given a stop reason."""
-        return self._end is not None
-
-    @property
-    def input_known(self) -> bool:
-        """Whether the input's size has been reported."""
-        return self._usage is not None and self._usage.input_total is not None
-
-    def feed(self, event: Json) -> Iterator[StreamEvent]:
+    def feed(self, event: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one server event."""
         match event.get("type"):
             case "message_start":
                 message = event.get("message")
                 if isinstance(message, dict):
                     self._edited(message)
-                    if isinstance(model := message.get("model"), str) and model:
-                        yield ModelNamed(model)
+                    yield from self._name_model(message.get("model"))
                     yield from self._merge_usage(message.get("usage"))
             case "content_block_start":
                 yield from self._start(event)
@@ -93,14 +79,13 @@ class AnthropicReader:
 
     def finish(self) -> Iterator[StreamEvent]:
         """The end mark, if there was one."""
-        if self._end is not None:
-            kind = finish_kind(self._end)
-            if kind == "refusal":
-                yield self._refusal
-            for block in self._opened:  # a tool without arguments; in a cut answer they may be missing
-                if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
-                    yield ToolCallDelta(block.index, arguments="{}")
-            yield StreamEnd(kind, self._end)
+        kind = None if self._end is None else self._end.kind
+        if kind == "refusal":
+            yield self._refusal
+        for block in self._opened:  # a tool without arguments; in a cut answer they may be missing
+            if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
+                yield ToolCallDelta(block.index, arguments="{}")
+        yield from super().finish()
 
     def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
         """Merge cumulative usage: later values replace earlier ones, field by field."""
@@ -108,8 +93,7 @@ class AnthropicReader:
             self._reported |= {key: value for key, value in usage.items() if value is not None}
             if read := read_usage(self._reported):
                 tokens, uses = self._edits or (None, None)
-                self._usage = merged_usage(self._usage, replace(read, cleared=tokens, cleared_uses=uses))
-                yield UsageUpdate(self._usage)
+                yield from self._report(replace(read, cleared=tokens, cleared_uses=uses))
 
     def _edited(self, holder: Json) -> None:
         """What the server's context editing cleared from the prompt, if reported."""
@@ -117,7 +101,7 @@ class AnthropicReader:
 
     def _stop(self, delta: Json) -> None:
         if isinstance(reason := delta.get("stop_reason"), str) and reason:
-            self._end = reason
+            self._end = StreamEnd(finish_kind(reason), reason)
         details = delta.get("stop_details")
         if isinstance(details, dict):
             explanation, category = details.get("explanation"), details.get("category")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.config import AnthropicStyle
-from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
     arguments_object,
     as_object,
+    attached_files,
     attachment_text,
     encoded,
-    missing_text,
     own_reasoning,
     plain_text,
     result_text,
@@ -28,11 +27,8 @@ _OFF = ("disabled", "between_tools")  # values of `thinking.type` that turn thin
 _CACHE: Json = {"type": "ephemeral"}
 
 
-def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> Json:
-    """The JSON body of POST /v1/messages, streaming.
-
-    With `cache` two breakpoints are set: after the system prompt (which survives trimming) and at the end.
-    """
+def to_wire(request: Request, style: AnthropicStyle) -> Json:
+    """The JSON body of POST /v1/messages, streaming."""
     ids = usual_tool_ids()
     messages: list[Json] = []
     for message in request.messages:
@@ -54,15 +50,11 @@ def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> J
     tools = [
         {
             "name": tool.name,
-            "description": tool_description(tool, short=style.short_descriptions),
-            "input_schema": tool_parameters(tool, plain=style.plain_schemas),
+            "description": tool.description,
+            "input_schema": as_object(tool.parameters),
         }
-        for tool in request.tools
+        for tool in map(style.tool, request.tools)
     ]
-    if cache:
-        _mark(system or tools)
-        if messages:
-            _mark([block for block in messages[-1]["content"] if "thinking" not in block["type"]])
     body: Json = {
         "model": request.model,
         "max_tokens": request.max_output or DEFAULT_MAX_OUTPUT,
@@ -76,6 +68,18 @@ def to_wire(request: Request, style: AnthropicStyle, *, cache: bool = True) -> J
     if request.server_edits:
         body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     return body | _thinking(style, request.reasoning, body["max_tokens"])
+
+
+def with_cache_breakpoints(body: Json) -> Json:
+    """`body` with two breakpoints for the prompt cache: after the system prompt (which survives trimming), at the end.
+
+    The blocks are changed in place.
+    """
+    last = body["messages"][-1]["content"] if body["messages"] else []
+    for blocks in (body.get("system") or body.get("tools"), [one for one in last if "thinking" not in one["type"]]):
+        if blocks:
+            blocks[-1]["cache_control"] = dict(_CACHE)
+    return body
 
 
 def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
@@ -98,11 +102,6 @@ def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
         return {"thinking": {"type": "disabled"}}
     budget = int(max_tokens * _BUDGET_SHARES[level])
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
-
-
-def _mark(blocks: list[Json]) -> None:
-    if blocks:
-        blocks[-1]["cache_control"] = dict(_CACHE)
 
 
 def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
@@ -146,17 +145,14 @@ def _reasoning(part: Reasoning) -> list[Json]:
 
 def _result(part: ToolResult, more: list[Part], request: Request, ids: ToolIds) -> Json:
     content: str | list[Json] = result_text(part, more)
-    if files := [_attachment(file, request) for file in more if isinstance(file, Attachment)]:
+    if files := [_attachment(file, request) for file in attached_files(more)]:
         content = [{"type": "text", "text": content}, *files]
     block: Json = {"type": "tool_result", "tool_use_id": ids.result(part.call_id), "content": content}
     return block | {"is_error": True} if part.is_error else block
 
 
 def _attachment(part: Attachment, request: Request) -> Json:
-    if part.kind == "text":
-        return {"type": "text", "text": attachment_text(part)}
-    blob = request.blobs.get(part.sha256)
-    if blob is None:
-        return {"type": "text", "text": missing_text(part)}
-    source = {"type": "base64", "media_type": part.media_type, "data": encoded(blob)}
+    if (text := attachment_text(part, request)) is not None:
+        return {"type": "text", "text": text}
+    source = {"type": "base64", "media_type": part.media_type, "data": encoded(part, request)}
     return {"type": "document" if part.kind == "pdf" else "image", "source": source}

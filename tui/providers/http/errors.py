@@ -1,16 +1,18 @@
-"""Classifies failed requests: kind, numbers, and one line for a person. Pure.
+"""Classifies failed requests: kind, numbers, how long to wait, and one line for a person. Pure.
 
 Each pattern matches at least one text of a real server in `tests/providers/http/test_errors.py`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.error_text import body_message, body_values, one_line, retry_after, retry_delay
 from tui.providers.http.overflow import (
     OVERFLOW_CODES,
     OverflowNumbers,
@@ -22,7 +24,7 @@ from tui.providers.http.overflow import (
     most_length,
     overflow_numbers,
 )
-from tui.providers.http.route import nothing_there
+from tui.providers.keys import one_line
 
 MOST_TEXT = 16_000  # characters of a body that are searched
 
@@ -222,16 +224,10 @@ def classify_error(
     `asked` is the address that was asked, without secrets.
     """
     pairs = body_values(body)
-    reason = body_message(pairs)
+    reason = one_line(body_message(pairs))
     text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
-    codes = {
-        str(value)
-        for key, value in pairs
-        if key in ("code", "type", "error_code", "error_type", "status") and value is not None
-    }
-    wait = retry_after(headers or {}, text, now)
-    if wait is None:
-        wait = retry_delay(pairs)
+    codes = {str(value) for key, value in pairs if key in _CODE_KEYS and value is not None}
+    wait = retry_after(headers or {}, text, pairs, now)
     kind = kind_of(
         _inner_status(codes) if status in (None, 200) else status, text, codes, provider, waits=wait is not None
     )
@@ -249,9 +245,9 @@ def classify_error(
         kind = _too_long(numbers)
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
-    line = one_line(reason) or "the server gave no reason"
+    line = reason or "the server gave no reason"
     hint_kind: ErrorKind = "auth" if status == 402 else kind
-    hint = _HOPELESS if hopeless else nothing_there(status, one_line(reason), asked) or _HINTS.get(hint_kind, "")
+    hint = _HOPELESS if hopeless else nothing_there(status, reason, asked) or _HINTS.get(hint_kind, "")
     return ProviderError(
         kind,
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),
@@ -264,3 +260,122 @@ def classify_error(
         most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
         most_length=most_length(text) if kind == "too_many_bytes" else None,
     )
+
+
+_MAX_DEPTH = 16
+MOST_VALUES = 1_000  # values read of a body
+MOST_VALUE = 4_000  # characters of one of them
+_CODE_KEYS = ("code", "type", "error_code", "error_type", "status")
+_TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
+    """All (key, scalar) pairs of `body`, depth first, parsing JSON in strings. The key of a bare value is ""."""
+    if depth > _MAX_DEPTH:
+        return
+    match body:
+        case bytes():
+            yield from unfold(body.decode("utf-8", "replace"), depth)
+        case str() if body.lstrip()[:1] in ("{", "["):
+            try:
+                value = json.loads(body)
+            except (ValueError, RecursionError):
+                yield "", body
+            else:
+                yield from unfold(value, depth + 1)
+        case Mapping():
+            for key, value in body.items():
+                for inner, scalar in unfold(value, depth + 1):
+                    yield inner or str(key), scalar
+        case list():
+            for value in body:
+                yield from unfold(value, depth + 1)
+        case _:
+            yield "", body
+
+
+def body_values(body: object) -> list[tuple[str, object]]:
+    """The first results of `unfold`; the number is limited, since a body may have megabytes."""
+    pairs = islice(unfold(body), MOST_VALUES)
+    return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in pairs]
+
+
+_TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "reason", "")
+
+
+def body_message(pairs: list[tuple[str, object]]) -> str:
+    """The most specific message in a body: the innermost `message`-like value, or the text of an HTML page."""
+    for wanted in _TEXT_KEYS:
+        texts = [value.strip() for key, value in pairs if key == wanted and isinstance(value, str) and value.strip()]
+        if wanted == "message" and (raw := [value for key, value in pairs if key == "raw" and isinstance(value, str)]):
+            texts += [value.strip() for value in raw]  # OpenRouter: the provider's own words
+        if texts:
+            return _plain(texts[-1])
+    return ""
+
+
+def _plain(text: str) -> str:
+    if "<html" in text[:500].lower() or "<!doctype" in text[:100].lower():
+        title = _TITLE.search(text)
+        text = title.group(1) if title else _TAG.sub(" ", text)
+    return text
+
+
+_WAIT = re.compile(
+    r"(?i)(?:try again|retry|retry after|available|wait)\D{0,24}?((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)"
+)
+_WAIT_PART = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*(ms|h|m|s)")
+_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def retry_after(headers: Mapping[str, str], text: str, pairs: list[tuple[str, object]], now: float) -> float | None:
+    """Seconds that the server asks to wait, from its headers or its body; None if it doesn't say.
+
+    Reads `retry-after-ms`, `retry-after` (seconds or an HTTP date), texts such as "try again in 1m20.5s", and Google's
+    `RetryInfo.retryDelay` ("33s"). `now` is in seconds since the epoch.
+    """
+    lower = {key.lower(): value.strip() for key, value in headers.items()}
+    if (wait := _number(lower.get("retry-after-ms"))) is not None:
+        return wait / 1000
+    if value := lower.get("retry-after"):
+        if (wait := _number(value)) is not None:
+            return wait
+        try:
+            return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+        except (ValueError, OverflowError):
+            pass
+    if match := _WAIT.search(text):
+        return sum(float(number) * _UNIT[unit.lower()] for number, unit in _WAIT_PART.findall(match.group(1)))
+    delays = [value for key, value in pairs if key == "retryDelay" and isinstance(value, str)]
+    return _number(delays[0].removesuffix("s")) if delays else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None
+
+
+# Texts of servers and frameworks for a missing path, as opposed to a missing model.
+_NO_PATH = re.compile(
+    r"\W*(?:404\W*)?(?:(?:file|page|path|route|resource|endpoint|url) )?not found\W*|.*\b404 page not found.*"
+    r"|.*\binvalid url\b.*|.*\bunknown request url\b.*|.*\bunexpected endpoint\b.*|.*\bno route\b.*"
+    r"|.*\bcannot (?:get|post) /.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def nothing_there(status: int | None, reason: str, url: str) -> str:
+    """A hint for a server that has no such path, or "".
+
+    Judged by the `reason` it gave. 405 also follows a redirect, after which HTTP uses GET. `url` is the address after
+    redirects.
+    """
+    if not url or status not in (404, 405) or (status == 404 and reason and _NO_PATH.fullmatch(reason) is None):
+        return ""
+    if status == 404 and not reason:  # may still be about the model
+        return f"Check the model's name with /model, and base_url: {url} was asked."
+    return f"Nothing answers at {url}: check base_url, which for most servers ends in /v1."

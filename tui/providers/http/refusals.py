@@ -7,9 +7,12 @@ cause is decided elsewhere: dialects try another style, the turn leaves somethin
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Literal, TypeAlias
 
+from tui.messages import EFFORTS
 from tui.providers.base import ProviderError
+from tui.providers.capabilities import USUAL
 from tui.providers.http.overflow import any_of
 
 Cause: TypeAlias = Literal[
@@ -23,7 +26,7 @@ Cause: TypeAlias = Literal[
     "file",  # an image or a PDF that the server can't read
     "images",
     "tools",
-    "effort",  # the level of reasoning, or its field
+    "effort",  # of reasoning, or its field
     "field",  # a field that the server does not support, named or not
 ]
 
@@ -108,7 +111,7 @@ _RULES: tuple[tuple[Cause, str], ...] = (  # the first that matches counts
             rf"(?:(?! with |schema|param|result|name|choice).){{0,40}}{_UNAVAILABLE}",
         ),
     ),
-    # The level or its field by name, and a refusal: thinking blocks and budgets are another cause.
+    # The effort or its field by name, and a refusal: thinking blocks and budgets are another cause.
     (
         "effort",
         any_of(
@@ -149,16 +152,32 @@ def refused(error: ProviderError) -> Cause | None:
     return next((cause for cause, pattern in _RULES if re.search(pattern, text)), None)
 
 
-def cannot_read(error: ProviderError) -> bool:
-    """Whether a request was refused because the server can't read an image or PDF in it."""
-    return refused(error) == "file"
+# "Supported values are: 'none', 'low' and 'high'", "must be one of [low, high]", "Input should be 'low' or 'high'".
+_LISTED = re.compile(
+    r"(?:supported (?:values|levels|efforts)|valid (?:values|options)|must be (?:one of|either)|should be|one of)"
+    r"(?: are| is)?:?(?P<list>.{3,160})",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_AT_ALL = re.compile(
+    r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected) (?:request )?(?:parameter|argument|field|property)"
+    r"|extra (?:inputs|fields)|not (?:permitted|allowed)|additional propert"
+    r"|does(?:n't| not) support (?:parameter )?(?:reasoning|thinking)"
+    r"|(?:reasoning_effort|reasoning(?:\.effort)?|thinking)['\"`]? (?:is|are) not supported",
+    re.IGNORECASE,
+)
+_LEVEL_WORD = re.compile(r"\b(none|off|minimal|low|medium|high|xhigh|max)\b", re.IGNORECASE)
 
 
-def refuses_images(error: ProviderError) -> bool:
-    """Whether a request was refused because images were in it."""
-    return refused(error) == "images"
+def efforts_after_refusal(accepted: Collection[str] | None, sent: str, refusal: str) -> tuple[str, ...]:
+    """The efforts that remain after a server refused `sent`: those listed in the refusal, else the untried ones.
 
-
-def refuses_tools(error: ProviderError) -> bool:
-    """Whether a request was refused because it offered tools."""
-    return refused(error) == "tools"
+    () if the field itself was refused, or "low", "medium" or "high" without a list of others.
+    """
+    if listed := _LISTED.search(refusal):
+        words = {word.lower() for word in _LEVEL_WORD.findall(listed["list"])}
+        named = words - {"none"} | ({"off"} if "none" in words else set())
+        if named and sent not in named:
+            return tuple(effort for effort in EFFORTS if effort in named)
+    if _NOT_AT_ALL.search(refusal) or sent in USUAL or accepted == USUAL:
+        return ()
+    return USUAL if accepted is None else tuple(effort for effort in accepted if effort != sent)

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
-from tui.providers.http.body import encode_json
-from tui.providers.http.client import Client
-from tui.providers.http.error_text import one_line
-from tui.providers.http.errors import classify_error
-from tui.providers.http.route import not_reached
+from tui.providers.http.client import Client, encode_json
+from tui.providers.http.errors import body_message, classify_error
+from tui.providers.http.proxies import proxy_for
 from tui.providers.http.sizes import TooLargeError, check_json_cost, too_large
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder
-from tui.providers.http.unstreamed import is_page, page_error, whole_answer
-from tui.providers.keys import redact
+from tui.providers.keys import one_line, redact
 from tui.providers.wire import Json
 from tui.text.json_text import parse_json
 
@@ -35,6 +32,10 @@ LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments 
 
 # Content types of responses that may not be a stream although one was requested.
 _WHOLE = ("application/json", "text/html")
+# Nothing follows these; don't wait for servers that keep the connection open.
+_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
+# Event names of the dialects; under other names data that is not JSON is ignored.
+_OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
 
 async def events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
@@ -50,7 +51,7 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
 
     provider, idle, limit = config.name, config.idle_timeout, config.max_response
     with _translated_errors(client, provider, idle):
-        content = await asyncio.to_thread(client.encoder.encode, body)
+        content = await asyncio.to_thread(encode_json, body)
         # The read timeout restarts with every byte.
         patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
         response = await client.ask(path, content, patience=patience, stream=True)
@@ -58,17 +59,21 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
             if not response.is_success:
                 await response.aread()
                 raise _refusal(response, provider)
-            if (text := await _unstreamed(response)) is not None:
-                check_json_cost(text, limit)
-                for event in await asyncio.to_thread(whole_answer, text, provider, redact(client.base_url)):
-                    yield event
-                return
-            decoder = SSEDecoder(limit)
-            pieces = response.aiter_bytes()
-            pace = Pace(idle, LONGEST_THOUGHT)
-            while (piece := await pace.wait_for(pieces)) is not None:
+            pieces, begun = response.aiter_bytes(), b""
+            if response.headers.get("content-type", "").partition(";")[0].strip().lower() in _WHOLE:
+                begun = await _beginning(pieces)  # tells what it is: a stream may have a wrong content type
+                if begun.strip()[:1] in (b"{", b"[", b"<"):
+                    body_bytes = b"".join([begun, *[piece async for piece in pieces]])
+                    whole = body_bytes.decode(response.encoding or "utf-8", errors="replace")
+                    check_json_cost(whole, limit)
+                    for event in await asyncio.to_thread(whole_answer, whole, provider, redact(client.base_url)):
+                        yield event
+                    return
+            decoder, pace = SSEDecoder(limit), Pace(idle, LONGEST_THOUGHT)
+            received = begun or await pace.wait_for(pieces)
+            while received is not None:
                 lines = decoder.lines
-                for sent in decoder.feed(piece):
+                for sent in decoder.feed(received):
                     if sent.data.strip() == "[DONE]":
                         await _drain(pieces)
                         return
@@ -82,6 +87,17 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
                         return
                 if decoder.lines > lines:
                     pace.progress()
+                received = await pace.wait_for(pieces)
+
+
+async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    """The first bytes of a body, up to one that is not blank."""
+    begun = b""
+    async for piece in pieces:
+        begun += piece
+        if begun.strip():
+            break
+    return begun
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
@@ -92,12 +108,6 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
                 pass
     except TimeoutError:
         pass
-
-
-# Nothing follows these; don't wait for servers that keep the connection open.
-_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
-# Event names of the dialects; under other names data that is not JSON is ignored.
-_OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
 
 def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
@@ -127,31 +137,69 @@ def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
     return value
 
 
-async def _unstreamed(response: Any) -> str | None:
-    """The text of an answer that is not an event stream, whatever its headers say; None for a stream, which is not
-    read.
+# -- answers that are not streams ----------------------------------------------------------------------------------
 
-    The first character decides: a stream with a wrong content type has to arrive piece by piece like any other.
+
+def whole_answer(text: str, provider: str, where: str) -> list[Json]:
+    """The events of an answer in any dialect that came whole, from its body. Raises `ProviderError` if it is none.
+
+    Proxies and small servers that do not stream send the answer whole; some report errors as plain JSON under HTTP 200;
+    an address other than the API's (a login page, a site's front page) answers with HTML.
     """
-    if response.headers.get("content-type", "").partition(";")[0].strip().lower() not in _WHOLE:
-        return None
-    pieces, begun = response.aiter_bytes(), b""
-    async for piece in pieces:
-        begun += piece
-        if begun.strip():
-            break
-    if begun.strip()[:1] not in (b"{", b"[", b"<"):
-        response.aiter_bytes = lambda: _joined(begun, pieces)
-        return None
-    whole = b"".join([begun, *[piece async for piece in pieces]])
-    return whole.decode(response.encoding, errors="replace")
+    if _is_page(text):
+        raise _page_error(text, provider, where)
+    body: Any = parse_json(text)
+    match body:
+        case {"choices": [_, *_]}:
+            return [body]
+        case {"type": "message", "content": [*blocks]}:
+            inner: list[Json] = []
+            for index, block in enumerate(blocks):
+                inner.append({"type": "content_block_start", "index": index, "content_block": block})
+                inner.append({"type": "content_block_stop", "index": index})
+            return [{"type": "message_start", "message": body}, *inner, {"type": "message_delta", "delta": body}]
+        case {"output": [*items]}:
+            done = [
+                {"type": "response.output_item.done", "output_index": index, "item": item}
+                for index, item in enumerate(items)
+            ]
+            status = body.get("status")
+            end = status if status in ("completed", "incomplete", "failed") else "completed"
+            return [*done, {"type": f"response.{end}", "response": body}]
+    error = classify_error(200, body, provider=provider)
+    if error.kind == "server" and not _reports_failure(body):
+        raise ProviderError(
+            "protocol", f"{provider}: {where} answered with JSON that is no answer. {_check_address(where)}"
+        )
+    raise error
 
 
-async def _joined(begun: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(rest):
-        yield begun
-        async for piece in rest:
-            yield piece
+def _reports_failure(body: object) -> bool:
+    """Whether it has an error, or says in another way that the request failed: {"success": false}, {"code": 500}."""
+    if not isinstance(body, dict):
+        return False
+    code = body.get("code") or body.get("status")
+    return bool(body.get("error")) or body.get("success") is False or (isinstance(code, int) and code >= 400)
+
+
+def _is_page(text: str) -> bool:
+    return text.lstrip()[:1] == "<"
+
+
+def _page_error(text: str, provider: str, where: str) -> ProviderError:
+    """The error for a web page at `where`, the requested address."""
+    title = one_line(body_message([("", text[:4000])]), 60) if "<title" in text[:4000].lower() else ""
+    page = f"a web page{f' ({title})' if title else ''}"
+    return ProviderError(
+        "protocol", f"{provider}: {where} answered with {page}, as no API does. {_check_address(where)}"
+    )
+
+
+def _check_address(where: str) -> str:
+    return "Check base_url." if where.rstrip("/").endswith("/v1") else "Check base_url; most end in /v1."
+
+
+# -- requests whose answers are not streams -------------------------------------------------------------------------
 
 
 async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
@@ -177,14 +225,17 @@ def _whole(response: httpx2.Response, client: Client, provider: str) -> object:
     if not response.is_success:
         raise _refusal(response, provider)
     text = response.text
-    if is_page(text):
-        raise page_error(text, provider, redact(client.base_url))
+    if _is_page(text):
+        raise _page_error(text, provider, redact(client.base_url))
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         if "json" in response.headers.get("content-type", ""):
             raise
         return text
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
@@ -219,31 +270,23 @@ def _translated(error: Exception, provider: str, base_url: str, idle: float | No
 
     if isinstance(error, TooLargeError):
         return too_large(provider, error.limit)
-    where, lead, table = redact(base_url), f"{provider}: ", f"headers in [providers.{provider}]"
+    where, lead = redact(base_url), f"{provider}: "
     reason = one_line(str(error), 120) or type(error).__name__
     match error:
         case RedirectError():
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
             return ProviderError("bad_request", f"{lead}{text} If it is the right one, set base_url to it.")
-        case TrickleError() if idle is not None:
-            return ProviderError(
-                "stalled",
-                f"{lead}{where} sent next to nothing for {idle:g} seconds. What arrived is kept; /retry asks again. "
-                "A slow server gets more time with idle_timeout in the config file.",
-            )
         case httpx2.ReadTimeout() if idle is not None:
+            came = "next to nothing" if isinstance(error, TrickleError) else "nothing"
             return ProviderError(
                 "stalled",
-                f"{lead}{where} sent nothing for {idle:g} seconds. What arrived is kept; /retry asks again. "
+                f"{lead}{where} sent {came} for {idle:g} seconds. What arrived is kept; /retry asks again. "
                 "A slow server gets more time with idle_timeout in the config file.",
             )
         case httpx2.TimeoutException():
             text = f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
-        case httpx2.LocalProtocolError() | UnicodeEncodeError():  # the text would quote the header's value
-            text = f"a header can't be sent: its name or value has characters that none may have. Check {table}."
-            return ProviderError("bad_request", f"{lead}{text}")
         case httpx2.ConnectError():
             return not_reached(reason, provider, base_url)
         case httpx2.HTTPError():
@@ -255,3 +298,19 @@ def _translated(error: Exception, provider: str, base_url: str, idle: float | No
         case _:
             return None
     return ProviderError("network", lead + text)
+
+
+def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
+    """The error for a server that could not be connected to because of `reason`."""
+    where = redact(base_url)
+    if "certificate verify failed" in reason.lower():
+        text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
+        return ProviderError("protocol", f"{provider}: {text}")  # waiting does not help
+    if "wrong version number" in reason.lower() and where.startswith("https:"):  # OpenSSL's, of an answer in plain text
+        text = f"{where} does not speak TLS. Set base_url to http{where.removeprefix('https')}, or check the port."
+        return ProviderError("bad_request", f"{provider}: {text}")
+    if proxy := proxy_for(base_url):
+        text = f"cannot reach {where} through the proxy {proxy} ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
+    else:
+        text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
+    return ProviderError("network", f"{provider}: {text}")

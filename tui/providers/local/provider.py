@@ -15,9 +15,8 @@ from typing import IO
 
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
-from tui.providers.http.client import Client
-from tui.providers.http.error_text import one_line
-from tui.providers.keys import hold_secret
+from tui.providers.http.client import Client, openai_client
+from tui.providers.keys import hold_secret, one_line
 from tui.providers.openai_chat.provider import OpenAIChat
 
 BUNDLED_MODEL = "smollm2-135m"
@@ -67,7 +66,6 @@ class LocalServer:
         template: Path | None = None,
         api_key: str | None = None,
         log: IO[bytes] | None = None,
-        verbosity: int | None = None,
     ) -> None:
         self._gguf = gguf
         self._log = log
@@ -82,8 +80,6 @@ class LocalServer:
             "api_key": self.api_key,
             "template": None if template is None else str(template),
         }
-        if verbosity is not None:
-            self._options["verbosity"] = verbosity
 
     @property
     def running(self) -> bool:
@@ -184,28 +180,19 @@ class LocalProvider(OpenAIChat):
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)
-        self.server = LocalServer(config.gguf, window=config.window, template=config.template)
+        self.server = LocalServer(config.gguf, window=config.window)
         self._starting = asyncio.Lock()
 
-    async def base_url(self) -> str:
-        """The running server's address, with "/v1". Starts the server. Raises `ProviderError`."""
-        async with self._starting:
-            if not self.server.running:
-                await self._drop_client()
-                await self.server.start()
-            return f"{self.server.url}/v1"
-
     async def _connect(self, key: str | None) -> Client:
-        return await super()._connect(self.server.api_key)
+        return await openai_client(f"{self.server.url}/v1", self.server.api_key, self.config.max_response)
 
     async def client(self) -> Client:
-        """A client of the running server. Raises `ProviderError`."""
-        if not self.server.running:
-            await self.base_url()
+        """A client of the server, which is started if it doesn't run. Raises `ProviderError`."""
+        async with self._starting:
+            if not self.server.running:
+                await super().close()  # connections to the one that died
+                await self.server.start()
         return await super().client()
-
-    async def _drop_client(self) -> None:
-        await super().close()
 
     async def close(self) -> None:
         """Close the connections and end the server. Idempotent."""

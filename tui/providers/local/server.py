@@ -39,11 +39,10 @@ def start(options: dict[str, Any]) -> Any:
     params.model.path = str(gguf)
     params.model_alias = {options["alias"]}
     params.hostnames = ["127.0.0.1"]
-    params.port = 0 if options.get("port") is None else options["port"]
+    params.port = 0
     params.n_ctx = options["n_ctx"]
     params.n_parallel = 1
-    params.cpuparams.n_threads = options.get("threads", 1)
-    params.cpuparams_batch.n_threads = options.get("threads", 1)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.cache_ram_mib = 0
     params.ui = False
     params.warmup = False
@@ -52,8 +51,6 @@ def start(options: dict[str, Any]) -> Any:
     if options.get("template"):
         params.use_jinja = True
         params.chat_template = Path(options["template"]).read_text(encoding="utf-8")
-    if "verbosity" in options:
-        params.verbosity = options["verbosity"]
     return xllamacpp.Server(params)
 
 

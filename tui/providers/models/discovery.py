@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tui.context.usage.limits import ModelLimits
+from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client
 from tui.providers.http.transport import get_json, post_json
-from tui.providers.reasoning import LEVELS
 from tui.providers.wire import Json, count_of
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
@@ -76,7 +73,7 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
     return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
 
 
-# Keys for the reasoning levels of a model.
+# Keys for the reasoning efforts of a model.
 _EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 
 
@@ -184,23 +181,22 @@ def _thinking_types(thinking: object) -> tuple[str, ...] | None:
 
 
 def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The reasoning levels in an entry: Anthropic's `effort` capability, or a list of words; None without one.
+    """The reasoning efforts in an entry: Anthropic's `effort` capability, or a list of words; None without one.
 
     Anthropic's `off` follows from the types of thinking.
     """
     effort = able.get("effort")
     if isinstance(effort, Mapping):
         off = {"disabled", "between_tools"} & set(_thinking_types(able.get("thinking")) or ())
-        levels = [level for level in LEVELS if _supported(effort, level)]
-        return (*(["off"] if off else []), *levels) if levels else None
+        efforts = [name for name in EFFORTS if _supported(effort, name)]
+        return (*(["off"] if off else []), *efforts) if efforts else None
     reasoning = entry.get("reasoning")
     holders = [entry, *([reasoning] if isinstance(reasoning, Mapping) else [])]
     for listed in (holder.get(key) for holder in holders for key in _EFFORT_KEYS):
         entries = listed if isinstance(listed, list) else []
         words = [one.get("effort") or one.get("name") if isinstance(one, Mapping) else one for one in entries]
-        levels = [level for level in LEVELS if level in words or (level == "off" and "none" in words)]
-        if levels:
-            return tuple(levels)
+        if efforts := [name for name in EFFORTS if name in words or (name == "off" and "none" in words)]:
+            return tuple(efforts)
     return None
 
 
@@ -238,7 +234,7 @@ async def openai_limits(client: Client, config: ProviderConfig, model: str) -> M
     """The window that the server reports for `model`, or None. Raises `ProviderError`."""
     if config.official:
         return None  # OpenAI's list holds names only
-    if config.name == "gemini":
+    if config.family == "gemini":
         return await _gemini_limits(client, model, config.name)
     entries = model_entries(await get_json(client, "/models", config.name))
     entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not config.needs_key else None)
@@ -370,26 +366,15 @@ async def server_takes_tools(client: Client, config: ProviderConfig, model: str)
     return None if entry is None else entry_info(entry, model, None, None).tools
 
 
-@dataclass(slots=True)
-class _Route:
-    """One URL of a server that not every server has."""
-
-    missing: bool = False
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-_routes: WeakKeyDictionary[Client, dict[str, _Route]] = WeakKeyDictionary()
-
-
 async def _probe(client: Client, url: str, provider: str, body: Json | None = None) -> object:
     """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, without a request if the route was missing
     before."""
-    route = _routes.setdefault(client, {}).setdefault(url, _Route())
-    async with route.asking:  # the window and the support of tools are asked for at once
-        if route.missing:
+    async with client.probing:  # the window and the support of tools are asked for at once
+        if url in client.missing_urls:
             raise ProviderError("not_found", f"{provider} has no such route")
         try:
             return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
         except ProviderError as error:
-            route.missing = error.kind in ("not_found", "protocol") or error.status in (404, 405, 501)
+            if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
+                client.missing_urls.add(url)
             raise

@@ -14,7 +14,6 @@ _ALL = (
         ("ANTHROPIC_API_KEY",),
         needs_key=True,
         default_model="claude-sonnet-5-5",
-        family="claude",
         official=True,
     ),
     ProviderConfig(
@@ -37,6 +36,7 @@ _ALL = (
         default_model="openrouter/auto",
         family="openrouter",
         reasoning_field="reasoning",
+        effort_style="openrouter",
     ),
     ProviderConfig(
         "gemini",
@@ -45,6 +45,7 @@ _ALL = (
         key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         needs_key=True,
         default_model="gemini-flash-latest",
+        family="gemini",
     ),
     ProviderConfig(
         "deepseek",
@@ -54,6 +55,7 @@ _ALL = (
         needs_key=True,
         default_model="deepseek-flash",
         family="deepseek",
+        effort_style="thinking",
     ),
     ProviderConfig(
         "mistral",
@@ -62,6 +64,7 @@ _ALL = (
         key_env=("MISTRAL_API_KEY",),
         needs_key=True,
         default_model="mistral-medium-latest",
+        short_tool_ids=True,
     ),
     ProviderConfig(
         "groq",
@@ -99,6 +102,7 @@ _ALL = (
         title="Cerebras",
         key_env=("CEREBRAS_API_KEY",),
         needs_key=True,
+        images=False,
     ),
     ProviderConfig(
         "moonshot",
@@ -108,6 +112,7 @@ _ALL = (
         needs_key=True,
         default_model="kimi-k3",
         family="kimi",
+        effort_style="thinking",
     ),
     ProviderConfig(
         "zai",
@@ -117,16 +122,24 @@ _ALL = (
         needs_key=True,
         default_model="glm-5.3",
         family="loop",
+        effort_style="thinking",
     ),
     ProviderConfig(
         "ollama", base_url="http://127.0.0.1:11434/v1", title="Ollama", family="loop", reasoning_field="reasoning"
     ),
     ProviderConfig("lmstudio", base_url="http://127.0.0.1:1234/v1", title="LM Studio", family="loop"),
-    ProviderConfig("llamacpp", base_url="http://127.0.0.1:8080/v1", title="llama.cpp", family="local"),
+    ProviderConfig("llamacpp", base_url="http://127.0.0.1:8080/v1", title="llama.cpp", family="llamacpp"),
     ProviderConfig(
         "vllm", base_url="http://127.0.0.1:8000/v1", title="vLLM", family="loop", reasoning_field="reasoning"
     ),
-    ProviderConfig("local", "local", title="Embedded (llama.cpp)", default_model="smollm2-135m", family="local"),
+    ProviderConfig(
+        "local",
+        "local",
+        title="Embedded (llama.cpp)",
+        default_model="smollm2-135m",
+        family="llamacpp",
+        images=False,
+    ),
     ProviderConfig("demo", "demo", title="Demo, no model", default_model="guide"),
 )
 

@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
-from tui.providers.base import Capabilities, ModelInfo, ProviderError, StreamEvent
+from tui.providers.base import Capabilities, ProviderError
 from tui.providers.capabilities import chat_capabilities
 from tui.providers.config import ChatStyle
 from tui.providers.dialect import DialectProvider
-from tui.providers.http.client import Client, openai_client
+from tui.providers.http.client import Client
 from tui.providers.http.refusals import Cause
-from tui.providers.http.transport import events, get_json
-from tui.providers.models import discovery
-from tui.providers.openai_chat.counting import count_body
+from tui.providers.http.transport import get_json
+from tui.providers.models.discovery import input_tokens
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.openai_chat.wire import to_wire
+from tui.providers.wire import Json
 
 log = logging.getLogger(__name__)
+
+_TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
 
 
 class OpenAIChat(DialectProvider[ChatStyle]):
     """One server that speaks Chat Completions."""
 
     dialect = "openai-chat"
-
-    async def base_url(self) -> str:
-        """The server's address. The embedded provider starts its server here."""
-        return self.config.base_url
-
-    async def _connect(self, key: str | None) -> Client:
-        return await openai_client(await self.base_url(), key, self.config.headers, self.config.max_response)
+    route = "/chat/completions"
 
     def _first_style(self, model: str) -> ChatStyle:
         return self.config.chat_style(model)
 
-    async def _attempt(self, client: Client, request: Request, style: ChatStyle) -> AsyncGenerator[StreamEvent, None]:
-        reader = ChatReader(self.name)
-        body = await asyncio.to_thread(to_wire, request, style)  # attachments can be large
-        try:
-            async with aclosing(events(client, "/chat/completions", body, self.config)) as chunks:
-                async for chunk in chunks:
-                    for event in reader.feed(chunk):
-                        yield event
-        except ProviderError as error:
-            if not (reader.ended and error.kind in ("network", "protocol")):
-                raise  # otherwise the answer is complete; only its tail (usage) is missing
-        for event in reader.finish():
-            yield event
+    def _body(self, request: Request, style: ChatStyle) -> Json:
+        return to_wire(request, style)
+
+    def _reader(self) -> ChatReader:
+        return ChatReader(self.name)
 
     def _adapted(self, style: ChatStyle, cause: Cause, request: Request) -> ChatStyle | None:
         match cause:
@@ -83,25 +70,25 @@ class OpenAIChat(DialectProvider[ChatStyle]):
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        return self.config.adjust(chat_capabilities(model, self.config.family))
+        known = chat_capabilities(model, self.config.family)
+        # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
+        counts = known.count_endpoint or not (self.config.needs_key or self.config.official)
+        return replace(known, count_endpoint=counts, images=known.images and self.config.images)
 
-    async def limits(self, model: str) -> ModelLimits | None:
-        """The window reported by the server, or None. Raises `ProviderError`."""
-        return await discovery.openai_limits(await self.client(), self.config, model)
-
-    async def _list(self, client: Client) -> list[ModelInfo]:
-        return await discovery.openai_models(client, self.config)
-
-    async def count_tokens(self, request: Request) -> int | None:
-        """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
-        if not self.capabilities(request.model).count_endpoint:
-            return None
-        body = await asyncio.to_thread(to_wire, request, self._style(request.model))
-        return await count_body(await self.client(), self.config, body)
+    async def _count(self, client: Client, body: Json) -> int | None:
+        """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
+        base = client.base_url.rstrip("/")
+        if self.config.family == "gemini":
+            url = f"{base.removesuffix('/openai')}/models/{body['model'].removeprefix('models/')}:countTokens"
+            return await input_tokens(client, url, gemini_body(body), self.name, {"x-goog-api-key": client.key})
+        if self.config.family == "llamacpp":
+            return await input_tokens(client, "/chat/completions/input_tokens", body, self.name)
+        counted = {key: value for key, value in body.items() if key in _TOKENIZED}
+        return await input_tokens(client, f"{base.removesuffix('/v1')}/tokenize", counted, self.name)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
-        if self.name != "openrouter":
+        if self.config.family != "openrouter":
             return
         try:
             await get_json(await self.client(), "/key", self.name)
@@ -109,3 +96,70 @@ class OpenAIChat(DialectProvider[ChatStyle]):
             if error.kind == "auth":
                 raise
             log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will show
+
+
+def gemini_body(body: Json) -> Json:
+    """A Chat Completions body as Gemini's `countTokens` takes it (ai.google.dev/api/tokens)."""
+    contents: list[Json] = []
+    system: list[Json] = []
+    names: dict[str, str] = {}  # of calls, by id
+    for message in body["messages"]:
+        if message["role"] in ("system", "developer"):
+            system += _parts(message["content"])
+            continue
+        role = "model" if message["role"] == "assistant" else "user"
+        parts = _results(message, names) if message["role"] == "tool" else [*_spoken(message, names)]
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"] += parts
+        else:
+            contents.append({"role": role, "parts": parts})
+    request: Json = {"model": f"models/{body['model'].removeprefix('models/')}", "contents": contents}
+    if system:
+        request["systemInstruction"] = {"parts": system}
+    if tools := [_declaration(tool["function"]) for tool in body.get("tools") or ()]:
+        request["tools"] = [{"functionDeclarations": tools}]
+    return {"generateContentRequest": request}
+
+
+def _spoken(message: Json, names: dict[str, str]) -> Iterator[Json]:
+    yield from _parts(message.get("content"))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        names[call["id"]] = function["name"]
+        yield {"functionCall": {"name": function["name"], "args": _object(function["arguments"])}}
+
+
+def _results(message: Json, names: dict[str, str]) -> list[Json]:
+    name = names.get(message["tool_call_id"], "tool")
+    text = "".join(part.get("text", "") for part in _parts(message["content"]))
+    return [{"functionResponse": {"name": name, "response": {"output": text}}}]
+
+
+def _parts(content: object) -> list[Json]:
+    """Text and inline files."""
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    return [_part(piece) for piece in content] if isinstance(content, list) else []
+
+
+def _part(piece: Json) -> Json:
+    match piece:
+        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
+            kind, _, data = url.removeprefix("data:").partition(";base64,")
+            return {"inlineData": {"mimeType": kind, "data": data}}
+        case _:
+            return {"text": str(piece.get("text") or "")}
+
+
+def _declaration(function: Json) -> Json:
+    """A function with its schema as JSON Schema, which Gemini takes beside its own form."""
+    declaration = {"name": function["name"], "description": function.get("description", "")}
+    return declaration | {"parametersJsonSchema": function.get("parameters") or {"type": "object"}}
+
+
+def _object(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {"arguments": text}
+    return value if isinstance(value, dict) else {"arguments": value}

@@ -6,11 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tui.messages import Usage
 from tui.providers.base import (
     ErrorKind,
     ItemReceived,
-    ModelNamed,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,
@@ -20,10 +18,10 @@ from tui.providers.base import (
     StreamEvent,
     TextDelta,
     ToolCallDelta,
-    UsageUpdate,
 )
+from tui.providers.dialect import Reader
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import merged_usage, read_terms, read_usage
+from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -38,39 +36,29 @@ _BROKEN: dict[str, ErrorKind] = {
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 
 
-class ChatReader:
-    """Reads one streamed answer. Feed every chunk, then call `finish` when the stream has ended."""
+class ChatReader(Reader):
+    """Reads one streamed answer."""
 
     def __init__(self, provider: str = "") -> None:
-        self._provider = provider
-        self._end: str | None = None
-        self._model = ""
-        self._usage: Usage | None = None
+        super().__init__(provider)
         self._calls = _Calls()
         self._details: list[Json] = []
         self._items: set[str] = set()  # kinds of what cannot be shown, each told once
 
-    @property
-    def ended(self) -> bool:
-        """Whether the server has given a finish reason."""
-        return self._end is not None
-
-    def feed(self, chunk: Json) -> Iterator[StreamEvent]:
+    def feed(self, chunk: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one chunk. Raises `ProviderError` for an error sent as a chunk."""
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         if error := choice.get("error"):
             raise classify_error(None, error, provider=self._provider)
-        if (model := _text(chunk.get("model"))) and model != self._model:
-            self._model = model
-            yield ModelNamed(model)
+        yield from self._name_model(chunk.get("model"))
         yield from self._read_usage(chunk, choice)
         yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
             yield from self._delta(delta)
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
-            self._end = reason
+            self._end = StreamEnd(finish_kind(reason), reason)
 
     def finish(self) -> Iterator[StreamEvent]:
         """Events known only at the end: collected reasoning details, and the end mark if there was one.
@@ -79,21 +67,17 @@ class ChatReader:
         """
         if self._details:
             yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))
-        if self._end in _BROKEN:
-            text = f"the server broke the answer off ({self._end}). What arrived is kept; /retry asks again."
-            raise ProviderError(_BROKEN[self._end], f"{self._provider}: {text}" if self._provider else text)
-        if self._end is not None:
-            yield StreamEnd(finish_kind(self._end), self._end)
+        if self._end is not None and (kind := _BROKEN.get(self._end.raw)):
+            text = f"the server broke the answer off ({self._end.raw}). What arrived is kept; /retry asks again."
+            raise ProviderError(kind, f"{self._provider}: {text}" if self._provider else text)
+        yield from super().finish()
 
     def _read_usage(self, chunk: Json, choice: Json) -> Iterator[StreamEvent]:
         """Servers report usage at the end, in every chunk, inside the choice, or in more than one of these places."""
         groq = chunk.get("x_groq")
-        before = self._usage
         for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
             if usage := read_usage(body):
-                self._usage = merged_usage(self._usage, replace(usage, terms=usage.terms or read_terms(chunk)))
-        if self._usage is not None and self._usage != before:
-            yield UsageUpdate(self._usage)
+                yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")

@@ -7,18 +7,15 @@ from typing import Any
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.config import ChatStyle
-from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
     arguments_text,
     as_object,
+    attached_files,
     attachment_text,
     chat_tool_ids,
     data_url,
-    merge_extra,
-    missing_text,
-    mistral_tool_ids,
     own_reasoning,
     plain_text,
     result_text,
@@ -32,7 +29,7 @@ NO_THOUGHT = " "
 
 def to_wire(request: Request, style: ChatStyle) -> Json:
     """The JSON body of POST /chat/completions, streaming."""
-    ids = mistral_tool_ids() if style.short_tool_ids else chat_tool_ids()
+    ids = chat_tool_ids(short=style.short_tool_ids)
     messages: list[Json] = []
     if system := system_text(request.system):
         messages.append({"role": "system", "content": system})
@@ -58,15 +55,15 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
                 "type": "function",
                 "function": {
                     "name": tool.name,
-                    "description": tool_description(tool, short=style.short_descriptions),
-                    "parameters": tool_parameters(tool, plain=style.plain_schemas),
+                    "description": tool.description,
+                    "parameters": as_object(tool.parameters),
                 },
             }
-            for tool in request.tools
+            for tool in map(style.tool, request.tools)
         ]
     if style.cache_key and request.session:
         body["prompt_cache_key"] = request.session
-    return merge_extra(body | _effort(request, style), style.extra_body)
+    return body | _effort(request, style)
 
 
 def _append(messages: list[Json], wire: Json) -> None:
@@ -126,7 +123,7 @@ def _result_files(message: Message, request: Request) -> list[Json]:
     """The images of a tool message as a user message, each result's after a line that names it."""
     pieces: list[Json] = []
     for part, more in results_with_parts(message):
-        files = [_attachment(file, request) for file in more if isinstance(file, Attachment)]
+        files = [_attachment(file, request) for file in attached_files(more)]
         if files:
             pieces += [{"type": "text", "text": f"[from the result of {part.name}]"}, *files]
     return pieces
@@ -153,14 +150,12 @@ def _content(message: Message, request: Request) -> str | list[Json]:
 
 
 def _attachment(part: Attachment, request: Request) -> Json:
-    if part.kind == "text":
-        return {"type": "text", "text": attachment_text(part)}
-    blob = request.blobs.get(part.sha256)
-    if blob is None:
-        return {"type": "text", "text": missing_text(part)}
+    if (text := attachment_text(part, request)) is not None:
+        return {"type": "text", "text": text}
+    url = data_url(part, request)
     if part.kind == "pdf":
-        return {"type": "file", "file": {"filename": part.name, "file_data": data_url(part, blob)}}
-    return {"type": "image_url", "image_url": {"url": data_url(part, blob)}}
+        return {"type": "file", "file": {"filename": part.name, "file_data": url}}
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:

@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tui.messages import Usage
 from tui.providers.base import (
     ItemReceived,
-    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
@@ -19,10 +17,10 @@ from tui.providers.base import (
     TextDelta,
     TextMeta,
     ToolCallDelta,
-    UsageUpdate,
 )
+from tui.providers.dialect import Reader
 from tui.providers.http.errors import classify_error
-from tui.providers.usage_reading import merged_usage, read_terms, read_usage
+from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import Json
 from tui.text.endings import finish_kind
 
@@ -43,26 +41,18 @@ class _Item:
     before: _Item | None = None  # an earlier one of the same index or id
 
 
-class ResponsesReader:
-    """Reads one streamed answer. Feed every event, then call `finish` when the stream has ended.
+class ResponsesReader(Reader):
+    """Reads one streamed answer.
 
     Items are identified by `output_index`: some servers rotate the ids, others (llama.cpp) leave the index out.
     """
 
     def __init__(self, provider: str = "") -> None:
-        self._provider = provider
+        super().__init__(provider)
         self._items: list[_Item] = []
         self._named: dict[object, _Item] = {}  # by index or id, which items may share: the latest one
-        self._end: StreamEnd | None = None
-        self._model = ""
-        self._usage: Usage | None = None
 
-    @property
-    def ended(self) -> bool:
-        """Whether the closing event has arrived."""
-        return self._end is not None
-
-    def feed(self, event: Json) -> Iterator[StreamEvent]:
+    def feed(self, event: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one event. Raises `ProviderError` for a failed answer."""
         kind = str(event.get("type") or "")
         response = event.get("response")
@@ -85,11 +75,6 @@ class ResponsesReader:
                 if item.parts > 1:
                     item.text += "\n\n"
                     yield ReasoningDelta("\n\n", item.index)
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """The end mark, if there was one."""
-        if self._end is not None:
-            yield self._end
 
     def _delta(self, kind: str, event: Json, delta: str) -> Iterator[StreamEvent]:
         match kind:
@@ -166,15 +151,10 @@ class ResponsesReader:
 
     def _model_and_usage(self, response: Json) -> Iterator[StreamEvent]:
         """The model, and the usage so far, of the response in an event."""
-        model = response.get("model")
-        if isinstance(model, str) and model and model != self._model:
-            self._model = model
-            yield ModelNamed(model)
+        yield from self._name_model(response.get("model"))
         if usage := read_usage(response.get("usage")):
             searches = sum(item.kind == "web_search_call" for item in self._items)
-            read = replace(usage, terms=read_terms(response), searches=searches or usage.searches)
-            self._usage = merged_usage(self._usage, read)
-            yield UsageUpdate(self._usage)
+            yield from self._report(replace(usage, terms=read_terms(response), searches=searches or usage.searches))
 
     def _close(self, kind: str, response: Json) -> None:
         match kind:

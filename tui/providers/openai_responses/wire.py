@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
+from tui.providers.capabilities import gpt_version, openai_efforts
 from tui.providers.config import ResponsesStyle
-from tui.providers.reasoning import gpt_version, openai_levels
-from tui.providers.tool_schemas import tool_description, tool_parameters
 from tui.providers.wire import (
     Json,
     ToolIds,
     arguments_text,
+    as_object,
+    attached_files,
     attachment_text,
     data_url,
-    missing_text,
     own_reasoning,
     plain_text,
     result_text,
@@ -39,7 +39,7 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
         items += _items(message, request, ids, official=official)
     if waiting:
         items.append({"type": "message", "role": "user", "content": waiting})
-    body: Json = {"model": request.model, "input": items, "store": False, "stream": True}
+    body: Json = {"model": request.model, "input": items, "store": False, "stream": style.streams}
     if system := system_text(request.system):
         body["instructions"] = system
     if request.tools:
@@ -47,11 +47,11 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
             {
                 "type": "function",
                 "name": tool.name,
-                "description": tool_description(tool, short=style.short_descriptions),
-                "parameters": tool_parameters(tool, plain=style.plain_schemas),
+                "description": tool.description,
+                "parameters": as_object(tool.parameters),
                 "strict": False,
             }
-            for tool in request.tools
+            for tool in map(style.tool, request.tools)
         ]
     if request.max_output is not None:
         body["max_output_tokens"] = request.max_output
@@ -62,7 +62,7 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
 
 def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
     """Fields for reasoning models; OpenAI's other models answer 400 to them."""
-    if style.official and not style.efforts and not openai_levels(request.model):
+    if style.official and not style.efforts and not openai_efforts(request.model):
         return {}
     fields: Json = {}
     if style.official:
@@ -98,18 +98,16 @@ def _result(part: ToolResult, more: list[Part], files: list[Json], ids: ToolIds)
 
 
 def _files(parts: list[Part], request: Request) -> list[Json]:
-    return [_attachment(part, request) for part in parts if isinstance(part, Attachment)]
+    return [_attachment(part, request) for part in attached_files(parts)]
 
 
 def _attachment(part: Attachment, request: Request) -> Json:
-    if part.kind == "text":
-        return {"type": "input_text", "text": attachment_text(part)}
-    blob = request.blobs.get(part.sha256)
-    if blob is None:
-        return {"type": "input_text", "text": missing_text(part)}
+    if (text := attachment_text(part, request)) is not None:
+        return {"type": "input_text", "text": text}
+    url = data_url(part, request)
     if part.kind == "pdf":
-        return {"type": "input_file", "filename": part.name, "file_data": data_url(part, blob)}
-    return {"type": "input_image", "image_url": data_url(part, blob), "detail": "auto"}
+        return {"type": "input_file", "filename": part.name, "file_data": url}
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
 def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from tui.config.paths import at_home
-from tui.providers.http.route import client_options
+from tui.providers.http.proxies import client_options
 from tui.providers.http.sizes import TooLargeError, check_json_cost
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog

@@ -16,7 +16,9 @@ from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.config.settings import ProviderSettings
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.http.route import bypasses_proxy, not_reached, nothing_there, proxy_for
+from tui.providers.http.errors import nothing_there
+from tui.providers.http.proxies import bypasses_proxy, proxy_for
+from tui.providers.http.transport import not_reached
 from tui.providers.registry import make_provider, provider_config
 
 AWAY = "http://llm.example.com/v1"
