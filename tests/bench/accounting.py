@@ -23,7 +23,7 @@ from tui.context.counting.encodings import ENCODINGS
 from tui.context.counting.tokenizers import O200K, get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema, Usage

@@ -48,7 +48,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import register_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.limits import Percent
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.providers.base import Provider

@@ -18,7 +18,7 @@ from tests.bench.languages import FAMILIES
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Request, Text, Usage
 
 CHOSEN = ("claude_3_46", "claude_47", "gemma3", "llama3", "llama4", "glm45", "command_r")

@@ -14,7 +14,7 @@ from tui.context.counting.tokenizers import CountMethod, Tokenizer, get_tokenize
 from tui.context.counting.words import TokenizerError
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
 
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye

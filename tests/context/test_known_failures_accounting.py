@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.context.estimate.test_tracker import Store
+from tests.context.estimate.test_measurements import Store
 from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
@@ -29,7 +29,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import O200K, ShippedTokenizer
 from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.limits import BudgetSettings, ModelLimits, Percent
 from tui.context.usage.usage import ContextUsage, Space, calculate_context_usage, usage_to_json
 from tui.messages import Message, Reasoning, Request, ToolSchema, Usage
@@ -268,9 +268,9 @@ def test_i88_no_ranks_means_an_estimate_that_says_so() -> None:
         raise TokenizerError("no file")
 
     with registered("bare-1", ShippedTokenizer("bare", gone)):
-        found = estimator().estimate(request(user("x" * 400), model="bare-1"))
-    assert found.tokens >= 100
-    assert found.heuristic_tokens >= 100
+        situation = estimator().situation(request(user("x" * 400), model="bare-1"))
+    assert situation.estimate.tokens >= 100
+    assert situation.account.sums.failed >= 100
 
 
 def test_i89_a_tokenizer_that_raises_gives_none() -> None:

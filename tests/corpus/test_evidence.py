@@ -19,7 +19,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
 from tui.context.estimate.learning import cost_of_reply
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Reasoning, Text, ToolCall, Usage
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]

@@ -19,7 +19,7 @@ from tui.config.settings import Settings
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.usage import ContextUsage
 from tui.providers.registry import all_configs
 

@@ -35,7 +35,7 @@ from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.reduction.trimming import TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError

@@ -14,8 +14,8 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
 from tui.context.estimate.evidence import ALLOWANCE, Claim, Step, Verdict, weigh
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.estimate.prediction import ConversationEstimate
-from tui.context.estimate.tracker import ConversationStateTracker
 from tui.messages import Message, ToolSchema, Usage
 
 TOOLS = (ToolSchema("look", "word " * 300, "{}"),)

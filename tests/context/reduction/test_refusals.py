@@ -12,7 +12,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.fit import FACTOR_HIGH
-from tui.context.estimate.tracker import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Request, SystemSection, Text, Usage
 
 

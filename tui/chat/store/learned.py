@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from tui.chat.store.database import Database, StoreError
-from tui.context.estimate.tracker import REMEMBERED, Measurement
+from tui.context.estimate.measurements import REMEMBERED, Measurement
 
 log = logging.getLogger(__name__)
 

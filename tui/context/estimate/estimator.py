@@ -21,21 +21,18 @@ from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, ReportLog, Verdict
 from tui.context.estimate.learning import cost_of_reply, derive_costs, learn_refusal, learn_report
 from tui.context.estimate.ledger import Account, Ledger, Line, shares_of, sums_of
-from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
-from tui.context.estimate.prediction import (
+from tui.context.estimate.measurements import (
     Anchored,
     Base,
-    ConversationEstimate,
-    Situation,
-    TotalSource,
-    after_edits,
+    ConversationStateTracker,
+    Measurement,
     borrowed,
     corrected,
-    learned,
-    predict,
+    reply_as_sent,
     trimmed,
 )
-from tui.context.estimate.tracker import ConversationStateTracker, Measurement, reply_as_sent
+from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
+from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, learned, predict
 from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
@@ -119,15 +116,6 @@ class HybridTokenEstimator:
 
     def situation(self, request: Request) -> Situation:
         """The estimate of `request` with everything it was made from."""
-        situation = self._situation(request)
-        return (
-            situation._replace(estimate=after_edits(situation.estimate, situation.base))
-            if request.server_edits
-            else situation
-        )
-
-    def _situation(self, request: Request) -> Situation:
-        """As if the provider cleared nothing: calls teach by that."""
         with self._lock:
             request = self._filed(request)
             session = self._session(request)
@@ -135,7 +123,7 @@ class HybridTokenEstimator:
             preamble = self._preamble(request)
             calibration = self.calibrations.get(request.provider, request.model)
             base = self._base(request, session, account, preamble, calibration)
-            estimate = predict(base, account, preamble, calibration)
+            estimate = predict(base, account, preamble, calibration, clears=request.server_edits)
             return Situation(estimate, base, account, preamble, calibration)
 
     def record(
@@ -159,14 +147,12 @@ class HybridTokenEstimator:
         with self._lock:
             self._learned += 1
             request = self._filed(request)
-            situation = self._situation(request)
-            estimate = after_edits(situation.estimate, situation.base) if request.server_edits else situation.estimate
-            actual = usage.input_total if usage.source == "provider" and usage.input_total else None
-            if actual is None:
+            situation = self.situation(request)
+            estimate = situation.estimate
+            if usage.source != "provider" or not usage.input_total:
                 return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
-            session = self._session(request)
-            whole = actual + (usage.cleared or 0)
-            verdict = session.reports.weigh(situation, whole, window=window, recorded=recorded)
+            session, actual = self._session(request), usage.input_total + (usage.cleared or 0)
+            verdict = session.reports.weigh(situation, actual, window=window, recorded=recorded)
             if verdict.overrules:
                 self._overrule(session)
             same_edits = (usage.cleared or 0) == estimate.cleared
@@ -174,20 +160,36 @@ class HybridTokenEstimator:
             learns = learn and same_edits and reply.status == "complete" and not verdict.overrules
             if learns:
                 before, opening = situation.calibration, session.reports.empty
-                taught = learn_report(before, situation, whole, verdict, opening=opening, scored=not recorded)
+                taught = learn_report(situation, actual, verdict, opening=opening, scored=not recorded)
                 if taught is not before:
                     self.calibrations.put(request.provider, request.model, taught)
             measurement = None
             if verdict.believed:
-                if verdict.confirmed and not verdict.overrules and (costs := derive_costs(situation, whole)):
+                if verdict.confirmed and not verdict.overrules and (costs := derive_costs(situation, actual)):
                     self.costs.put(request.provider, request.model, costs)
                     session.ledger.refresh(situation.base.covered)
-                measurement = self._anchor(request, session, situation, reply, usage, whole, at, verdict)
-            session.reports.add(situation, whole, verdict, measurement)
+                measurement = self._anchor(request, session, situation, reply, usage, actual, at, verdict)
+            session.reports.add(situation, actual, verdict, measurement)
             outcome = CallOutcome(
-                estimate.tokens, actual, estimate.upper_bound, estimate.source, learns and verdict.believed, verdict
+                estimate.tokens,
+                usage.input_total,
+                estimate.upper_bound,
+                estimate.source,
+                learns and verdict.believed,
+                verdict,
             )
-        _log(request, estimate, outcome)
+        log.info(
+            "Context estimate: estimated=%d actual=%d error=%+d (%+.1f%%) source=%s known=%d new=%d model=%s/%s",
+            outcome.predicted,
+            outcome.actual,
+            outcome.error,
+            outcome.error_percent,
+            estimate.source,
+            estimate.known_tokens,
+            estimate.estimated_tokens,
+            request.provider,
+            request.model,
+        )
         return outcome
 
     def note_count(self, request: Request, tokens: int, *, at: float) -> Verdict:
@@ -195,8 +197,8 @@ class HybridTokenEstimator:
         with self._lock:
             self._learned += 1
             request = self._filed(request)
-            situation = self._situation(request)
-            before = situation.base.match.measurement if situation.base.measured else None
+            situation = self.situation(request)
+            before = situation.base.measurement
             cleared = before.cleared if before is not None and before.cleared < tokens else None
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
             session, nothing = self._session(request), Message("assistant", ())
@@ -247,7 +249,7 @@ class HybridTokenEstimator:
             self._learned += 1
             request = self._filed(request)
             calibration = self.calibrations.get(request.provider, request.model)
-            taught = learn_refusal(calibration, self.situation(request), tokens)
+            taught = learn_refusal(self.situation(request), tokens)
             if taught is not calibration:
                 self.calibrations.put(request.provider, request.model, taught)
             if tokens is not None:
@@ -304,20 +306,21 @@ class HybridTokenEstimator:
     def _base(
         self, request: Request, session: _Session, account: Account, preamble: Preamble, calibration: Calibration
     ) -> Base:
+        """The base of the next estimate; the one before, if it still stands and nothing measured covers more."""
+        provider, model = request.provider, request.model
         stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
-        old = session.base if session.stamp == stamp else None
-        above = 0 if old is None else old.covered
-        prefixes = len(account.messages), account.chain
-        match = self.tracker.find(request.provider, request.model, prefixes, preamble.digest, above)
-        if old is not None and match.kind == "none":
-            return old
-        base = corrected(match, account, preamble, calibration)
-        if match.kind == "none":
-            other = self.tracker.find_other(request.provider, request.model, prefixes)
-            if other.kind != "none":
-                base = borrowed(other, request.model)
+        before = session.base if session.stamp == stamp else None
+        above = 0 if before is None else before.covered
+        match = self.tracker.find(provider, model, account, preamble.digest, above)
+        if match is None and before is not None:
+            return before
+        if match is not None:
+            base = corrected(match, account, preamble, calibration)
+        else:
+            other = self.tracker.find_other(provider, model, account)
+            base = Base() if other is None else borrowed(other, model)
         anchored = session.anchored
-        if anchored is not None and match.measurement is not anchored.measurement:
+        if anchored is not None and base.measurement is not anchored.measurement:
             rebased = trimmed(anchored, account, preamble, calibration)
             fresh = account.since(base.covered)
             if rebased is not None and rebased.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
@@ -376,8 +379,8 @@ class HybridTokenEstimator:
             unseen=answer.unseen,
             confirmed=verdict.confirmed,
             doubt=doubt,
-            predicted=situation.estimate.tokens,
-            first=not situation.base.measured,
+            predicted=situation.estimate.uncleared,
+            first=situation.base.measurement is None,
         )
         self.tracker.remember(measurement)
         if output is not None:
@@ -393,18 +396,3 @@ class HybridTokenEstimator:
         full_cost = Cost(output, thought, "measured") if thinks else plain
         self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: full_cost})
         return full_cost
-
-
-def _log(request: Request, estimate: ConversationEstimate, outcome: CallOutcome) -> None:
-    log.info(
-        "Context estimate: estimated=%d actual=%d error=%+d (%+.1f%%) source=%s known=%d new=%d model=%s/%s",
-        outcome.predicted,
-        outcome.actual,
-        outcome.error,
-        outcome.error_percent,
-        estimate.source,
-        estimate.known_tokens,
-        estimate.estimated_tokens,
-        request.provider,
-        request.model,
-    )

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.estimate.calibration import ENOUGH_CALLS, Calibration
 from tui.context.estimate.ledger import Sums
+from tui.context.estimate.measurements import Measurement
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
-from tui.context.estimate.tracker import Measurement
 
 VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 
@@ -367,7 +367,7 @@ class ReportLog:
         """
         account = situation.account
         extended = [report for report in reversed(self._reports) if account.begins_with(report.messages, report.sent)]
-        measurement = situation.base.match.measurement if situation.base.measured else None
+        measurement = situation.base.measurement
         if measurement is None or any(report.measurement == measurement for report in extended):
             return extended
         if not account.begins_with(measurement.messages, measurement.sent):
@@ -418,7 +418,7 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)
     return Claim(
         tokens=tokens,
-        predicted=situation.estimate.tokens,
+        predicted=situation.estimate.uncleared,
         scratch=preamble.total + hidden + everything.plain,
         taught=fixed + hidden + everything.plain * factor,
         margin=text_margin(everything, model, calibration) + prompt,

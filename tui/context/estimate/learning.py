@@ -10,6 +10,8 @@ from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
+from tui.context.estimate.measurements import Measurement
+from tui.context.estimate.preamble import Preamble, PreambleCosts
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned
 from tui.messages import Message, Reasoning, Usage
 
@@ -24,130 +26,96 @@ UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, 
 STALE_OUTPUT, STALE_EXACT = 0.25, 0.75
 
 
-def learn_report(
-    calibration: Calibration, situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool
-) -> Calibration:
-    """Return `calibration` after a call that a server reports to have had `actual` tokens of input.
+def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool) -> Calibration:
+    """Return what is learned of the model after a call that a server reports to have had `actual` tokens of input.
 
     `opening`: it is the first report of its session. Without `scored` the prediction had not the whole request to go
     by, as in a recording, and its error says nothing.
     """
-    first = situation.base.match.measurement is None
-    taught = calibration
-    if verdict.believed:
-        taught = _learn_believed(calibration, situation, actual, verdict)
-    if first and (opening or verdict.kind == "hidden"):
-        excess = actual - situation.estimate.tokens + calibration.hidden
+    estimate, base, account, preamble, calibration = situation
+    predicted, taught = estimate.uncleared, calibration
+    if verdict.believed and base.measurement is not None:
+        taught = _learn_growth(situation, base.measurement, actual, verdict)
+    elif verdict.believed:
+        if base.kind == "nothing":
+            guess = learned(account.sums, calibration)
+            rest = actual - account.sums.known - guess - calibration.hidden
+            plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+            if plausible and rest <= preamble.most + ALLOWANCE:
+                preambles = calibration.preambles.learn(preamble.digest, preamble.total, rest)
+                taught = replace(taught, preambles=preambles)
+        if scored:
+            taught = taught.note(predicted, actual, estimate.margin, first=True)
+    if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
+        excess = actual - predicted + calibration.hidden
         if verdict.kind == "hidden":
             taught = taught.learn_excess(excess, sure=verdict.agreed > 0)
         elif excess > 0 and verdict.kind == "doubted":
             taught = taught.learn_excess(excess)
         elif calibration.excesses and verdict.believed:
             taught = taught.learn_excess(max(0.0, excess))
-    if scored and verdict.believed and not situation.base.measured:
-        taught = taught.note(situation.estimate.tokens, actual, situation.estimate.margin, first=True)
     return taught
 
 
-def _learn_believed(calibration: Calibration, situation: Situation, actual: int, verdict: Verdict) -> Calibration:
-    """Return `calibration` after a believed report."""
-    base, account, estimate = situation.base, situation.account, situation.estimate
-    sure = verdict.confirmed and base.match.measurement is not None and base.match.measurement.confirmed
-    # Where enough calls were measured, a server that departs from them may have become another, or wrong.
-    typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
-    fresh = account.since(base.covered)
-    if not base.measured:
-        guess = learned(fresh, calibration)
-        rest = actual - fresh.known - guess - calibration.hidden
-        plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
-        if base.match.measurement is None and plausible and rest <= situation.preamble.most + ALLOWANCE:
-            preambles = calibration.preambles.learn(situation.preamble.digest, situation.preamble.total, rest)
-            calibration = replace(calibration, preambles=preambles)
-        return calibration
-    if (unseen := _unseen_returned(situation, actual)) is not None:
-        calibration = calibration.learn_unseen(unseen)
-    elif base.uncertain == 0 and account.messages[base.covered :]:
-        markup = fresh.markup + base.bias
-        rest = actual - base.known - fresh.known - fresh.fixed
-        text = calibration.text(fresh.content, fresh.classes) + markup * calibration.markup_factor
-        share = _returned(situation, rest - text - fresh.media * calibration.media_factor)
-        if share is not None:
-            calibration = calibration.learn_returned(share)
-        if share is not None and share < 0.5:
+def _learn_growth(situation: Situation, measurement: Measurement, actual: int, verdict: Verdict) -> Calibration:
+    """What the difference of a believed report to the measurement before it teaches."""
+    estimate, base, account, preamble, calibration = situation
+    taught, fresh, reply = calibration, account.since(base.covered), base.reply
+    sure = verdict.confirmed and measurement.confirmed
+    unseen, same_preamble = measurement.unseen, measurement.preamble == preamble.digest
+    text = calibration.text(fresh.content, fresh.classes) + (fresh.markup + base.bias) * calibration.markup_factor
+    if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
+        share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
+        taught = calibration.learn_unseen(share)
+    elif base.uncertain == 0 and base.covered < len(account.messages):
+        rest = actual - base.tokens - fresh.known - fresh.fixed
+        returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
+        if thought >= max(REASONING_ENOUGH, 2 * abs(estimate.uncleared - base.tokens)):
+            # Some servers take reasoning back and drop it, or don't count it.
+            missing = rest - text - fresh.media * calibration.media_factor
+            returned = calibration.reasoning_share + missing / thought
+            taught = calibration.learn_returned(returned)
+        if returned < 0.5:
             pass  # the reasoning is missing, which teaches nothing about the text
-        elif fresh.media > 0:
-            if fresh.media > MEDIA_SHARE * (fresh.media + text):
-                calibration = calibration.learn_media(fresh.media, rest - text)
-        else:
-            calibration = calibration.learn(fresh.content, markup, rest, fresh.classes, sure=sure and typical)
-    elif situation.preamble.digest != base.match.measurement.preamble if base.match.measurement else False:
-        calibration = _learn_preamble_change(calibration, situation, actual)
-    return calibration.note(estimate.tokens, actual, estimate.margin) if sure else calibration
+        elif fresh.media > MEDIA_SHARE * (fresh.media + text):
+            taught = taught.learn_media(fresh.media, rest - text)
+        elif not fresh.media:
+            # Where enough calls were measured, a server that departs from them may have become another, or wrong.
+            typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
+            taught = taught.learn(fresh.content, fresh.markup + base.bias, rest, fresh.classes, sure=sure and typical)
+    elif not same_preamble and base.kind == "prefix":
+        added = actual - base.tokens - fresh.known - learned(fresh, calibration, base.bias)
+        taught = replace(taught, preambles=_learn_preamble_change(calibration, measurement, preamble, added))
+    return taught.note(estimate.uncleared, actual, estimate.margin) if sure else taught
 
 
-def learn_refusal(calibration: Calibration, situation: Situation, actual: int | None) -> Calibration:
-    """`calibration` after a request was refused as too large; `actual` are its input tokens, if the server named them.
+def _learn_preamble_change(
+    calibration: Calibration, measurement: Measurement, preamble: Preamble, added: float
+) -> PreambleCosts:
+    """What is known of preambles after one that changed since `measurement`, which added so many tokens."""
+    old, new = (measurement.preamble, measurement.preamble_tokens), (preamble.digest, preamble.total)
+    preambles = calibration.preambles.learn_change(new[1] - old[1], added)
+    if (seen := calibration.preambles.costs.get(old[0])) is not None:
+        return preambles.learn(*new, seen.actual + added)
+    # The smaller estimate has the smaller error. Both are learned, so that the difference is measured.
+    before = calibration.preamble_tokens(*new) - added if added < 0 else calibration.preamble_tokens(*old)
+    return preambles.learn(*old, before).learn(*new, before + added)
+
+
+def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
+    """Return what is learned after a request was refused as too large; `actual` are its tokens, if the server said.
 
     Without a number the estimate is taken to be a tenth too low: repeated refusals approach the actual value, and
     measured calls outweigh them. If nothing was ever measured the corrections add up, since a refused factor is not
     tried again. A refusal of a request that was expected not to fit teaches nothing.
     """
+    estimate, base, account, _, calibration = situation
     if actual is None and not calibration.calls and not calibration.preambles.costs:
         return calibration.learn_floor(REFUSED_EXCESS)
-    fresh = situation.account.since(situation.base.covered)
+    fresh = account.since(base.covered)
     text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
-    excess = text * REFUSED_EXCESS if actual is None else actual - situation.estimate.tokens
-    if excess <= 0:
-        return calibration
-    return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes)
-
-
-def _returned(situation: Situation, missing: float) -> float | None:
-    """The share of the last reply's reasoning that was in the input; None if there was too little to tell.
-
-    Some servers take reasoning back and drop it, or don't count it. `missing` is the input beyond the estimate, in
-    tokens, negative if it fell short.
-    """
-    base, measurement = situation.base, situation.base.match.measurement
-    if measurement is None or not base.match.with_reply or not base.covered:
-        return None
-    sent = situation.account.line(base.covered - 1).sums.reasoning
-    if sent < REASONING_ENOUGH or sent < 2 * abs(situation.estimate.tokens - base.known):
-        return None
-    return situation.calibration.reasoning_share + missing / sent
-
-
-def _unseen_returned(situation: Situation, actual: int) -> float | None:
-    """The share of the last reply's unexplained output that was in the input; None if it can't be told."""
-    base, measurement = situation.base, situation.base.match.measurement
-    if measurement is None or not base.match.with_reply or base.covered != base.match.covered:
-        return None
-    fresh = learned(situation.account.since(base.covered), situation.calibration)
-    same = measurement.preamble == situation.preamble.digest
-    if not same or measurement.unseen < max(REASONING_ENOUGH, fresh):
-        return None
-    return (situation.calibration.unseen_share or 0.0) + (actual - situation.estimate.tokens) / measurement.unseen
-
-
-def _learn_preamble_change(calibration: Calibration, situation: Situation, actual: int) -> Calibration:
-    """Learn from the difference of two measured calls between which system prompt or tools changed."""
-    base, measurement = situation.base, situation.base.match.measurement
-    if measurement is None or base.covered != base.match.covered:
-        return calibration
-    fresh = situation.account.since(base.covered)
-    added = actual - base.known - fresh.known - learned(fresh, calibration, base.bias)
-    old, new = (
-        (measurement.preamble, measurement.preamble_tokens),
-        (situation.preamble.digest, situation.preamble.total),
-    )
-    preambles, seen = calibration.preambles, calibration.preambles.costs.get(old[0])
-    before = calibration.preamble_tokens(*old) if seen is None else seen.actual
-    if seen is None and added < 0:
-        before = calibration.preamble_tokens(*new) - added  # the smaller estimate has the smaller error
-    preambles = preambles.learn_change(new[1] - old[1], added)
-    if seen is None:
-        preambles = preambles.learn(*old, before)  # both, so that the difference is measured
-    return replace(calibration, preambles=preambles.learn(*new, before + added))
+    excess = text * REFUSED_EXCESS if actual is None else actual - estimate.tokens
+    return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes) if excess > 0 else calibration
 
 
 def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
@@ -155,19 +123,21 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
 
     Empty if there are none, or if the difference is not a cost because something else was corrected in between.
     """
-    base, account, measurement = situation.base, situation.account, situation.base.match.measurement
+    base, account, measurement = situation.base, situation.account, situation.base.measurement
     if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.messages):
         return {}
-    limit = account.since(base.covered).most
-    fresh = list(account.lines(base.covered))
-    open_ = [line for line in fresh if line.source in ("estimated", "derived")]
-    rest = actual - base.known - sum(line.tokens for line in fresh if line.source not in ("estimated", "derived"))
-    weight = sum(line.sums.plain for line in open_)
+    limit, rest, weight, lines = account.since(base.covered).most, actual - base.tokens, 0.0, []
+    for line in account.lines(base.covered):
+        if line.source in ("estimated", "derived"):
+            lines.append(line)
+            weight += line.sums.plain
+        else:
+            rest -= line.tokens
     if weight <= 0 or not 0 < rest <= limit:
         return {}
     costs: dict[bytes, Cost] = {}
     assigned, passed = 0, 0.0
-    for line in open_:
+    for line in lines:
         passed += line.sums.plain
         share = round(rest * passed / weight) - assigned
         assigned += share

@@ -326,7 +326,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         tokens[key] += factor * estimated
     for key, weight in split.weights.items():
         tokens[key] = weight * _ratio(preamble_tokens, split.flexible.tokens)
-    measured = situation.base.measured
+    measured = situation.base.measurement is not None
     sources: dict[str, CountSource] = {**split.sources, "hidden": "derived"}
     for key, (_, estimated, derived) in rows.items():  # a row is as sure as the least sure of its messages
         sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"

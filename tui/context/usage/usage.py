@@ -193,16 +193,16 @@ def _with_item(row: UsageRow, item: UsageItem) -> UsageRow:
 
 
 def _basis(estimate: ConversationEstimate, situation: Situation, compactions: int, saved: int) -> Basis:
-    measured = estimate.last_input is not None
+    measurement = situation.base.measurement
     return Basis(
         last_input=estimate.last_input,
         last_output=estimate.last_output,
         last_output_sent_back=estimate.last_output_sent_back,
-        new_messages=estimate.estimated_tokens if measured else None,
+        new_messages=None if measurement is None else estimate.estimated_tokens,
         new_message_count=estimate.new_message_count,
-        last_error_percent=situation.last_error_percent,
-        last_error_first=situation.last_error_first,
-        factor=estimate.factor,
+        last_error_percent=None if measurement is None else measurement.error_percent,
+        last_error_first=measurement is not None and measurement.first,
+        factor=situation.calibration.factor,
         error_p95_percent=situation.calibration.errors.p95_percent,
         first_error_p95_percent=situation.calibration.first_errors.p95_percent,
         measured_calls=situation.calibration.calls,

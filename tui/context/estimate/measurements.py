@@ -1,0 +1,324 @@
+"""Measured calls, and the one that an estimate is based on: found by content alone.
+
+Every completed call is indexed by two chain digests: of what was sent, and of that plus the reply. A request is looked
+up by walking back from its end to the longest prefix with a measurement for its model. This one rule covers resume,
+fork, edit, rewind, regenerate, undo, model switch and trimming; nothing has to be reset.
+
+The chains are over the messages' `body` digests, without reasoning: where reasoning was dropped or added, the
+measurement is corrected by its tokens, taken from the usage of the call that produced it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from tui.context.counting.priors import prior_of, relative_size
+from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.ledger import Account, Line
+from tui.context.estimate.preamble import Preamble
+from tui.messages import Message, is_sendable
+
+REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first
+BORROWED = 0.1  # of another model's measurement: how far off it may be
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The usage of one call, and of which request. In tokens; digests are 32 bytes.
+
+    `sent` and `replied` are chain digests over bodies, before and after the reply; `replied` is None where the reply is
+    not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
+    `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
+    the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
+    those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
+    that no call was made: it is the provider's count of what was sent. `unseen` are those of `output_tokens` that no
+    part of the reply explains: reasoning billed without a word. `confirmed` says that the number agrees with one that
+    was made without it, `doubt` how far it may be off as far as that one tells (see evidence.py). `predicted` is what
+    was predicted for `input_tokens`, `first` says that this prediction had no measured call to go by.
+    """
+
+    provider: str
+    model: str
+    preamble: bytes
+    sent: bytes
+    replied: bytes | None
+    messages: int
+    input_tokens: int
+    output_tokens: int | None
+    sent_reasoning: int = 0
+    reply_reasoning: int = 0
+    reasoning_known: bool = True
+    preamble_tokens: float = 0.0
+    at: float = 0.0  # seconds since the epoch
+    cleared: int = 0
+    counted: bool = False
+    unseen: int = 0
+    confirmed: bool = True
+    doubt: float = 0.0
+    predicted: int | None = None
+    first: bool = False
+
+    @property
+    def error_percent(self) -> float | None:
+        """Error of the prediction of this call, in percent; None if there was none."""
+        if self.predicted is None or self.input_tokens <= 0:
+            return None
+        return 100 * (self.predicted - self.input_tokens) / self.input_tokens
+
+
+class MeasurementStore(Protocol):
+    """Persistent storage for measurements."""
+
+    def load(self, provider: str, model: str) -> Iterable[Measurement]:
+        """Stored measurements of a model, oldest first."""
+        ...
+
+    def save(self, measurement: Measurement) -> None:
+        """Add one. The store may drop old ones at any time."""
+        ...
+
+    def remove(self, measurement: Measurement) -> None:
+        """Remove one that proved wrong."""
+        ...
+
+    def clear(self, provider: str, model: str) -> None:
+        """Remove all of a model."""
+        ...
+
+
+class Match(NamedTuple):
+    """A measurement of the first `covered` messages of a request, including the reply if `with_reply`."""
+
+    covered: int
+    measurement: Measurement
+    with_reply: bool
+
+
+class ConversationStateTracker:
+    """Remembers measurements of all models. Safe to use from several threads."""
+
+    def __init__(self, store: MeasurementStore | None = None) -> None:
+        self._store = store
+        self._models: dict[tuple[str, str], _Index] = {}
+        self._lock = Lock()
+        self.generation = 0  # increases with each measurement
+
+    def copy(self) -> ConversationStateTracker:
+        """A tracker of the measurements in memory that stores nothing."""
+        tracker = ConversationStateTracker()
+        for measurement in self.measurements():
+            tracker.remember(measurement)
+        return tracker
+
+    def measurements(self) -> list[Measurement]:
+        """Those in memory, of each model the oldest first."""
+        with self._lock:
+            return [measurement for index in self._models.values() for measurement in index.measurements.values()]
+
+    def recall(self, provider: str, model: str) -> None:
+        """Load the model's measurements for `find_other`. Reads the store: not on an event loop."""
+        with self._lock:
+            self._index(provider, model)
+
+    def remember(self, measurement: Measurement) -> None:
+        """Add a measurement, in the store too."""
+        with self._lock:
+            self._index(measurement.provider, measurement.model).add(measurement)
+            self.generation += 1
+        if self._store is not None:
+            self._store.save(measurement)
+
+    def withdraw(self, measurement: Measurement) -> None:
+        """Remove a measurement that proved wrong, from the store too."""
+        with self._lock:
+            self._index(measurement.provider, measurement.model).remove(measurement)
+            self.generation += 1
+        if self._store is not None:
+            self._store.remove(measurement)
+
+    def forget(self, provider: str, model: str) -> None:
+        """Remove all measurements of a model, from the store too."""
+        with self._lock:
+            self._models[provider, model] = _Index()
+            self.generation += 1
+        if self._store is not None:
+            self._store.clear(provider, model)
+
+    def find(self, provider: str, model: str, account: Account, preamble: bytes, above: int = 0) -> Match | None:
+        """The measurement that covers the most messages of a request, and more than `above`.
+
+        Of several the one that needs the least correction: same preamble first, then without a reply, then the latest.
+        """
+        with self._lock:
+            entries = self._index(provider, model).entries
+            for covered in range(len(account.messages), above, -1):
+                if same := entries.get(account.chain(covered)):
+                    best = max(reversed(same), key=lambda entry: (entry[0].preamble == preamble, not entry[1]))
+                    return Match(covered, *best)
+        return None
+
+    def find_other(self, provider: str, model: str, account: Account) -> Match | None:
+        """The longest prefix measured by another model, of those used or loaded here."""
+        with self._lock:
+            others = [index.entries for name, index in self._models.items() if name != (provider, model)]
+            for covered in range(len(account.messages) if others else 0, 0, -1):
+                digest = account.chain(covered)
+                for entries in others:
+                    if digest in entries:
+                        return Match(covered, *entries[digest][-1])
+        return None
+
+    def _index(self, provider: str, model: str) -> _Index:
+        index = self._models.get((provider, model))
+        if index is None:
+            index = self._models[provider, model] = _Index()
+            for measurement in self._store.load(provider, model) if self._store is not None else ():
+                index.add(measurement)
+        return index
+
+
+class _Index:
+    """The measurements of one model, oldest first, and each with whether its reply is included, by chain digest."""
+
+    def __init__(self) -> None:
+        self.measurements: OrderedDict[tuple[bytes, bytes | None, bytes], Measurement] = OrderedDict()
+        self.entries: dict[bytes | None, list[tuple[Measurement, bool]]] = {}
+
+    def add(self, measurement: Measurement) -> None:
+        self.remove(measurement)
+        self.measurements[measurement.sent, measurement.replied, measurement.preamble] = measurement
+        self.entries.setdefault(measurement.sent, []).append((measurement, False))
+        if measurement.replied is not None:
+            self.entries.setdefault(measurement.replied, []).append((measurement, True))
+        while len(self.measurements) > REMEMBERED:
+            self.remove(next(iter(self.measurements.values())))
+
+    def remove(self, measurement: Measurement) -> None:
+        old = self.measurements.pop((measurement.sent, measurement.replied, measurement.preamble), None)
+        for digest in (old.sent, old.replied) if old is not None else ():
+            if others := [entry for entry in self.entries.pop(digest, ()) if entry[0] is not old]:
+                self.entries[digest] = others
+
+
+def reply_as_sent(reply: Message) -> Message:
+    """`reply` as later requests contain it: without the parts that are never sent."""
+    sendable = tuple(part for part in reply.parts if is_sendable(part))
+    return reply if len(sendable) == len(reply.parts) else replace(reply, parts=sendable)
+
+
+# -- what an estimate is based on --------------------------------------------------------------------------------------
+
+BaseKind: TypeAlias = Literal["nothing", "prefix", "trimmed", "borrowed"]
+
+
+class Base(NamedTuple):
+    """What is known before anything is estimated: `covered` messages cost `tokens` (measured) plus `adjust`.
+
+    `adjust` is an estimated correction; `uncertain` is how much of it had to be estimated, 0 if nothing. In tokens.
+    `measurement` is the call to this model behind it. `reply` is its answer, if that is the last message covered;
+    `bias` what it costs beside its output once something follows it (see `Prior`), before learning.
+    """
+
+    kind: BaseKind = "nothing"
+    covered: int = 0
+    tokens: float = 0.0
+    adjust: float = 0.0
+    uncertain: float = 0.0
+    measurement: Measurement | None = None
+    reply: Line | None = None
+    bias: float = 0.0
+
+
+class Anchored(NamedTuple):
+    """The latest measured request of a session, reply included, and its tokens."""
+
+    measurement: Measurement
+    account: Account
+    tokens: float
+
+
+def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
+    """`match` as a base: its measurement, corrected for reasoning that was added or dropped and a changed preamble."""
+    covered, measurement, with_reply = match
+    tokens, adjust, uncertain = float(measurement.input_tokens), 0.0, 0.0
+    # Reasoning in the input then and now; that of the reply is part of its output in any case.
+    change = calibration.reasoning_share * (account.sums_before(covered).reasoning - measurement.sent_reasoning)
+    reply, bias = None, 0.0
+    if with_reply:
+        tokens += measurement.output_tokens or 0
+        change -= measurement.reply_reasoning
+        if calibration.unseen_share is None:
+            adjust -= measurement.unseen
+            uncertain += measurement.unseen
+        else:
+            tokens -= round((1 - calibration.unseen_share) * measurement.unseen)
+        reply, prior = account.line(covered - 1), prior_of(measurement.model)
+        bias = prior.after_calls if reply.raw.calls else prior.after_reply
+    if measurement.reasoning_known:
+        tokens += round(change)
+    else:
+        adjust += round(change)
+        uncertain += abs(round(change))
+    if measurement.preamble != preamble.digest:
+        difference = preamble_change(measurement, preamble, calibration)
+        adjust += difference
+        uncertain += max(abs(difference), 1.0)
+    return Base("prefix", covered, max(0.0, tokens), adjust, uncertain, measurement, reply, bias)
+
+
+def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
+    """What system prompt and tools add compared with those of `measurement`, in tokens."""
+    before = measurement.preamble, measurement.preamble_tokens
+    return calibration.preambles.change(before, (preamble.digest, preamble.total))
+
+
+def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
+    """The session's latest measured request as a base, corrected for messages removed and added since.
+
+    None if more was removed than was measured.
+    """
+    measurement, then, tokens = anchored
+    adjust = uncertain = 0.0
+    # A message that lost only its reasoning has the same body, and is in neither difference.
+    reasoning = account.sums.reasoning - then.sums.reasoning
+    for sign, lines in ((-1, _difference(then, account)), (1, _difference(account, then))):
+        for line in lines:
+            reasoning -= sign * line.sums.reasoning
+            uncertain += line.tokens
+            if line.cost is not None:
+                tokens += sign * line.tokens
+            else:
+                adjust += sign * calibration.factor * line.tokens
+    tokens += reasoning
+    if measurement.preamble != preamble.digest:
+        difference = preamble_change(measurement, preamble, calibration)
+        adjust += difference
+        uncertain += abs(difference)
+    if tokens + adjust <= 0:
+        return None
+    return Base("trimmed", len(account.messages), tokens, adjust, max(uncertain, 1.0), measurement)
+
+
+def _difference(some: Account, others: Account) -> Sequence[Line]:
+    """The lines of `some` that are missing in `others`, with repetitions."""
+    missing = Counter(line.body for line in some.lines()) - Counter(line.body for line in others.lines())
+    lines = []
+    for line in some.lines() if missing else ():
+        if missing[line.body] > 0:
+            missing[line.body] -= 1
+            lines.append(line)
+    return lines
+
+
+def borrowed(match: Match, model: str) -> Base:
+    """Another model's measurement of the same conversation as a base; all of it counts as estimated."""
+    covered, measurement, with_reply = match
+    tokens = float(measurement.input_tokens)
+    if with_reply:
+        tokens += (measurement.output_tokens or 0) - measurement.reply_reasoning
+    tokens *= relative_size(model) / relative_size(measurement.model)
+    return Base("borrowed", covered, adjust=tokens, uncertain=BORROWED * tokens)
