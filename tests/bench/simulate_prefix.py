@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from tests.bench.simulate_server import pairing_problem, part_tokens, words
-from tui.context.reduction.rolling import TruncationConfig, build_final_prompt
+from tui.context.reduction import rolling
+from tui.context.reduction.rolling import build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.messages import Message, Request, Role, Text, ToolCall, ToolResult
@@ -104,11 +106,11 @@ def sticky(budget: Budget) -> Callable[[Sequence[Message]], Sequence[Message]]:
 
 def every_turn(budget: Budget) -> Callable[[Sequence[Message]], Sequence[Message]]:
     """The habit: nothing remembered, just enough left out, from the whole history anew at every turn."""
-    config = TruncationConfig(target_fraction=1.0)
 
     def trim(messages: Sequence[Message]) -> Sequence[Message]:
         request = Request("sim", "sim", tuple(messages))
-        return build_final_prompt(request, size, count=count, budget=budget, config=config).request.messages
+        with patch.object(rolling, "TARGET", 1.0):
+            return build_final_prompt(request, size, count=count, budget=budget).request.messages
 
     return trim
 

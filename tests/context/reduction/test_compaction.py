@@ -13,7 +13,6 @@ from tests.context.conversations import Talk, budget, count, problems, size, tal
 from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.reduction.compaction import (
     ClearResults,
-    CompactionConfig,
     CompactionPlan,
     CompactionRefusedError,
     Summarise,
@@ -26,7 +25,7 @@ from tui.context.reduction.compaction import (
     summary_allowance,
 )
 from tui.context.reduction.groups import answered_ids, call_ids
-from tui.context.usage.limits import Budget, ModelLimits
+from tui.context.usage.limits import Budget, ModelLimits, Percent
 from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, ToolCall, ToolResult
@@ -153,7 +152,7 @@ def test_clearing_old_results_is_tried_first_and_can_be_enough() -> None:
     made = plan(talk.messages, 10_000)
     assert isinstance(made, ClearResults)
     assert len(made.cleared) == 24  # not those of the last step and the five before it
-    shown = [clear_results(m, made.cleared) for m in talk.messages]
+    shown = clear_results(talk.messages, made.cleared)
     assert size(shown) == pytest.approx(made.expected, abs=2)
     assert [p.text for m in shown for p in m.parts if isinstance(p, ToolResult)].count(CLEARED) == 24
 
@@ -184,7 +183,7 @@ def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
     recent, _ = talk.step(100, arguments=2_200)
     made = plan(talk.messages, 10_000)
     assert isinstance(made, ClearResults)
-    shown = {m.id: clear_results(m, made.cleared) for m in talk.messages}
+    shown = {m.id: m for m in clear_results(talk.messages, made.cleared)}
     arguments = {
         m: [part.arguments for part in shown[m].parts if isinstance(part, ToolCall)] for m in (old, short, recent)
     }
@@ -277,7 +276,7 @@ def test_a_summary_alone_is_not_summarised_again() -> None:
 def test_the_source_reads_cleared_results_from_the_history() -> None:
     talk = agent(30, 300)
     pairs = [(m.id, p.call_id) for m in talk.messages for p in m.parts if isinstance(p, ToolResult)][:10]
-    active = [clear_results(m, pairs) for m in talk.messages]
+    active = clear_results(talk.messages, pairs)
     made = plan(active, 10_000, history=talk.messages, summarise=True)
     assert isinstance(made, Summarise)
     assert CLEARED not in {p.text for m in made.source for p in m.parts if isinstance(p, ToolResult)}
@@ -343,7 +342,7 @@ def test_every_plan_leaves_pairs_pins_and_the_running_step_whole(
         assume(False)
         raise
     if isinstance(made, ClearResults):
-        shown: tuple[Message, ...] = tuple(clear_results(m, made.cleared) for m in messages)
+        shown: tuple[Message, ...] = tuple(clear_results(messages, made.cleared))
     else:
         shown = compacted(messages, made)
         assert all(m.id in made.kept for m in made.source if m.id in pinned)
@@ -404,6 +403,20 @@ def test_the_report_gives_both_sizes() -> None:
     assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
 
 
+def test_a_plan_counts_each_message_a_few_times_however_many_cuts_a_long_turn_allows() -> None:
+    talk = agent(300, 60)
+    counted = 0
+
+    def counting(message: Message) -> int:
+        nonlocal counted
+        counted += 1
+        return count(message)
+
+    total = size(talk.messages)
+    plan_compaction(talk.messages, counting, usage=usage(total, total), summarise=True)
+    assert counted <= 5 * len(talk.messages)
+
+
 def test_the_target_is_the_persons_where_they_set_one() -> None:
     talk = Talk()
     for _ in range(30):
@@ -411,8 +424,8 @@ def test_the_target_is_the_persons_where_they_set_one() -> None:
     total = size(talk.messages)
     found = {}
     for share in (0.0, 0.3, 0.5, 0.6):
-        config = CompactionConfig(target=int(total * share) if share != 0.5 else None, preserve_recent_turns=20)
-        made = plan(talk.messages, total, summarise=True, config=config)
+        target = Percent(100 * share) if share != 0.5 else None
+        made = plan(talk.messages, total, summarise=True, target=target, preserve_recent_turns=20)
         assert isinstance(made, Summarise)
         found[share] = len(made.source)
     assert found[0.6] < found[0.5] < found[0.3] < found[0.0]

@@ -20,7 +20,7 @@ def says(role: Role = "user", kind: MessageKind = "chat") -> Message:
 
 def test_a_result_belongs_to_the_message_that_asked_also_when_another_one_asked_since() -> None:
     messages = [says(), asks("a"), asks("b"), answers("a"), answers("b"), says("assistant")]
-    assert group_messages(messages) == (Group((0,), 0), Group((1, 3), 0, 1), Group((2, 4), 0, 2), Group((5,), 0))
+    assert group_messages(messages) == (Group((0,), 0), Group((1, 3), 0, 1), Group((2, 4), 0, 0), Group((5,), 0))
 
 
 def test_of_two_that_asked_by_the_same_id_the_later_one_gets_the_result() -> None:

@@ -5,27 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
-from tui.context.reduction.rolling import (
-    ContextOverflowError,
-    TrimResult,
-    TruncationConfig,
-    build_final_prompt,
-    enforce_context_limit,
-)
+from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Reasoning, Request, Text, ToolResult
 
 
-def enforce(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> TrimResult:
-    return enforce_context_limit(
-        talk.messages,
-        count=count,
-        current_tokens=size(talk.messages),
-        budget=budget(max_input),
-        state=NO_TRIM,
-        pinned=pinned,
-    )
+def trim(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> PromptResult:
+    return build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(max_input), pinned=pinned)
 
 
 def result_texts(messages: tuple[Message, ...]) -> list[str]:
@@ -42,8 +29,8 @@ def agent(*results: int) -> Talk:
 
 def test_nothing_happens_while_it_fits() -> None:
     talk = agent(*[500] * 10)
-    result = enforce(talk, size(talk.messages))
-    assert result == TrimResult(NO_TRIM, 0, ())
+    result = trim(talk, size(talk.messages))
+    assert (result.state, result.freed_tokens, result.passes) == (NO_TRIM, 0, ())
     assert all(a is b for a, b in zip(apply_trim(talk.messages, NO_TRIM), talk.messages, strict=True))
 
 
@@ -57,7 +44,7 @@ def test_nothing_happens_where_the_window_is_unknown() -> None:
 
 def test_results_older_than_five_steps_become_a_marker_with_age_and_size() -> None:
     talk = agent(*[2300] * 12)
-    result = enforce(talk, 24_000)
+    result = trim(talk, 24_000)
     texts = result_texts(apply_trim(talk.messages, result.state))
     assert texts[0] == "[content truncated - 11 steps ago, 2,304 tokens]"
     assert texts[5] == "[content truncated - 6 steps ago, 2,304 tokens]"
@@ -67,7 +54,7 @@ def test_results_older_than_five_steps_become_a_marker_with_age_and_size() -> No
 
 def test_the_marker_never_changes_afterwards() -> None:
     talk = agent(*[2300] * 9)
-    first = enforce(talk, 16_000)
+    first = trim(talk, 16_000)
     before = apply_trim(talk.messages, first.state)
     talk.step(10)
     after = apply_trim(talk.messages, first.state)
@@ -82,7 +69,7 @@ def test_small_results_and_errors_stay_but_a_large_old_error_is_capped() -> None
     talk.step(9000, failed=True)
     for _ in range(7):
         talk.step(1000)
-    result = enforce(talk, 17_000)
+    result = trim(talk, 17_000)
     shown = apply_trim(talk.messages, result.state)
     texts = result_texts(shown)
     assert len(texts[0]) == 360
@@ -97,7 +84,7 @@ def test_large_old_arguments_are_capped_and_still_json() -> None:
     talk.step(10, arguments=60_000)
     for _ in range(6):
         talk.step(10)
-    result = enforce(talk, 10_000)
+    result = trim(talk, 10_000)
     shown = apply_trim(talk.messages, result.state)
     assert size(shown) < 1_000
     assert problems(shown) == []  # loads every argument
@@ -105,7 +92,7 @@ def test_large_old_arguments_are_capped_and_still_json() -> None:
 
 def test_the_second_pass_takes_younger_results_oldest_first_and_stops_at_the_target() -> None:
     talk = agent(*[2000] * 5)
-    result = enforce(talk, 8_000)
+    result = trim(talk, 8_000)
     texts = result_texts(apply_trim(talk.messages, result.state))
     assert [t.startswith("[content") for t in texts] == [True, True, True, False, False]
     assert result.passes == (2,)
@@ -114,7 +101,7 @@ def test_the_second_pass_takes_younger_results_oldest_first_and_stops_at_the_tar
 def test_the_results_the_model_is_about_to_read_stay_whole() -> None:
     talk = agent(2000, 2000, 2000)
     talk.step(1500, 1500)
-    result = enforce(talk, 5_500)
+    result = trim(talk, 5_500)
     texts = result_texts(apply_trim(talk.messages, result.state))
     assert [len(t) for t in texts[3:]] == [6000, 6000]
 
@@ -125,15 +112,27 @@ def test_the_third_pass_takes_whole_turns_and_leaves_the_last_four() -> None:
         talk.turn(user=50, assistant=250)
     talk.user()
     total = size(talk.messages)
-    result = enforce(talk, total - 100)
+    result = trim(talk, total - 100)
     shown = apply_trim(talk.messages, result.state)
     assert result.passes == (3,)
     assert size(shown) <= 0.6 * (total - 100) < size(shown) + 2 * 308
     assert shown[-1] is talk.messages[-1]
-    tight = enforce(talk, 1500)
+    tight = trim(talk, 1500)
     left = apply_trim(talk.messages, tight.state)
     assert sum(m.role == "user" for m in left) == 4
     assert tight.passes == (3,)
+
+
+@pytest.mark.parametrize("limit", [950, 1_000, 1_100, 1_200])
+def test_recent_turns_that_fit_stay_though_they_are_larger_than_the_target(limit: int) -> None:
+    talk = Talk()
+    for _ in range(20):
+        talk.turn(user=50, assistant=250)
+    talk.user()
+    recent = [m.id for m in talk.messages[-7:]]  # 948 tokens
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(limit))
+    assert [m.id for m in result.request.messages] == recent
+    assert result.passes == (3,)
 
 
 def test_a_turn_leaves_with_its_tool_groups() -> None:
@@ -143,7 +142,7 @@ def test_a_turn_leaves_with_its_tool_groups() -> None:
         talk.step(90, 90, apart=True)
         talk.assistant(200)
     talk.user()
-    result = enforce(talk, 3000)
+    result = trim(talk, 3000)
     shown = apply_trim(talk.messages, result.state)
     assert problems(shown) == []
     assert len(result.state.dropped) == len(talk.messages) - len(shown) > 0
@@ -159,7 +158,7 @@ def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn()
     for _ in range(12):
         talk.turn(user=100, assistant=200)
     talk.user()
-    result = enforce(talk, 3_000, pinned=frozenset({first, *results}))
+    result = trim(talk, 3_000, pinned=frozenset({first, *results}))
     shown = apply_trim(talk.messages, result.state)
     ids = [m.id for m in shown]
     assert ids[:4] == [first, begun, asked, results[0]]
@@ -172,20 +171,11 @@ def test_recent_turns_yield_before_a_conversation_is_refused() -> None:
     for _ in range(5):
         talk.turn(user=300, assistant=300)
     talk.user(300)
-    result = enforce(talk, 1_400)
+    result = trim(talk, 1_400)
     shown = apply_trim(talk.messages, result.state)
     assert size(shown) <= 1_400
     assert shown[-1] is talk.messages[-1]
     assert 4 in result.passes
-
-
-def test_recent_turns_do_not_yield_where_the_setting_forbids_it() -> None:
-    talk = Talk()
-    for _ in range(5):
-        talk.turn(user=300, assistant=300)
-    strict = TruncationConfig(least_turns=4)
-    with pytest.raises(ContextOverflowError):
-        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(1_400), config=strict)
 
 
 def test_a_long_running_turn_loses_its_oldest_steps_last() -> None:
@@ -258,7 +248,7 @@ def test_a_summary_outlives_the_turns() -> None:
     for _ in range(10):
         talk.turn(user=100, assistant=100)
     talk.user()
-    result = enforce(talk, 1_500)
+    result = trim(talk, 1_500)
     assert apply_trim(talk.messages, result.state)[0].id == summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.context.conversations import Talk, budget, count, estimate, request, size
-from tui.context.reduction.rolling import build_final_prompt, enforce_context_limit
+from tui.context.reduction.rolling import Trimmer, build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM, Cut, TrimState, apply_trim
 from tui.messages import Text, ToolResult
 
@@ -21,9 +21,7 @@ def test_a_result_that_was_cut_to_its_ends_becomes_a_marker_once_it_is_old() -> 
         talk.step(1_000)
     cut = TrimState((ends,), frontier=owner)
     tokens = size(apply_trim(talk.messages, cut))
-    result = enforce_context_limit(
-        talk.messages, count=count, current_tokens=tokens, budget=budget(tokens - 500), state=cut
-    )
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(tokens - 500), state=cut)
     [now] = [c for c in result.state.cuts if c.message_id == owner]
     assert (now.head, now.tail) == (0, 0)
     assert now.marker == "[content truncated - 7 steps ago, 9,004 tokens]"
@@ -38,11 +36,9 @@ def test_reasoning_that_is_void_already_is_not_freed_a_second_time() -> None:
     talk.user()
     void = replace(NO_TRIM, frontier=talk.messages[-1].id)
     tokens = size(apply_trim(talk.messages, void, prefix_bound=True))
-    result = enforce_context_limit(
-        talk.messages, count=count, current_tokens=tokens, budget=budget(3_000), state=void, prefix_bound=True
-    )
-    left = size(apply_trim(talk.messages, result.state, prefix_bound=True))
-    assert result.freed_tokens == tokens - left
+    trimmer = Trimmer(talk.messages, count, void, prefix_bound=True)
+    trimmer.trim(tokens, 3_000)
+    left = size(apply_trim(talk.messages, trimmer.state(), prefix_bound=True))
     assert left <= 1_800  # the target: were it counted twice, too little would have left
 
 
@@ -53,14 +49,13 @@ def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_
         talk.step(800)
     asked, (answered,) = talk.step(900)
     talk.add("user", Text("the date changed"), kind="injected")
-    result = enforce_context_limit(
-        talk.messages,
+    result = build_final_prompt(
+        request(talk.messages),
+        lambda sent: estimate(sent) + 1_000,  # the rest of the request
         count=count,
-        current_tokens=size(talk.messages) + 1_000,  # the rest of the request
         budget=budget(2_100),
-        state=NO_TRIM,
     )
-    shown = [m.id for m in apply_trim(talk.messages, result.state)]
+    shown = [m.id for m in result.request.messages]
     assert {asked, answered} <= set(shown)
     assert 4 in result.passes
 

@@ -26,8 +26,6 @@ from tui.context.reduction.checkpoints import (
     last_undoable,
 )
 from tui.context.reduction.compaction import (
-    DEFAULT_COMPACTION,
-    CompactionConfig,
     CompactionPlan,
     CompactionRefusedError,
     Summarise,
@@ -36,7 +34,6 @@ from tui.context.reduction.compaction import (
     plan_compaction,
     should_compact,
 )
-from tui.context.usage.limits import Budget, Percent
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
 
@@ -113,7 +110,7 @@ class Compactor:
         return next((m.id for m in messages if m.role == "assistant" and m.status == "complete"), "")
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
-        conversation = self._conversation
+        conversation, settings = self._conversation, self._meter.settings
         return plan_compaction(
             conversation.active(),
             self._meter.count,
@@ -122,18 +119,9 @@ class Compactor:
             history=conversation.messages,
             sent=self._meter.request().messages,
             summarise=trigger == "manual",
-            config=self._config(usage.budget),
+            target=settings.compaction_target,
+            preserve_recent_turns=settings.preserve_recent_turns,
         )
-
-    def _config(self, budget: Budget) -> CompactionConfig:
-        settings = self._meter.settings
-        target, most = settings.compaction_target, budget.max_input
-        if target is None or (most is None and isinstance(target, Percent)):
-            config = DEFAULT_COMPACTION
-        else:
-            config = replace(DEFAULT_COMPACTION, target=target.of(most or 0))
-        turns = settings.preserve_recent_turns
-        return config if turns is None else replace(config, preserve_recent_turns=turns)
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""

@@ -207,7 +207,7 @@ def _paired(messages: Sequence[Message], used_ids: set[str]) -> tuple[Message, .
     result: list[Message] = []
     for group in group_messages(messages):
         first = messages[group.indices[0]]
-        if group.step is None:
+        if group.age is None:
             if first.role != "tool":
                 result.append(first)
             continue

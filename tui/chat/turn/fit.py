@@ -17,7 +17,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.turn.recovery import Reduce
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
-from tui.context.reduction.rolling import DEFAULT_TRUNCATION, ContextOverflowError, PromptResult, build_final_prompt
+from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.reduction.trimming import TrimLog, TrimRecord
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
@@ -86,7 +86,7 @@ class RequestFitter:
         return self._prompt_within(budgets[-1])
 
     def _prompt_within(self, budget: Budget) -> PromptResult:
-        conversation, turns = self._conversation, self._meter.settings.preserve_recent_turns
+        conversation = self._conversation
         return build_final_prompt(
             conversation.untrimmed_request(),
             self._meter.estimate,
@@ -95,7 +95,7 @@ class RequestFitter:
             budget=budget,
             state=conversation.state.trim,
             pinned=conversation.state.pinned,
-            config=DEFAULT_TRUNCATION if turns is None else replace(DEFAULT_TRUNCATION, preserve_recent_turns=turns),
+            preserve_recent_turns=self._meter.settings.preserve_recent_turns,
             prefix_bound=conversation.target.capabilities.prefix_bound,
             trimmed=conversation.request(),
         )

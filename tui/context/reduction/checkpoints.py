@@ -6,7 +6,7 @@ records too, so that every earlier state can be restored, also after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
@@ -188,7 +188,7 @@ def _folded(
                 verbatim = [m for m in active[first : last + 1] if m.id in record.kept]
                 active = [*active[:first], summaries[record.summary], *verbatim, *active[last + 1 :]]
         if record.cleared:
-            active = [clear_results(m, record.cleared) for m in active]
+            active = clear_results(active, record.cleared)
         if folds or record.cleared:
             applied.append(record)
     return active, applied
@@ -214,10 +214,15 @@ def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
     return {old: standing[ident] for ident, old in [*originals.items(), *once] if ident in standing}
 
 
-def clear_results(message: Message, cleared: Sequence[tuple[str, str]]) -> Message:
-    """`message` with the named tool results or call arguments (message id, call id) replaced by a fixed line."""
-    calls = {call for owner, call in cleared if owner == message.id}
-    return replace(message, parts=tuple(_cleared(part, calls) for part in message.parts)) if calls else message
+def clear_results(messages: Iterable[Message], cleared: Iterable[tuple[str, str]]) -> list[Message]:
+    """`messages` with these tool results or call arguments (message id, call id) replaced by a fixed line."""
+    calls: dict[str, set[str]] = {}
+    for owner, call in cleared:
+        calls.setdefault(owner, set()).add(call)
+    return [
+        replace(m, parts=tuple(_cleared(part, calls[m.id]) for part in m.parts)) if m.id in calls else m
+        for m in messages
+    ]
 
 
 def _cleared(part: Part, calls: AbstractSet[str]) -> Part:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, clear_results
-from tui.context.reduction.groups import Group, group_messages, starts_turn
-from tui.context.usage.limits import Budget
+from tui.context.reduction.groups import LEAST_REPLACED, PRESERVED_TURNS, Group, group_messages, starts_turn
+from tui.context.usage.limits import Budget, Percent, Tokens
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, ToolCall, ToolResult
 from tui.text.names import PREAMBLE_ROWS
@@ -18,6 +18,8 @@ Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
 FIXED_ROWS = frozenset({*PREAMBLE_ROWS, "hidden", "unattributed"})  # rows that no compaction makes smaller
 LEAST_SAVING = 0.05  # of the request: a compaction has to save at least this share
+TARGET = 0.5  # share of the input budget that is left: far below the threshold, so that the next one is many turns away
+LEAST_ARGUMENTS = 2_000  # tokens: shorter arguments of a tool call are never cleared
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget ...
 SUMMARY_MOST = 8_000  # ... but no more tokens than this
 SUMMARY_LEAST = 160  # ... and no fewer: less can't hold a goal and a next step
@@ -131,25 +133,6 @@ def _change(before: int, after: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionConfig:
-    """The size that a compaction leaves. `target_fraction` is of the input budget, ages in steps, sizes in tokens.
-
-    The target lies well below the threshold, so that the next compaction is many turns away. `target` is set by the
-    person; None: the fraction, or half of what the threshold leaves beside system prompt and tools if that is more.
-    """
-
-    target_fraction: float = 0.5
-    target: int | None = None
-    preserve_recent_turns: int = 4
-    tool_result_age_steps: int = 5
-    min_clear_tokens: int = 100
-    min_clear_arguments: int = 2_000
-
-
-DEFAULT_COMPACTION = CompactionConfig()
-
-
-@dataclass(frozen=True, slots=True)
 class ClearResults:
     """Clearing these old tool results (message id, call id) is enough. `expected` in tokens."""
 
@@ -186,7 +169,8 @@ def plan_compaction(
     history: Sequence[Message] = (),
     sent: Sequence[Message] = (),
     summarise: bool = False,
-    config: CompactionConfig = DEFAULT_COMPACTION,
+    target: Percent | Tokens | None = None,
+    preserve_recent_turns: int | None = None,
 ) -> CompactionPlan:
     """What to clear or to summarise so that the next request shrinks to the target.
 
@@ -194,148 +178,121 @@ def plan_compaction(
     request, `sent` its messages if they differ. The source of the summary is taken from `history` where possible, so
     that results cleared earlier are included in full. `summarise` asks for a summary even if clearing would be enough
     (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer if they are too large by
-    themselves; a running turn is cut between its steps and keeps the message that began it. Raises
-    `CompactionRefusedError` if there is nothing to replace, or if no cut gets below the threshold.
+    themselves; a running turn is cut between its steps and keeps the message that began it. `target` is the person's;
+    without it `TARGET` of the input budget, or half of what the threshold leaves beside system prompt and tools if that
+    is more. Raises `CompactionRefusedError` if there is nothing to replace, or if no cut gets below the threshold.
     """
-    plan = _Plan(messages, sent or messages, count, usage, pinned, config)
-    cleared, freed = plan.old_results()
+    limit, fixed = usage.budget.max_input, fixed_tokens(usage)
+    ceiling = usage.budget.compaction_at or limit or usage.total
+    if isinstance(target, Tokens) or (target is not None and limit is not None):
+        goal = target.of(limit or 0)
+    else:
+        goal = max(int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2)
+    counted = sum(map(count, sent or messages))
+    scale = (usage.total - fixed) / counted if counted else 1.0  # from counted tokens to tokens of the total
+
+    groups = group_messages(messages)
+    cleared = tuple(_old_results(messages, groups, count, pinned))
+    after_clearing = clear_results(messages, cleared)
+    sizes = list(map(count, after_clearing))
     if cleared and not summarise:
-        expected = usage.total - freed
-        if expected <= min(plan.target, int(usage.total * (1 - LEAST_SAVING))):
+        changed = [(m, size) for m, s, size in zip(messages, after_clearing, sizes, strict=True) if s is not m]
+        expected = usage.total - int(scale * sum(count(message) - size for message, size in changed))
+        if expected <= min(goal, int(usage.total * (1 - LEAST_SAVING))):
             return ClearResults(cleared, expected)
-    cut = plan.cut(cleared)
-    covered, tail = messages[:cut], {m.id for m in messages[cut:]}
-    verbatim = plan.verbatim_ids(cut)
+
+    turns = PRESERVED_TURNS if preserve_recent_turns is None else preserve_recent_turns
+    allowance = summary_allowance(usage.budget)
+    cuts = [
+        (fixed + int(tokens * scale) + allowance, position)
+        for position, tokens in _possible_cuts(messages, groups, sizes, pinned, turns)
+    ]
+    if not cuts:
+        raise CompactionRefusedError("There is nothing older to summarise: the conversation is one step so far.")
+    expected, position = next((cut for cut in cuts if cut[0] <= goal), min(cuts))
+    if expected > goal and expected >= ceiling:
+        raise CompactionRefusedError(
+            f"Compacting would leave about {expected:,} tokens, and {ceiling:,} is the limit: what must stay is too "
+            "large. Unpin or exclude messages (/context), or choose a model with a larger window (/model)."
+        )
+    verbatim = _verbatim_ids(messages, groups, position, pinned)
+    cleared_later = {m.id for m in messages[position:]}.union(verbatim)
     stored = {m.id: m for m in history}
     return Summarise(
-        first=covered[0].id,
-        last=covered[-1].id,
-        source=tuple(stored.get(m.id, m) for m in covered),
+        first=messages[0].id,
+        last=messages[position - 1].id,
+        source=tuple(stored.get(m.id, m) for m in messages[:position]),
         kept=verbatim,
-        cleared=tuple(pair for pair in cleared if pair[0] in tail or pair[0] in verbatim),
-        allowance=plan.allowance,
-        expected=plan.expected(cut, cleared),
+        cleared=tuple(pair for pair in cleared if pair[0] in cleared_later),
+        allowance=allowance,
+        expected=expected,
     )
 
 
-class _Plan:
-    """Sizes of one plan: what each possible cut would leave, in tokens of the next request."""
-
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        sent: Sequence[Message],
-        count: Callable[[Message], int],
-        usage: ContextUsage,
-        pinned: frozenset[str],
-        config: CompactionConfig,
-    ) -> None:
-        self.messages = messages
-        self.groups = group_messages(messages)
-        self.allowance = summary_allowance(usage.budget)
-        self._count = count
-        self._pinned = pinned
-        self._config = config
-        self._fixed = fixed_tokens(usage)
-        counted = sum(map(count, sent))
-        self._scale = (
-            (usage.total - self._fixed) / counted if counted else 1.0
-        )  # from counted tokens to tokens of the total
-        limit = usage.budget.max_input
-        self._ceiling = usage.budget.compaction_at or limit or usage.total
-        half_free = self._fixed + (self._ceiling - self._fixed) // 2
-        usual = max(int((limit or usage.total) * config.target_fraction), half_free)
-        self.target = usual if config.target is None else config.target
-        self._last_turn = max((g.turn for g in self.groups), default=-1)
-        self._steps = max((g.step or 0 for g in self.groups), default=0)
-
-    def old_results(self) -> tuple[tuple[tuple[str, str], ...], int]:
-        """The tool results that are old enough to clear, and the tokens freed by that."""
-        pairs: list[tuple[str, str]] = []
-        freed = 0
-        for group in self.groups:
-            if group.step is None or self._steps - group.step <= self._config.tool_result_age_steps:
-                continue
-            for message in (self.messages[i] for i in group.indices):
-                clearable = [] if message.id in self._pinned else self._clearable(message)
-                if clearable:
-                    pairs += clearable
-                    freed += self._count(message) - self._count(clear_results(message, clearable))
-        return tuple(pairs), int(freed * self._scale)
-
-    def _clearable(self, message: Message) -> list[tuple[str, str]]:
-        """Results of `message` that are not errors, and call arguments as long as a file."""
-        clearable = []
+def _old_results(
+    messages: Sequence[Message], groups: Sequence[Group], count: Callable[[Message], int], pinned: frozenset[str]
+) -> Iterator[tuple[str, str]]:
+    """Old tool results that are not errors, and old call arguments as long as a file: message id, call id."""
+    for message in (messages[i] for group in groups if group.is_old for i in group.indices):
+        if message.id in pinned:
+            continue
         for part in message.parts:
             match part:
                 case ToolResult(call_id=call, is_error=False):
-                    least = self._config.min_clear_tokens
+                    least = LEAST_REPLACED
                 case ToolCall(id=call):
-                    least = self._config.min_clear_arguments
+                    least = LEAST_ARGUMENTS
                 case _:
                     continue
-            alone = message if len(message.parts) == 1 else Message(message.role, (part,))
-            if self._count(alone) > least:
-                clearable.append((message.id, call))
-        return clearable
+            if count(message if len(message.parts) == 1 else Message(message.role, (part,))) > least:
+                yield message.id, call
 
-    def cut(self, cleared: Sequence[tuple[str, str]]) -> int:
-        """The index up to which messages are replaced: the earliest one that reaches the target.
 
-        If there is none, the one that leaves least. Raises `CompactionRefusedError`.
-        """
-        possible = [p for p in self._positions() if self._worth(p)]
-        if not possible:
-            raise CompactionRefusedError("There is nothing older to summarise: the conversation is one step so far.")
-        costs = [(self.expected(p, cleared), p) for p in possible]
-        for expected, position in costs:
-            if expected <= self.target:
-                return position
-        expected, position = min(costs)
-        if expected >= self._ceiling:
-            raise CompactionRefusedError(
-                f"Compacting would leave about {expected:,} tokens, and {self._ceiling:,} is the limit: what must stay "
-                "is too large. Unpin or exclude messages (/context), or choose a model with a larger window (/model)."
-            )
-        return position
+def _possible_cuts(
+    messages: Sequence[Message],
+    groups: Sequence[Group],
+    sizes: Sequence[int],
+    pinned: frozenset[str],
+    preserve_recent_turns: int,
+) -> Iterator[tuple[int, int]]:
+    """Indices up to which messages could be replaced, and the tokens that would stay, by `sizes`.
 
-    def _positions(self) -> list[int]:
-        """Possible cuts, the one that keeps most first: between recent turns, then between steps of the last turn."""
-        turns = range(self._last_turn - self._config.preserve_recent_turns + 1, self._last_turn + 1)
-        firsts = [min(i for g in self.groups if g.turn == t for i in g.indices) for t in turns if t >= 0]
-        running = [g.indices[0] for g in self.groups if g.turn == self._last_turn and not self._starts(g)]
-        return [p for p in firsts + running if p > 0 and not self._splits(p)]
+    The one that keeps most comes first: cuts between recent turns, then between steps of the last turn. None separates
+    a call from its results, and each replaces something that is neither verbatim nor a summary already.
+    """
+    last_turn = max((g.turn for g in groups), default=-1)
+    rest, verbatim = sum(sizes), 0  # tokens from this group on, and of pinned groups before it
+    replaced = 0  # messages before it
+    reach = begun = -1  # the last message of all groups before it, and the one that began its turn if not pinned
+    for group in groups:
+        position, starts = group.indices[0], starts_turn(messages[group.indices[0]])
+        keeps_begun = begun >= 0 and not starts
+        recent = group.turn > last_turn - preserve_recent_turns if starts else group.turn == last_turn
+        if recent and reach < position and replaced > keeps_begun:
+            yield position, rest + verbatim + (sizes[begun] if keeps_begun else 0)
+        tokens = sum(sizes[i] for i in group.indices)
+        rest -= tokens
+        is_pinned = any(messages[i].id in pinned for i in group.indices)
+        if is_pinned:
+            verbatim += tokens
+        else:
+            replaced += sum(messages[i].kind != "summary" for i in group.indices)
+        if starts:
+            begun = -1 if is_pinned else position
+        reach = max(reach, group.indices[-1])
 
-    def _starts(self, group: Group) -> bool:
-        return starts_turn(self.messages[group.indices[0]])
 
-    def _splits(self, position: int) -> bool:
-        return any(g.indices[0] < position <= g.indices[-1] for g in self.groups)
-
-    def _worth(self, position: int) -> bool:
-        """Whether the cut would replace anything that is neither kept nor a summary already."""
-        verbatim = set(self.verbatim_ids(position))
-        return any(m.kind != "summary" and m.id not in verbatim for m in self.messages[:position])
-
-    def verbatim_ids(self, position: int) -> tuple[str, ...]:
-        """Ids before `position` that stay verbatim: pinned messages with their group, and the first one of the running
-        turn."""
-        ids: list[str] = []
-        for group in self.groups:
-            if group.indices[0] >= position:
-                break
-            members = [self.messages[i] for i in group.indices]
-            pinned = any(m.id in self._pinned for m in members)
-            if pinned or (self._starts(group) and self._runs_past(group, position)):
-                ids += [m.id for m in members]
-        return tuple(ids)
-
-    def _runs_past(self, group: Group, position: int) -> bool:
-        return any(g.turn == group.turn and g.indices[0] >= position for g in self.groups)
-
-    def expected(self, position: int, cleared: Sequence[tuple[str, str]]) -> int:
-        """Tokens of the next request after a cut at `position`, with a summary of full length."""
-        verbatim = set(self.verbatim_ids(position))
-        stays = [m for i, m in enumerate(self.messages) if i >= position or m.id in verbatim]
-        size = sum(self._count(clear_results(m, cleared)) for m in stays)
-        return self._fixed + int(size * self._scale) + self.allowance
+def _verbatim_ids(
+    messages: Sequence[Message], groups: Sequence[Group], position: int, pinned: frozenset[str]
+) -> tuple[str, ...]:
+    """Ids before `position` that stay verbatim: pinned messages with their group, and the one that began a turn which
+    goes on after it."""
+    running = {group.turn for group in groups if group.indices[0] >= position}
+    before = [group for group in groups if group.indices[0] < position]
+    return tuple(
+        messages[i].id
+        for group in before
+        if (group.turn in running and starts_turn(messages[group.indices[0]]))
+        or any(messages[i].id in pinned for i in group.indices)
+        for i in group.indices
+    )

@@ -11,20 +11,28 @@ from typing import NamedTuple
 
 from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
 
+PRESERVED_TURNS = 4  # the latest turns stay as they are, unless the person sets another number
+OLD_STEPS = 5  # the results of a step are old when more than this many steps follow
+LEAST_REPLACED = 100  # tokens: shorter results are never replaced by a line that says so
+NONE: frozenset[str] = frozenset()
+
 
 class Group(NamedTuple):
     """Messages that are kept or dropped together: one message, or an assistant's tool calls with all their results.
 
-    `indices` are positions in the sequence. `turn` counts user messages from 0, -1 before the first one. `step` numbers
-    the assistant messages with tool calls from 1; None for a group without calls.
+    `indices` are positions in the sequence. `turn` counts user messages from 0, -1 before the first one. A step is an
+    assistant message with tool calls: `age` is the number of steps that follow; None for a group without calls.
     """
 
     indices: tuple[int, ...]
     turn: int
-    step: int | None = None
+    age: int | None = None
 
+    @property
+    def is_old(self) -> bool:
+        """Whether its tool results are the first to leave out."""
+        return self.age is not None and self.age > OLD_STEPS
 
-NONE: frozenset[str] = frozenset()
 
 OPENING = Message("user", (Text("[The beginning of the conversation is left out.]"),), kind="injected")
 """Inserted before an answer that begins a request: servers refuse those ("first message must use the user role")."""
@@ -56,26 +64,25 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     A result belongs to the nearest earlier message that called for it, even with messages in between; a result without
     a call is a group by itself.
     """
-    groups: list[Group] = []
-    results: dict[int, list[int]] = {}  # position in `groups` -> positions of its results
-    calling: dict[str, int] = {}  # call id -> position in `groups`
-    turn, step = -1, 0
+    members: list[list[int]] = []  # of each group
+    turns: list[int] = []
+    calling: dict[str, int] = {}  # call id -> its group
+    steps: list[int] = []  # the groups with calls
+    turn = -1
     for index, message in enumerate(messages):
         if starts_turn(message):
             turn += 1
-        if message.role == "tool":
-            home = next((calling[call] for call in answered_ids(message) if call in calling), None)
-            if home is not None:
-                results.setdefault(home, []).append(index)
-                continue
-        calls = call_ids(message)
-        if calls:
-            step += 1
-            calling.update(dict.fromkeys(calls, len(groups)))
-        groups.append(Group((index,), turn, step if calls else None))
-    for home, answers in results.items():
-        groups[home] = groups[home]._replace(indices=(*groups[home].indices, *answers))
-    return tuple(groups)
+        group = next((calling[call] for call in answered_ids(message) if call in calling), None)
+        if group is not None:
+            members[group].append(index)
+            continue
+        if calls := call_ids(message):
+            calling.update(dict.fromkeys(calls, len(members)))
+            steps.append(len(members))
+        members.append([index])
+        turns.append(turn)
+    ages = {group: age for age, group in enumerate(reversed(steps))}
+    return tuple(Group(tuple(indices), turns[group], ages.get(group)) for group, indices in enumerate(members))
 
 
 def pinned_groups(messages: Sequence[Message], pinned: frozenset[str]) -> tuple[str, ...]:
@@ -88,7 +95,7 @@ def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | 
     """The tool group that the model has to answer next (its results end the conversation), or None."""
     last = len(messages) - 1
     for group in reversed(groups):
-        if group.step is not None:
+        if group.age is not None:
             return group if last in group.indices or not _replied_after(messages, group) else None
     return None
 

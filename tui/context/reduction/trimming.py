@@ -52,6 +52,13 @@ class TrimState:
         """Whether nothing is left out."""
         return not self.cuts and not self.dropped
 
+    def cuts_by_message(self) -> dict[str, dict[str, Cut]]:
+        """Message id -> call id -> cut."""
+        cuts: dict[str, dict[str, Cut]] = {}
+        for cut in self.cuts:
+            cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
+        return cuts
+
     def to_json(self) -> dict[str, object]:
         """A JSON object for the store."""
         return {
@@ -144,9 +151,7 @@ def leave_out(messages: Sequence[Message], state: TrimState, *, prefix_bound: bo
     sent = tuple(messages)
     if not state.empty:
         dropped = {i for g in group_messages(messages) if group_dropped(messages, g, state) for i in g.indices}
-        cuts: dict[str, dict[str, Cut]] = {}
-        for cut in state.cuts:
-            cuts.setdefault(cut.message_id, {})[cut.call_id] = cut
+        cuts = state.cuts_by_message()
         sent = tuple(shorten(m, cuts[m.id]) if m.id in cuts else m for i, m in enumerate(messages) if i not in dropped)
     return unbind(sent, state.frontier) if prefix_bound else sent
 
@@ -158,11 +163,12 @@ def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -
 
 def shorten(message: Message, cuts: Mapping[str, Cut]) -> Message:
     """`message` with the results and arguments in `cuts` (by call id) shortened."""
-    parts = tuple(_shorten_part(part, cuts) for part in message.parts)
+    parts = tuple(shorten_part(part, cuts) for part in message.parts)
     return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
 
 
-def _shorten_part(part: Part, cuts: Mapping[str, Cut]) -> Part:
+def shorten_part(part: Part, cuts: Mapping[str, Cut]) -> Part:
+    """`part` as it is sent under `cuts` (by call id)."""
     match part:
         case ToolResult(call_id=call) if call in cuts:
             text = cuts[call].shorten(part.text)
