@@ -29,17 +29,16 @@ from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, known_error, streams, write
 from tui.cli.plain_ui import FENCE, PlainUI
-from tui.cli.subcommands.ask import event_line
+from tui.cli.subcommands.ask import call_lines, event_line
 from tui.commands import registry as commands
 from tui.commands.ui import Chat
 from tui.config.private import write_unsent
 from tui.config.settings import Settings
-from tui.messages import ToolCall
 from tui.providers.keys import redact
 from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line, clean_text
 from tui.text.endings import provider_explanation, source_lines, status_text
-from tui.text.names import arguments_summary, label_of, short_model
+from tui.text.names import label_of, short_model
 from tui.text.numbers import approx, percent, tokens_exact
 from tui.views.call_text import readable_arguments
 
@@ -80,10 +79,9 @@ class PlainChat:
 
     def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, talks: bool) -> None:
         self.workspace = workspace
-        self.session = session
         self.talks = talks
         self._lines = lines
-        self._state = Chat(workspace, session)
+        self._chat = Chat(workspace, session)
         self._ui = PlainUI(self)
         self._mid_line = False  # whether standard output is in the middle of a line
         self._code = 0
@@ -91,6 +89,11 @@ class PlainChat:
         self._prompt = ""  # the last question, while its answer is pending
         self._pressed = float("-inf")
         self._asking = asyncio.Lock()  # one question at a time
+
+    @property
+    def session(self) -> ChatSession:
+        """The current conversation."""
+        return self._chat.session
 
     async def talk(self) -> int:
         """Chat until the end; returns the exit code."""
@@ -129,8 +132,7 @@ class PlainChat:
 
     def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
-        self.session = session
-        self._state.attached = session
+        self._chat.attached = session
         self.introduce()
 
     def introduce(self) -> None:
@@ -196,7 +198,7 @@ class PlainChat:
             complain(parsed.text)
             return True
         command, args = parsed
-        await commands.run(command, self._ui, self._state, args)
+        await commands.run(command, self._ui, self._chat, args)
         return not self._ui.leaving
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
@@ -207,7 +209,7 @@ class PlainChat:
             complain(f"the MCP server {clean_line(question.server)} asked something outside of an answer: cancelled")
             return CANCEL
         async with self._asking:
-            return await ask(self._ui, self._state, question)
+            return await ask(self._ui, self._chat, question)
 
     def interrupt(self) -> None:
         """ctrl+c: stop the answer, or quit on a second press."""
@@ -257,9 +259,8 @@ class PlainChat:
                 self._mid_line = not piece.endswith("\n")
             case ReplyFinished(message):
                 self._end_line()
-                for part in message.parts:
-                    if isinstance(part, ToolCall):
-                        complain(f"calls {clean_line(part.name)} {arguments_summary(part.arguments)}")
+                for line in call_lines(message):
+                    complain(line)
                 if lines := source_lines(message):
                     write("\n".join(["Sources:", *lines]))
                 if ending := status_text(message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands.ui import UI, Chat, Command
+from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.views.view import Choice
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if first == PREVIEW:
         await ui.turn(_previewed(ui, chat.session, instructions.strip()))
     elif first.startswith("--"):
-        await ui.refuse(f"/compact has the option {PREVIEW}, not {first}.")
+        raise CommandError(f"/compact has the option {PREVIEW}, not {first}.")
     else:
         await ui.turn(chat.session.compact(args))
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, EditorError
+from tui.commands.ui import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Open $VISUAL or $EDITOR and wait until it exits."""
     assert ui.screen is not None
-    try:
-        await ui.screen.edit_draft()
-    except EditorError as error:
-        await ui.refuse(str(error))
+    await ui.screen.edit_draft()
 
 
 COMMAND = Command(

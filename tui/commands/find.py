@@ -16,7 +16,6 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         from tui.views.conversations import FindView
 
         await ui.show(FindView(chat.session.messages, args))
-
         return
     raise CommandError(f"{args!r} is not in this conversation." if args else "/find needs words to look for.")
 

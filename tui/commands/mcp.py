@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from tui.commands.ui import UI, Chat, Command
+from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.terminal.browser import has_browser, open_in_browser
 from tui.text.cells import plain
 from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
@@ -49,7 +49,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
                 text = "are being started" if answer == "yes" else "are not started; /mcp project asks again"
                 await ui.say(f"The servers of this folder {text}.", passing=True)
         case "project", "":
-            await ui.refuse("This folder has no .mcp.json.")
+            raise CommandError("This folder has no .mcp.json.")
         case "restart", name if name:
             await servers.restart(name)
             await ui.say(f"{plain(name)} is being restarted.")
@@ -67,7 +67,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
         case _:
-            await ui.refuse(USAGE)
+            raise CommandError(USAGE)
 
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 
 from tui import commands as package
-from tui.commands.ui import SECTIONS, UI, Chat, Command, CommandError
+from tui.commands.ui import SECTIONS, UI, BusyError, Chat, Command, CommandError, NotReadyError
 from tui.text.match import match
 from tui.views.view import Choice
 
@@ -69,19 +69,23 @@ RESTRICTED = "CHATCTX_RESTRICTED"
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
     """Run a command if it may run now, else say why not."""
+    try:
+        _check(command, ui, chat)
+        await command.run(ui, chat, args)
+    except CommandError as error:
+        await ui.refuse(str(error))
+
+
+def _check(command: Command, ui: UI, chat: Chat) -> None:
+    """Raises `CommandError` if the command may not run now."""
     if command.screen_only and ui.screen is None:
-        await ui.refuse(f"/{command.name} needs the screen: start chatctx without --plain.")
-    elif command.local_only and os.environ.get(RESTRICTED):
-        await ui.refuse(f"/{command.name} is off in the browser: chatctx serve --unrestricted allows it.")
-    elif command.when != "always" and not chat.ready:
-        await ui.refuse("Still starting: try again in a moment.")
-    elif command.when == "idle" and ui.busy:
-        await ui.refuse("An answer is still coming: Esc stops it, then try again.")
-    else:
-        try:
-            await command.run(ui, chat, args)
-        except CommandError as error:
-            await ui.refuse(str(error))
+        raise CommandError(f"/{command.name} needs the screen: start chatctx without --plain.")
+    if command.local_only and os.environ.get(RESTRICTED):
+        raise CommandError(f"/{command.name} is off in the browser: chatctx serve --unrestricted allows it.")
+    if command.when != "always" and not chat.ready:
+        raise NotReadyError
+    if command.when == "idle" and ui.busy:
+        raise BusyError
 
 
 async def complete(ui: UI, chat: Chat, text: str) -> list[Choice]:

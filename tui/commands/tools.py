@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands.ui import UI, BusyError, Chat, Command, CommandError
 from tui.text.cells import plain
 from tui.views.view import Choice
 
@@ -20,13 +20,13 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await ui.show(ToolsView(chat.session))
         case ["on" | "off" as word, *names] if len(names) <= 1:
             if ui.busy:
-                raise CommandError("An answer is still coming: Esc stops it, then try again.")
+                raise BusyError
             await _switch(ui, chat, names[0] if names else "*", word == "on")
         case ["forget", name]:
             await chat.session.tools.forget(name)
             await ui.say(f"{plain(name)} asks again, unless it only reads or the config file says otherwise.")
         case _:
-            await ui.refuse(USAGE)
+            raise CommandError(USAGE)
 
 
 async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
@@ -43,9 +43,8 @@ async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
     verb = "is" if len(names) == 1 else "are"
     if on and not tools.takes_any:
         await ui.say(f"{subject} {verb} on, but this model does not support tools, as far as known: none are offered.")
-        return
-    await ui.say(f"{subject} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
-    return
+    else:
+        await ui.say(f"{subject} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
 
 
 async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:

@@ -87,7 +87,7 @@ class UI(Protocol):
         """Let the person read, change and accept a summary. False: it was not accepted."""
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Run and show a turn. Not while another one runs."""
+        """Run and show a turn. Raises `BusyError` while another one runs."""
 
     async def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
@@ -106,18 +106,22 @@ class CommandError(Exception):
     """A command failed. `str()` is one line: why, and what to do instead."""
 
 
-class EditorError(Exception):
-    """The external editor failed. `str()` is one line; the draft is unchanged.
-
-    `written` is the text the editor left, "" for none.
-    """
+class EditorError(CommandError):
+    """The external editor failed; the draft is unchanged. `written` is the text the editor left, "" for none."""
 
     def __init__(self, message: str, written: str = "") -> None:
         super().__init__(message)
         self.written = written
 
 
-class NotReadyError(Exception):
+class BusyError(CommandError):
+    """An answer is running."""
+
+    def __init__(self) -> None:
+        super().__init__("An answer is still coming: Esc stops it, then try again.")
+
+
+class NotReadyError(CommandError):
     """There is no workspace yet."""
 
     def __init__(self) -> None:

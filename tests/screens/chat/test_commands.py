@@ -246,7 +246,7 @@ async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
     calls = [replace(CALL, at=now), replace(CALL, at=now, session="s2", model="y", input_total=2_000_000)]
     async with running(Talk(calls=calls), size=size) as run:
         await run.command("/usage")
-        await run.shows("Usage", "here", "today", "total")
+        await run.shows("Usage", "session", "today", "total")
         assert "$0.25" in run.text and "$0.50" in run.text
         await run.press("end")
         await run.shows("last 30 days" if size[1] > 15 else f"{date.fromtimestamp(now):%d %b}")

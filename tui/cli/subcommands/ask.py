@@ -225,11 +225,11 @@ async def _stream(
                 sys.stdout.flush()
             case ReplyFinished(message):
                 reply = message
-                calls = [part for part in message.parts if isinstance(part, ToolCall)]
+                calls = call_lines(message)
                 if calls and not silent and message.text:
                     sys.stdout.write("\n")  # text before a tool call and the answer are separate texts
-                for call in calls:
-                    complain(f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip())
+                for line in calls:
+                    complain(line)
             case ApprovalAsked(id=ask_id, call=call, why=why):
                 yes = matches(call.name, allowed)
                 if not yes:
@@ -297,6 +297,12 @@ def event_line(event: SessionEvent) -> str:
             return f"{reason} Asking again in {max(1, round(seconds))} s (attempt {attempt + 1})"
         case _:
             return ""
+
+
+def call_lines(message: Message) -> list[str]:
+    """A line for each tool call of an answer, on standard error."""
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    return [f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip() for call in calls]
 
 
 def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tui.config.paths import is_there
@@ -56,10 +57,7 @@ def _sessions() -> list[SessionInfo]:
         database = load_settings().database
         if not is_there(database):
             return []
-        store = SessionStore(database)
-        try:
+        with closing(SessionStore(database)) as store:
             return [info for info in store.sessions() if info.messages]
-        finally:
-            store.close()
     except (ConfigError, StoreError):  # the command itself will report the error
         return []

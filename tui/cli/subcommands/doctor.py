@@ -12,6 +12,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -76,19 +77,14 @@ def _repair(settings: Settings) -> int:
 def _damage(database: Path) -> str:
     """The damage of the database in one line, after reading all of it; "" if there is none."""
     try:
-        store = SessionStore(database)
+        with closing(SessionStore(database)) as store:
+            (verdict,) = store.query("PRAGMA quick_check(1)")[0]
+            if verdict != "ok":
+                return " ".join(verdict.split())
+            sessions = {session for (session,) in store.query(_UNREADABLE)}
+            return f"messages of {plural(len(sessions), 'session')} can't be read" if sessions else ""
     except DamagedError as error:
         return str(error)
-    try:
-        (verdict,) = store.query("PRAGMA quick_check(1)")[0]
-        if verdict != "ok":
-            return " ".join(verdict.split())
-        sessions = {session for (session,) in store.query(_UNREADABLE)}
-        return f"messages of {plural(len(sessions), 'session')} can't be read" if sessions else ""
-    except DamagedError as error:
-        return str(error)
-    finally:
-        store.close()
 
 
 _UNREADABLE = (
@@ -119,9 +115,8 @@ def _database(database: Path) -> Iterator[Finding]:
         return
     try:
         damage = _damage(database)
-        store = SessionStore(database)
-        count = store.count_sessions()
-        store.close()
+        with closing(SessionStore(database)) as store:
+            count = store.count_sessions()
         text = f"{database}, {plural(count, 'session')}, {size_text(database.stat().st_size)}"
         yield Finding("ok", "sessions", text)
         if damage:

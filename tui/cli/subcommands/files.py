@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -33,10 +34,9 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     Without `files` it looks in the places where other programs keep theirs. Conversations imported before are reported,
     and are not a failure.
     """
-    store = SessionStore(settings.database)
     done: list[tuple[Path, Imported]] = []
     failed = False
-    try:
+    with closing(SessionStore(settings.database)) as store:
         if not files:
             files = _offered(store)
         providers = set(all_configs(settings.providers))
@@ -55,8 +55,6 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
             except RecordingError as error:
                 complain(str(error))
                 failed = True
-    finally:
-        store.close()
     if as_json:
         write(json.dumps([_entry(path, imported) for path, imported in done]))
     elif done:
@@ -119,8 +117,7 @@ def _entry(path: Path, imported: Imported) -> dict[str, object]:
 
 def export(settings: Settings, *, session: str, file: Path) -> int:
     """Write a session to a file."""
-    store = SessionStore(settings.database)
-    try:
+    with closing(SessionStore(settings.database)) as store:
         info = store.find(session)
         try:
             export_session(file, store, info.id)
@@ -130,8 +127,6 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
             raise UsageError(f"{file} can't be written ({error.strerror}): name another place") from None
         for line in damage_lines(store.damage):
             complain(line)
-    finally:
-        store.close()
     write(f"Wrote {file} ({info.messages} messages)")
     return 0
 

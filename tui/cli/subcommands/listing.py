@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from dataclasses import asdict
 
 from tui.chat.model_list import ListedModel
@@ -19,11 +20,8 @@ MOST_SESSIONS = 1_000
 
 def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> int:
     """List stored sessions, the newest `MOST_SESSIONS` or `every` one."""
-    store = SessionStore(settings.database)
-    try:
+    with closing(SessionStore(settings.database)) as store:
         listed = [info for info in store.sessions(query, limit=-1) if info.messages]
-    finally:
-        store.close()
     for line in damage_lines(store.damage):
         complain(line)
     if len(listed) > MOST_SESSIONS and not every:

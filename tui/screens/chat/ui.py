@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.app import SuspendNotSupported
 from textual.content import Content
 
-from tui.commands.ui import EditorError
+from tui.commands.ui import BusyError, EditorError
 from tui.text.cells import plain
 from tui.views.conversations import SessionMenu
 from tui.views.models import ModelMenu
@@ -155,9 +155,8 @@ class ScreenUI:
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show the turn in the transcript; waiting messages follow it."""
         if self.busy:
-            await self.refuse("An answer is still coming: Esc stops it, then try again.")
-        else:
-            await self.chat.turns.run(events)
+            raise BusyError
+        await self.chat.turns.run(events)
 
     async def attach(self, session: ChatSession) -> None:
         """Show this conversation."""
