@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.conftest import Run
-from tui.cli.command import LAST, Command
 from tui.cli.command_line import COMMANDS, EXAMPLES, ROOT, parse
+from tui.cli.parsing import LAST, Command
 from tui.config.settings import Settings
 from tui.providers.models.presets import PRESETS
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from tui import __version__
-from tui.cli.command import (
+from tui.cli.parsing import (
     FILE,
     MODEL,
     SESSION,
@@ -213,7 +213,7 @@ The suffix chooses the format: .jsonl is lossless (messages, records, calls, att
 is for reading; .html is one self-contained page with highlighted code.""",
         click.Argument(["session"], metavar="ID", type=SESSION, help="the session, or the beginning of its id"),
         click.Argument(["file"], type=FILE, help="FILE.jsonl (lossless), FILE.md or FILE.html"),
-        runs="files:export",
+        runs="import_export:export",
         examples=(
             ("chatctx export 01a2 talk.html", "a page"),
             ("chatctx export 01a2 talk.jsonl", "for another machine: chatctx import talk.jsonl"),
@@ -241,7 +241,7 @@ prompts and tools are not in the files and not sent by chatctx: the numbers are 
         ),
         click.Option(["--again"], is_flag=True, help="import again what was imported before, as another conversation"),
         _json_option(),
-        runs="files:import_files",
+        runs="import_export:import_files",
         examples=(
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
             ("chatctx import", "offers sessions of other programs"),
@@ -271,7 +271,7 @@ count: median, 95th and 99th percentile of the error, bias, how often the upper 
             default="hybrid",
             help="chars4: four characters a token, to compare",
         ),
-        runs="files:replay_files",
+        runs="import_export:replay_files",
         examples=(
             ("chatctx replay ~/.claude/projects/*/*.jsonl", "on your own sessions"),
             ("chatctx replay --method chars4 FILE", "the naive method, to compare"),

@@ -27,7 +27,7 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
-from tui.cli import INTERRUPTED, complain, known_error, streams, write
+from tui.cli import INTERRUPTED, complain, expected_exit_code, streams, write
 from tui.cli.plain_ui import FENCE, PlainUI
 from tui.cli.subcommands.ask import call_lines, event_line
 from tui.commands import registry as commands
@@ -107,9 +107,11 @@ class PlainChat:
             except Exception as error:
                 if streams.unwritable(error) is not None:
                     raise  # the reader is gone: don't send the remaining messages
-                if known_error(error) is None:
+                if expected_exit_code(error) is not None:
+                    complain(str(error))
+                else:
                     log.exception("in --plain")
-                complain(f"{error} Nothing was lost." if known_error(error) is None else str(error))
+                    complain(f"{error} Nothing was lost.")
         if text is None and self.talks and not self._code:
             write("")  # the terminal's cursor is behind the prompt
         await self._leave()

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tui.cli import BAD_USAGE, complain, known_error, streams
+from tui.cli import BAD_USAGE, complain, expected_exit_code, streams
 from tui.config.private import private_log
 from tui.config.settings import ConfigError, Settings, load_settings
 
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
-    from tui.cli.command import Invocation
+    from tui.cli.parsing import Invocation
     from tui.terminal.early import EarlyTerminal
 
 MOST_BYTES = 2_000_000
@@ -40,7 +40,7 @@ def run(invocation: Invocation) -> int:
     except ConfigError as error:
         return complain(str(error), BAD_USAGE)
     except Exception as error:
-        exit_code = known_error(error)
+        exit_code = expected_exit_code(error)
         if exit_code is not None:
             return complain(str(error), exit_code)
         if streams.unwritable(error) is not None:

@@ -34,7 +34,7 @@ def transcript(folder: Path, *inputs: int) -> str:
 def test_window_pace_cache_and_cost_in_one_line(tmp_path: Path) -> None:
     path = transcript(tmp_path, 900_000, 156_020, 158_020, 160_020)  # it was compacted after the first
     line = status_line.status_line(STATUS | {"transcript_path": path})
-    assert line == "160k/1M 16 % · 319 calls left · 100 % cached · $14.20 this session"
+    assert line == "160k/1M 16 % · 319 calls left · 99 % cached · $14.20 this session"
 
 
 def test_without_a_call_or_a_window_it_says_what_it_knows(tmp_path: Path) -> None:
@@ -70,19 +70,19 @@ PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (of({"message": {"usage": CLAUDE_USAGE, "model": "claude-opus-4-8"}}), "~221k/1M 22 % · 100 % cached"),
+        (of({"message": {"usage": CLAUDE_USAGE, "model": "claude-opus-4-8"}}), "~221k/1M 22 % · 99 % cached"),
         (
             of({"payload": {"type": "token_count", "info": CODEX_INFO}}, {"payload": {"text": '"last_token_usage"'}}),
             "~64k/258k 25 % · 50 % cached",
         ),
-        (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 100 % cached"),
+        (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 99 % cached"),
         (
             of({"message": {"usage": PI_USAGE, "model": "claude-opus-4-5", "provider": "anthropic"}}),
-            "~40k/200k 20 % · 100 % cached",
+            "~40k/200k 20 % · 99 % cached",
         ),
         (
             of({"message": {"usage": PI_USAGE, "model": "claude-opus-4.5", "provider": "github-copilot"}}),
-            "~40k/? · 100 % cached",
+            "~40k/? · 99 % cached",
         ),
         (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~10k/? · 50 % cached"),
         (

@@ -64,7 +64,7 @@ def _session_line(path: str) -> str | None:
     calls = _Calls(path)
     if not calls.inputs:
         return None
-    return _line(calls.inputs[-1] + calls.output, calls.window_of(calls.model), calls, "~")
+    return _calls_text(calls.inputs[-1] + calls.output, calls.window_of(calls.model), calls, "~")
 
 
 def status_line(status: Mapping[str, Any]) -> str:
@@ -84,22 +84,35 @@ def status_line(status: Mapping[str, Any]) -> str:
         calls.most = max(calls.most, SMALL_WINDOW + 1)
     size = report.get("context_window_size")
     window = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
-    line = _line(total, window, calls)
+    line = _calls_text(total, window, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
     return f"{line} · ${cost:.2f} this session" if isinstance(cost, int | float) else line
 
 
-def _line(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
-    """Tokens of the window, calls until compaction, share of the cache. `mark` precedes an estimate."""
+def _calls_text(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
     inputs, (size, size_mark) = calls.inputs, window
-    parts = [f"{mark}{_short(total)}/{size_mark}{_short(size) if size else '?'}"]
-    if size:
-        parts[0] += f" {100 * total / size:.0f} %"
-        pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
-        if pace > 0 and calls.compacts_at:
-            parts.append(f"{max(0, int((calls.compacts_at * size - total) / pace)):,} calls left")
-    if calls.cached and total:
-        parts.append(f"{100 * calls.cached / (inputs[-1] if inputs else total):.0f} % cached")
+    pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
+    left = int((calls.compacts_at * size - total) / pace) if size and pace > 0 and calls.compacts_at else None
+    cached = calls.cached / (inputs[-1] if inputs else total) if calls.cached and total else None
+    return line_text(total, size, calls_left=left, cached_share=cached, marks=(mark, size_mark))
+
+
+def line_text(
+    total: int,
+    window: int | None,
+    *,
+    calls_left: int | None,
+    cached_share: float | None,
+    marks: tuple[str, str] = ("", ""),
+) -> str:
+    """Tokens of the window, calls until compaction, share of the cache. `marks` precede uncertain numbers."""
+    parts = [f"{marks[0]}{_short(total)}/{marks[1]}{_short(window) if window else '?'}"]
+    if window:
+        parts[0] += f" {_percent(total / window)}"
+    if calls_left is not None:
+        parts.append(f"{max(0, calls_left):,} calls left")
+    if cached_share is not None:
+        parts.append(f"{_percent(cached_share)} cached")
     return " · ".join(parts)
 
 
@@ -252,8 +265,17 @@ def _head(path: str) -> bytes:
         return file.read(HEAD_BYTES)
 
 
+# As in `tui.text.numbers`, which takes longer to import than this takes to run.
+
+
+def _percent(share: float) -> str:
+    """ "26 %"; a share below 1 is never rounded up to it."""
+    rounded = round(100 * share)
+    return f"{99 if share < 1 and rounded == 100 else rounded} %"
+
+
 def _short(tokens: int) -> str:
-    """ "164k", "1M": as in `tui.text.numbers`, which takes longer to import than this takes to run."""
+    """ "164k", "1M"."""
     if tokens >= 999_500:
         return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
     return f"{tokens / 1000:.0f}k" if tokens >= 1000 else str(tokens)

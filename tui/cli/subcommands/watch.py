@@ -15,6 +15,7 @@ from tui.chat.interchange.following import Followed, Follower, newest_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
 from tui.cli import write
+from tui.cli.subcommands.status_line import line_text
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import ContextUsage, usage_to_json
@@ -136,16 +137,14 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
 def status_text(followed: Followed) -> str:
     """The session on one line, for another program's status line."""
     usage = followed.usage
-    parts = [f"{approx(usage.source)}{tokens_short(usage.total)}/{tokens_short(usage.limits.context, strip=True)}"]
-    if usage.percent is not None:
-        parts[0] += f" {percent(usage.percent)}"
-    if followed.calls_left is not None:
-        parts.append(f"{followed.calls_left:,} calls left")
-    if followed.cached_share is not None:
-        parts.append(f"{percent(100 * followed.cached_share)} cached")
-    if followed.cost_today is not None:
-        parts.append(f"{money(followed.cost_today)} today")
-    return " · ".join(parts)
+    line = line_text(
+        usage.total,
+        usage.limits.context,
+        calls_left=followed.calls_left,
+        cached_share=followed.cached_share,
+        marks=(approx(usage.source), ""),
+    )
+    return line if followed.cost_today is None else f"{line} · {money(followed.cost_today)} today"
 
 
 def _number(followed: Followed, width: int) -> Content:

@@ -12,7 +12,7 @@ from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_li
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
-from tui.cli.subcommands.files import replay_files
+from tui.cli.subcommands.import_export import replay_files
 from tui.config.settings import Settings
 
 
