@@ -14,7 +14,7 @@ from tui.providers.http.sizes import TooLargeError
 from tui.tools.mcp.config import ServerConfig, Transport
 from tui.tools.mcp.connection import connect
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.status import why
+from tui.tools.mcp.status import failure_reason
 from tui.tools.mcp.transport import TransportStatus
 
 LIMIT = 2_000_000  # bytes
@@ -28,7 +28,7 @@ async def failure(url: str, transport: Transport) -> str:
         async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
             return "connected"
     except (Exception, ExceptionGroup) as error:
-        return why(error, config, status)[0]
+        return failure_reason(error, config, status)[0]
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ async def test_a_line_of_a_program_without_end_is_cut_off(
         async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
             pass
     expected = "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x in mcp.json allows more"
-    assert (why(caught.value, config, status)[0], status.exceeded) == (expected, LIMIT)
+    assert (failure_reason(caught.value, config, status)[0], status.exceeded) == (expected, LIMIT)

@@ -169,7 +169,7 @@ class Servers:
         if not yes:
             for name in names:
                 if name in self._hub.servers and self._hub.servers[name].config.where == str(project.path):
-                    await self._hub.switch(name, False)
+                    await self._hub.servers[name].stop()
                     self._toolbox.remove_source(name)
                     del self._hub.servers[name]
             return
@@ -181,23 +181,22 @@ class Servers:
 
     async def switch(self, name: str, on: bool) -> None:
         """Start or stop a server, and store that. Raises `ToolError` if there is none of that name."""
-        self._server(name)
+        server = self._server(name)
         await asyncio.to_thread(self._put, SWITCHED, name, on)
-        await self._hub.switch(name, on)
+        await (server.start() if on else server.stop())
 
     async def restart(self, name: str) -> None:
         """Restart a server. Raises `ToolError`."""
-        self._server(name)
+        server = self._server(name)
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
-        await self._hub.restart(name)
+        await server.restart()
 
     async def sign_in(self, name: str) -> SignIn:
         """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
         from tui.tools.mcp.oauth import SignIn
 
-        self._with_sign_in(name)
-        attempt = SignIn()
-        await self._hub.sign_in(name, attempt)
+        server, attempt = self._with_sign_in(name), SignIn()
+        await server.restart(attempt)
         return attempt
 
     def sign_in_by_code(self, name: str) -> DeviceSignIn:
@@ -333,7 +332,7 @@ class Servers:
         return await self._server(prompt.server).prompt(prompt.name, arguments)
 
     def _follow_servers(self) -> None:
-        self._toolbox.wait_until_started = partial(self._hub.settle, self._settings.tools.wait)
+        self._toolbox.wait_until_started = partial(self._hub.wait_until_started, self._settings.tools.wait)
         self._toolbox.wait_until_current = self._hub.wait_until_current
         self._toolbox.instructions = self.instructions
 

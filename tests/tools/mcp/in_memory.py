@@ -123,7 +123,7 @@ async def connected(
     hub = make_hub({"s": {"command": "none", **config}})
     hub.ask = ask
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     try:
         yield hub.servers["s"]
     finally:

@@ -50,7 +50,7 @@ def running(servers: dict[str, Any]) -> Iterator[McpHub]:
 
     async def start() -> None:
         await hub.start()
-        await hub.settle(START)
+        await hub.wait_until_started(START)
 
     asyncio.run(start())
     try:

@@ -143,12 +143,12 @@ class Browser:
 async def signed_in(hub: McpHub, *, allow: bool = True) -> str:
     """Ada allows it, or doesn't. What the last page says."""
     attempt, browser = SignIn(), Browser()
-    await hub.sign_in("g", attempt)
+    await hub.servers["g"].restart(attempt)
     async with browser.client:
         page = await browser.open(await asyncio.wrap_future(attempt.address))
         assert "Authorize chatctx?" in page.text
         page = await browser.submit(page, **({"allow": "Authorize"} if allow else {}))
-        await hub.settle(START)
+        await hub.wait_until_started(START)
         return str(page.text)
 
 
@@ -205,8 +205,8 @@ async def test_a_code_is_entered_in_a_browser_elsewhere(authority: str, tmp_path
             assert re.search(r"[Aa]ccept", page.text)
             await browser.submit(page, action="accept")
         await asyncio.wrap_future(attempt.done)
-        await hub.restart("g")
-        await hub.settle(START)
+        await hub.servers["g"].restart()
+        await hub.wait_until_started(START)
         assert (await call(hub.servers["g"], "whoami")).text == "you"
         await signed_in(hub)  # in the browser: the client registered for codes is not registered for that
         assert (await call(hub.servers["g"], "whoami")).text == "you"

@@ -29,7 +29,7 @@ async def test_progress_is_told_while_a_tool_runs(monkeypatch: pytest.MonkeyPatc
         progress.set(told.append)
         await call(server, "echo")
         await until(lambda: len(told) == 2)
-    assert told == ["1/2 fetching [2J pages", "2/2 fetching [2J pages"]
+    assert told == ["1/2 fetching pages", "2/2 fetching pages"]
 
 
 async def test_a_flood_of_progress_is_told_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

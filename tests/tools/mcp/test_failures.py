@@ -109,7 +109,7 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
         lambda name: states.append(hub.servers[name].status.state),
     )
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     server = hub.servers["n"]
     try:
         offered = [tool.schema for tool in server.tools()]
@@ -148,7 +148,7 @@ async def test_servers_that_do_not_start_say_why_and_what_to_do(tmp_path: Path) 
         }
     )
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     reasons = {name: server.status.reason for name, server in hub.servers.items()}
     states = {server.status.state for server in hub.servers.values()}
     await hub.close()
@@ -167,7 +167,7 @@ async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.Monkey
     monkeypatch.setattr("tui.tools.mcp.connection.START_WAIT", 0.2)
     hub = make_hub({"mute": {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}})
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     reason = hub.servers["mute"].status.reason
     await hub.close()
     assert reason == "it gave no answer in time"
@@ -176,12 +176,12 @@ async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.Monkey
 async def test_a_server_that_is_off_or_was_never_ready_answers_no_call() -> None:
     hub = make_hub({"n": {"command": "no-such-program-anywhere"}, "wrong": {"comand": "x"}})
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     with pytest.raises(ToolError, match=r"The server wrong does not run: servers\.json: mcpServers\.wrong has"):
         await hub.servers["wrong"].read("x:y")
     with pytest.raises(ToolError, match="does not run: there is no program"):
         await hub.servers["n"].read("x:y")
-    await hub.switch("n", False)
+    await hub.servers["n"].stop()
     with pytest.raises(ToolError, match="does not run: it is switched off"):
         await hub.servers["n"].read("x:y")
     await hub.close()
@@ -233,6 +233,15 @@ async def test_a_server_that_writes_without_end_is_read_at_a_pace(monkeypatch: p
     log = ServerLog(None)
     with log.pipe() as end:
         end.write("".join(f"line {number}\n" for number in range(7)))
-    await log.heard_out()
+    await log.wait_for_output()
     assert log.lines == tuple(f"line {number}" for number in range(7))
     assert len(waits) == 2 and all(0 <= seconds <= 1 for seconds in waits)
+
+
+async def test_a_server_that_can_not_be_used_still_says_why_after_a_restart() -> None:
+    hub = make_hub({"x": {"comand": "y"}})
+    server = hub.servers["x"]
+    before = server.status
+    await server.restart()
+    await hub.close()
+    assert (server.status, before.state) == (before, "failed")

@@ -26,7 +26,7 @@ async def liar(lie: str) -> AsyncIterator[tuple[McpServer, list[str]]]:
         {"l": {"command": sys.executable, "args": [LIAR, lie]}}, lambda _: states.append(hub.servers["l"].status.state)
     )
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     try:
         yield hub.servers["l"], states
     finally:
@@ -78,13 +78,13 @@ async def test_a_server_that_fails_while_it_is_stopped_is_not_started_again(monk
 
     async def fails(status: TransportStatus) -> None:
         starts.append(status)
-        server._set("ready")
+        server._set_state("ready")
         monkeypatch.setattr(server, "_connection", object())
         await server._signals.get()
         server._connection = None
         raise RuntimeError("in its last moment")
 
-    monkeypatch.setattr(server, "_once", fails)
+    monkeypatch.setattr(server, "_run_connection", fails)
     monkeypatch.setattr("tui.tools.mcp.server.BACKOFF", 0.0)
     await hub.start()
     await until(lambda: bool(starts))

@@ -50,7 +50,7 @@ async def hub_for(url: str, folder: Path, **config: Any) -> AsyncIterator[McpHub
     (server,) = servers_of_json(json.dumps({"mcpServers": {"g": {"url": url, **config}}}), "f")
     hub.add(server)
     await hub.start()
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     try:
         yield hub
     finally:
@@ -60,9 +60,9 @@ async def hub_for(url: str, folder: Path, **config: Any) -> AsyncIterator[McpHub
 async def signed_in(hub: McpHub) -> tuple[int, str]:
     """Let a browser on this machine do it. What it shows in the end."""
     attempt = SignIn()
-    await hub.sign_in("g", attempt)
+    await hub.servers["g"].restart(attempt)
     status, text, _ = await browse(await asyncio.wrap_future(attempt.address))
-    await hub.settle(START)
+    await hub.wait_until_started(START)
     return status, text
 
 
@@ -168,12 +168,12 @@ async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path) -> Non
 async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(tmp_path: Path) -> None:
     async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
         attempt = SignIn()
-        await hub.sign_in("g", attempt)
+        await hub.servers["g"].restart(attempt)
         address = await asyncio.wrap_future(attempt.address)
         with pytest.raises(SignInError, match="no code in it"):
             attempt.paste("http://127.0.0.1/")
         attempt.paste(f"  {await last_address(address)}\n")
-        await hub.settle(START)
+        await hub.wait_until_started(START)
         assert hub.servers["g"].status.state == "ready"
 
 
@@ -197,8 +197,8 @@ async def test_a_code_is_entered_on_another_device(tmp_path: Path) -> None:
             assert set(devices.asked) == {"authorization_pending"}
             devices.entered = True
             await asyncio.wrap_future(attempt.done)
-            await hub.restart("g")
-            await hub.settle(START)
+            await hub.servers["g"].restart()
+            await hub.wait_until_started(START)
             assert (await call(hub.servers["g"], "whoami")).text == "you"
         (file,) = stored(tmp_path)
         file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))

@@ -206,7 +206,7 @@ def growing() -> Answer:
 async def test_a_list_that_changed_during_a_call_is_read_before_the_next_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tui.tools.mcp.server.SETTLE", 30.0)  # nobody waits for the end of a burst
+    monkeypatch.setattr("tui.tools.mcp.server.DEBOUNCE", 30.0)  # nobody waits for the end of a burst
     async with connected(monkeypatch, lambda: by_hand(growing())) as server:
         for number in range(3):
             await call(server, "echo")

@@ -220,7 +220,7 @@ from tests.tools.mcp.mcp_running import make_hub
 async def main():
     hub = make_hub({{"time": json.loads({json.dumps(json.dumps(program))})}})
     await hub.start()
-    await hub.settle(60)
+    await hub.wait_until_started(60)
     print(hub.servers["time"].status.state, flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())

@@ -89,7 +89,7 @@ async def test_popular_servers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         {name: {"command": words[0], "args": words[1:]} for name, (_, words) in starts.items() if name not in missing}
     )
     await hub.start()
-    await hub.settle(STARTING)
+    await hub.wait_until_started(STARTING)
     faults: dict[str, object] = {}
     try:
         for name, server in hub.servers.items():

@@ -61,7 +61,7 @@ def find_servers(
     servers_by_name: dict[str, ServerConfig] = {}
     problems: list[str] = []
 
-    def take(servers: tuple[ServerConfig, ...]) -> None:
+    def add(servers: tuple[ServerConfig, ...]) -> None:
         for server in servers:
             if first := servers_by_name.get(server.name):
                 problems.append(f"{server.where}: {server.name} is in {first.where} already; that one is used")
@@ -79,12 +79,12 @@ def find_servers(
             return None
 
     try:
-        take(read_servers(dict(table), str(config_file)))
+        add(read_servers(dict(table), str(config_file)))
     except McpConfigError as error:
         problems.append(str(error))
     for path in config_files:
         if (file := read(path)) is not None:
-            take(file[1])
+            add(file[1])
     project = None
     if project_file not in config_files and (file := read(project_file)) is not None:
         text, servers = file
@@ -93,7 +93,7 @@ def find_servers(
         sha256 = content_hash(text)
         project = ProjectFile(project_file, sha256, servers, _word(answers.get(str(project_file)), sha256))
         if project.word == "yes":
-            take(servers)
+            add(servers)
     return Configured(tuple(servers_by_name.values()), project, tuple(problems))
 
 

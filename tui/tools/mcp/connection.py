@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Hear: TypeAlias = Callable[[Literal["changed", "gone"]], None]
+OnEvent: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
 MOST_TOOLS = 2_000  # of one server
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
@@ -67,7 +67,7 @@ class Connection:
         self._subscribed: dict[str, asyncio.Task[None] | None] = {}  # by URI
 
     @contextlib.contextmanager
-    def unhurried(self) -> Iterator[None]:
+    def without_timeout(self) -> Iterator[None]:
         """Suspend the timeouts of calls: the server waits for the person."""
         self._questions += 1
         self._reschedule()
@@ -130,19 +130,19 @@ class Connection:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
         try:
-            return await self._patiently(once, name, tell)
+            return await self._with_timeout(once, name, tell)
         except MCPError as error:
             if error.code != URL_ELICITATION_REQUIRED or not await self._requests.opened(error.error.data):
                 raise
-        return await self._patiently(once, name, tell)  # the person has opened what the server needed
+        return await self._with_timeout(once, name, tell)  # the person has opened what the server needed
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """The content of a resource."""
-        return await self._patiently(lambda _alive: self._client.read_resource(uri), "the resource")
+        return await self._with_timeout(lambda _alive: self._client.read_resource(uri), "the resource")
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
         """The messages of a prompt."""
-        return await self._patiently(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
+        return await self._with_timeout(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """The server's completions for a variable of a URI template; nothing if it has none."""
@@ -217,7 +217,7 @@ class Connection:
             if task is not None:
                 task.cancel()
 
-    async def _patiently(
+    async def _with_timeout(
         self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
     ) -> T:
         loop = asyncio.get_running_loop()
@@ -275,7 +275,7 @@ def progress_text(done: float, total: float | None, message: str | None) -> str:
 async def connect(
     config: ServerConfig,
     log: ServerLog,
-    hear: Hear,
+    on_event: OnEvent,
     status: TransportStatus,
     *,
     updated: Callable[[str], None] = lambda _uri: None,
@@ -285,7 +285,7 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
 
-    `hear` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
+    `on_event` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
     `OSError`, `McpConfigError` and `NotInstalledError`.
 
     `updated` is called with the URI of a resource that changed, if it was subscribed to. `ask` asks the person what the
@@ -310,9 +310,9 @@ async def connect(
         transport = open_transport(config, launch, log, status, auth)
         normalizer = Normalizer()
         requests = ServerRequests(config, ask)
-        notified = Notifications(lambda: hear("changed"), updated, log.add)
+        notified = Notifications(lambda: on_event("changed"), updated, log.add)
         client = Client(
-            watched(transport, normalizer, lambda: hear("gone")),
+            watched(transport, normalizer, lambda: on_event("gone")),
             message_handler=notified.message,
             list_roots_callback=requests.list_roots if requests.roots else None,
             elicitation_callback=requests.elicit if ask is not None else None,

@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
-    from tui.tools.mcp.oauth import SignIn
     from tui.tools.mcp.offer import CachedOffer
     from tui.tools.mcp.questions import Ask, Question, Reply
     from tui.tools.mcp.server import McpServer
@@ -35,7 +33,6 @@ class McpHub:
         self._log_dir = log_dir
         self._tokens = tokens
         self._thread = LoopThread("mcp")
-        self._home: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
         self._asking = asyncio.Lock()  # one question at a time, whichever server asks
@@ -52,7 +49,7 @@ class McpHub:
             config,
             self._thread,
             ServerLog(path),
-            partial(self._heard, config.name),
+            partial(self._status_changed, config.name),
             cached or CachedOffer(),
             on=on,
             asks=self._asks,
@@ -63,26 +60,9 @@ class McpHub:
 
     async def start(self) -> None:
         """Start every enabled server in the background."""
-        self._home = asyncio.get_running_loop()
         await asyncio.gather(*(s.start() for s in self.servers.values() if s.status.state == "starting"))
 
-    async def restart(self, name: str) -> None:
-        """Restart a server. Raises KeyError."""
-        await self.switch(name, False)
-        await self.switch(name, True)
-
-    async def switch(self, name: str, on: bool) -> None:
-        """Start or stop a server. Raises KeyError."""
-        self._home = asyncio.get_running_loop()
-        server = self.servers[name]
-        await (server.start() if on else server.stop())
-
-    async def sign_in(self, name: str, attempt: SignIn) -> None:
-        """Restart a server and let the person sign in to it. Raises KeyError."""
-        self._home = asyncio.get_running_loop()
-        await self.servers[name].sign_in(attempt)
-
-    async def settle(self, seconds: float) -> None:
+    async def wait_until_started(self, seconds: float) -> None:
         """Wait until every server has listed its tools or failed; at most `seconds`.
 
         Servers with cached tools are not waited for.
@@ -107,7 +87,7 @@ class McpHub:
 
     def _asks(self) -> Ask | None:
         """Runs in the servers' thread."""
-        home, ask = self._home, self.ask
+        home, ask = self._thread.home, self.ask
         if home is None or ask is None:
             return None
 
@@ -120,21 +100,23 @@ class McpHub:
 
         return asked
 
-    def _heard(self, name: str) -> None:
+    def _status_changed(self, name: str) -> None:
         """Runs in the servers' thread."""
-        if self._home is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended already
-                self._home.call_soon_threadsafe(self._tell, name)
 
-    def _tell(self, name: str) -> None:
-        self._news.set()
-        self._changed(name)
+        def tell() -> None:
+            self._news.set()
+            self._changed(name)
+
+        if self._thread.home is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended already
+                self._thread.home.call_soon_threadsafe(tell)
 
 
 class LoopThread:
-    """An event loop in a thread, started with the first piece of work."""
+    """An event loop in a thread, started with the first piece of work. `home` is the loop that work came from last."""
 
     def __init__(self, name: str) -> None:
+        self.home: asyncio.AbstractEventLoop | None = None
         self._name = name
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -146,8 +128,9 @@ class LoopThread:
         """Whether it has been started and not closed."""
         return self._thread is not None and self._thread.is_alive()
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` there, from any thread. Cancelling the future cancels the work."""
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` there and await its result here. If this is cancelled, so is the work."""
+        self.home = asyncio.get_running_loop()
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
             self._thread.start()
@@ -155,11 +138,7 @@ class LoopThread:
         if self._loop is None or self._loop.is_closed():
             work.close()
             raise RuntimeError(f"{self._name} has ended")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there and await its result here."""
-        return await asyncio.wrap_future(self.submit(work))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
         """Stop the loop and cancel its tasks. Idempotent. Blocks: not on an event loop."""

@@ -21,7 +21,7 @@ MOST_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
 MOST_A_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
-LAST_WORDS = 1.0  # seconds to wait for the remaining output of an ended server
+OUTPUT_WAIT = 1.0  # seconds to wait for the remaining output of an ended server
 
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -114,10 +114,10 @@ class ServerLog:
         self._reader.start()
         return os.fdopen(writer, "w", encoding="utf-8")
 
-    async def heard_out(self) -> None:
+    async def wait_for_output(self) -> None:
         """Wait until all output of an ended server has arrived, for a limited time: its own children may live on."""
         if self._reader is not None:
-            await asyncio.to_thread(self._reader.join, LAST_WORDS)
+            await asyncio.to_thread(self._reader.join, OUTPUT_WAIT)
 
     def close(self) -> None:
         """Close the file."""

@@ -44,7 +44,7 @@ class ServerRequests:
         async with self._asking:
             if self._ask is None or self.connection is None or self._turned_down >= MOST_TURNED_DOWN:
                 return Reply("cancel", problem="there is no one to ask")
-            with self.connection.unhurried():
+            with self.connection.without_timeout():
                 reply = await self._ask(question)
             self._turned_down = 0 if reply.action == "accept" else self._turned_down + 1
             return reply

@@ -25,13 +25,13 @@ from tui.tools.mcp.results import Content, error_output, output_of, prompt_text,
 from tui.tools.mcp.status import (
     ServerStatus,
     State,
-    exceeded,
+    error_text,
     exceeded_limit,
-    leaf,
+    failure_reason,
+    innermost,
     line,
-    sign_in_words,
-    why,
-    words,
+    sign_in_hint,
+    size_hint,
 )
 from tui.tools.mcp.transport import TransportStatus
 
@@ -48,8 +48,8 @@ T = TypeVar("T")
 ATTEMPTS = 5  # consecutive failed starts before the person is asked to act
 STEADY = 60.0  # seconds after which a connection counts as working, and the attempts are reset
 BACKOFF = 1.0  # seconds before the second attempt; doubled for each further one
-SETTLE = 0.05  # seconds between a change notification and listing again: changes come in bursts
-LONGEST_SETTLE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
+DEBOUNCE = 0.05  # seconds between a change notification and listing again: changes come in bursts
+LONGEST_DEBOUNCE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
 CURRENT_WAIT = 5.0  # seconds that the next request waits for a list which has changed
 MOST_CHANGES = 10_000
 """Changes within one such time after which a server is stopped: handling them would take all the time."""
@@ -98,11 +98,11 @@ class McpServer:
         self._connection: Connection | None = None
         self._transport_status = TransportStatus()
         self._signals: asyncio.Queue[str] = asyncio.Queue()
-        self._settled = asyncio.Event()
+        self._start_ended = asyncio.Event()
         self._listed = asyncio.Event()
         self._followed: set[str] = set()  # URIs of resources that were attached
         if state != "starting":
-            self._settled.set()
+            self._start_ended.set()
         self._make_tools()
 
     # -- as a source of tools ----------------------------------------------------------------------------------------
@@ -127,10 +127,12 @@ class McpServer:
         """Stop it and withdraw its tools."""
         await self._thread.run(self._end())
 
-    async def sign_in(self, attempt: SignIn) -> None:
-        """Restart it, and let the person sign in. Returns at once; `status` has the progress."""
+    async def restart(self, sign_in: SignIn | None = None) -> None:
+        """Restart it; with `sign_in` let the person sign in. Returns at once; `status` has the progress."""
+        if self.config.error:
+            return
         await self.stop()
-        self._sign_in = attempt
+        self._sign_in = sign_in
         await self.start()
 
     async def sign_in_by_code(self, attempt: DeviceSignIn) -> None:
@@ -160,7 +162,7 @@ class McpServer:
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError`."""
-        result = await self._thread.run(self._asked("the resource", lambda connection: connection.read(uri)))
+        result = await self._thread.run(self._with_connection("the resource", lambda connection: connection.read(uri)))
         return resource_content(result.contents)
 
     async def follow(self, uri: str) -> None:
@@ -169,12 +171,12 @@ class McpServer:
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
-        work = self._asked("an ending", lambda connection: connection.complete(template, variable))
+        work = self._with_connection("an ending", lambda connection: connection.complete(template, variable))
         return await self._thread.run(work)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
-        work = self._asked(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
+        work = self._with_connection(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
         return prompt_text((await self._thread.run(work)).messages)
 
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
@@ -190,7 +192,7 @@ class McpServer:
 
     async def _start(self) -> None:
         if self._task is None or self._task.done():
-            self._set("starting")
+            self._set_state("starting")
             self._task = asyncio.create_task(self._keep_open())
 
     async def _end(self) -> None:
@@ -203,7 +205,7 @@ class McpServer:
             else:
                 task.cancel()  # once only: the SDK kills the program when it exits
             await asyncio.wait([task])
-        self._set("off")
+        self._set_state("off")
 
     async def _keep_open(self) -> None:
         attempt = 0
@@ -212,51 +214,30 @@ class McpServer:
             began, status = loop.time(), TransportStatus()
             self._transport_status = status
             try:
-                await self._once(status)
+                await self._run_connection(status)
                 if self._task is None:
                     return  # stopped
                 asks = status.sign_in_needed
-                reason, hopeless = (sign_in_words(self.config), True) if asks else ("it ended", False)
+                reason, is_final = (sign_in_hint(self.config), True) if asks else ("it ended", False)
             except Exception as error:
-                reason, hopeless = why(error, self.config, status, ready=self.status.state == "ready")
-            reason += "" if hopeless else await self._last_words()
+                reason, is_final = failure_reason(error, self.config, status, ready=self.status.state == "ready")
+            reason += "" if is_final else await self._exit_reason()
             log.info("MCP server %s: %s", self.name, reason)
             if self._task is None:
                 return  # stopped while it failed
             was_ready = self.status.state == "ready"
             attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
-            if attempt > ATTEMPTS or (not was_ready and (hopeless or self.config.transport == "stdio")):
-                self._set("failed", reason)
+            if attempt > ATTEMPTS or (not was_ready and (is_final or self.config.transport == "stdio")):
+                self._set_state("failed", reason)
                 return
-            self._set("reconnecting", reason)
+            self._set_state("reconnecting", reason)
             await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
 
-    async def _once(self, status: TransportStatus) -> None:
+    async def _run_connection(self, status: TransportStatus) -> None:
         """One connection, from start to end."""
         self._signals = signals = asyncio.Queue[str]()
-        async with self._connect(signals, status) as connection:
-            await self._take(connection)
-            for uri in self._followed:  # of the connection before
-                await self._follow(uri)
-            follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
-            loop, pause = asyncio.get_running_loop(), SETTLE
-            try:
-                asked_at = loop.time()
-                while await _changes(signals, pause) and await self._listed_again(connection):
-                    quiet = loop.time() - asked_at > 2 * LONGEST_SETTLE
-                    asked_at, pause = loop.time(), SETTLE if quiet else min(2 * pause, LONGEST_SETTLE)
-            finally:
-                self._connection = None
-                connection.unsubscribe()
-                self._listed.set()
-                self._settled.clear()
-                follow.cancel()
-
-    def _connect(
-        self, signals: asyncio.Queue[str], status: TransportStatus
-    ) -> contextlib.AbstractAsyncContextManager[Connection]:
         sign_in, self._sign_in = self._sign_in, None
-        return connect(
+        async with connect(
             self.config,
             self.log,
             signals.put_nowait,
@@ -265,11 +246,27 @@ class McpServer:
             ask=self._asks(),
             sign_in=sign_in,
             tokens=self._tokens,
-        )
+        ) as connection:
+            await self._list_all(connection)
+            for uri in self._followed:  # of the connection before
+                await self._follow(uri)
+            follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
+            loop, pause = asyncio.get_running_loop(), DEBOUNCE
+            try:
+                asked_at = loop.time()
+                while await _changes(signals, pause) and await self._listed_again(connection):
+                    quiet = loop.time() - asked_at > 2 * LONGEST_DEBOUNCE
+                    asked_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, LONGEST_DEBOUNCE)
+            finally:
+                self._connection = None
+                connection.unsubscribe()
+                self._listed.set()
+                self._start_ended.clear()
+                follow.cancel()
 
     async def _listed_again(self, connection: Connection) -> bool:
         """False if it was stopped meanwhile: a server that does not answer must not delay the exit."""
-        self._listing = asyncio.create_task(self._take(connection))
+        self._listing = asyncio.create_task(self._list_all(connection))
         try:
             await self._listing
         except asyncio.CancelledError:
@@ -301,7 +298,7 @@ class McpServer:
                     raise
                 return error_output(error.error)
 
-        return await self._asked(tool.name, ask)
+        return await self._with_connection(tool.name, ask)
 
     async def _wait_until_current(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -311,7 +308,7 @@ class McpServer:
                     self._signals.put_nowait("now")
                     await self._listed.wait()
 
-    async def _asked(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _with_connection(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
         connection = await self._wait_for_connection()
         from mcp.shared.exceptions import MCPError
 
@@ -324,21 +321,21 @@ class McpServer:
                 raise ToolError(f"{what}: {line(str(error))}") from None
             self._signals.put_nowait("gone")
             if self._transport_status.sign_in_needed:
-                raise ToolError(f"{what} was not run by the server {self.name}: {sign_in_words(self.config)}") from None
+                raise ToolError(f"{what} was not run by the server {self.name}: {sign_in_hint(self.config)}") from None
             limit = self._transport_status.exceeded or exceeded_limit(error.message)
-            reason = f": {exceeded(self.config, limit)}" if limit else await self._last_words()
+            reason = f": {size_hint(self.config, limit)}" if limit else await self._exit_reason()
             raise ToolError(
                 f"The server {self.name} went away during {what}{reason}. It is being started again; whether the call"
                 " took effect is not known."
             ) from None
         except Exception as error:
             log.info("MCP server %s: %s", self.name, redact(repr(error)))
-            raise ToolError(f"{what}: {words(leaf(error))}") from None
+            raise ToolError(f"{what}: {error_text(innermost(error))}") from None
 
     async def _wait_for_connection(self) -> Connection:
         try:
             async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
-                await self._settled.wait()
+                await self._start_ended.wait()
         except TimeoutError:
             raise ToolError(f"The server {self.name} is still starting: try again later.") from None
         if self._connection is None:
@@ -363,14 +360,14 @@ class McpServer:
             self.status = replace(self.status, updated=(*self.status.updated, uri))
             self._changed()
 
-    async def _take(self, connection: Connection) -> None:
+    async def _list_all(self, connection: Connection) -> None:
         async with asyncio.timeout(CALL_WAIT):
             status = await connection.list_all()
         before = self.status
         self.status = replace(status, updated=before.updated)
         self._make_tools()
         self._connection = connection
-        self._settled.set()
+        self._start_ended.set()
         if self.status != before:
             self._changed()
 
@@ -384,19 +381,19 @@ class McpServer:
             for tool in self.status.tools
         )
 
-    def _set(self, state: State, reason: str = "") -> None:
+    def _set_state(self, state: State, reason: str = "") -> None:
         self.status = replace(self.status, state=state, reason=reason, cached=bool(self.status.tools))
         if state in ("failed", "off"):
-            self._settled.set()
+            self._start_ended.set()
         else:
-            self._settled.clear()
+            self._start_ended.clear()
         self._changed()
 
-    async def _last_words(self) -> str:
+    async def _exit_reason(self) -> str:
         """The last line a program wrote before it ended, if any."""
         if self.config.transport != "stdio":
             return ""
-        await self.log.heard_out()
+        await self.log.wait_for_output()
         return f" ({line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
 
 

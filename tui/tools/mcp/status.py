@@ -57,16 +57,16 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
     return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
 
 
-def why(
+def failure_reason(
     error: BaseException, config: ServerConfig, status: TransportStatus, *, ready: bool = False
 ) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
-    cause = leaf(error)
+    cause = innermost(error)
     asks = status.sign_in_needed or (status.by_oauth and config.oauth is not None)
     if asks or isinstance(cause, SignInNeededError):
-        return sign_in_words(config), True
+        return sign_in_hint(config), True
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
-        return f"signing in did not work: {words(cause)}", True
+        return f"signing in did not work: {error_text(cause)}", True
     where = f"{config.key} in {config.where}"
     if status.code in (401, 403):
         sign_in = f", or sign in: /mcp login {config.name}" if status.code == 401 and config.oauth is not None else ""
@@ -79,7 +79,7 @@ def why(
         case TimeoutError():
             return "it gave no answer in time", False
         case TooLargeError():
-            return exceeded(config, cause.limit), True
+            return size_hint(config, cause.limit), True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
     match type(cause).__name__:  # httpx2's, compared by name so that it need not be loaded
@@ -88,8 +88,8 @@ def why(
         case "ReadError" | "WriteError" | "RemoteProtocolError" | "ReadTimeout":
             return f"the connection to {config.shown} broke", False
     if limit := exceeded_limit(str(cause)):
-        return exceeded(config, limit), True
-    match words(cause):
+        return size_hint(config, limit), True
+    match error_text(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
         case "Not Found" | "Session terminated":
@@ -98,12 +98,12 @@ def why(
             return text, False
 
 
-def sign_in_words(config: ServerConfig) -> str:
+def sign_in_hint(config: ServerConfig) -> str:
     """What a server says that requires a sign-in."""
     return f"it wants you to sign in: /mcp login {config.name}"
 
 
-def exceeded(config: ServerConfig, limit: int) -> str:
+def size_hint(config: ServerConfig, limit: int) -> str:
     """The error text for an answer over `limit` bytes."""
     where = f"{config.key} in {config.where}"
     sse = config.transport == "sse"
@@ -117,14 +117,14 @@ def exceeded_limit(text: str) -> int:
     return int(match.group(1)) if match else 0
 
 
-def leaf(error: BaseException) -> BaseException:
+def innermost(error: BaseException) -> BaseException:
     """The innermost error of nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What went wrong, in one line. For answers refused by the SDK, the first invalid field is named."""
     if type(error).__name__ == "ValidationError" and callable(listed := getattr(error, "errors", None)):  # pydantic's
         first = listed(include_url=False)[0]
