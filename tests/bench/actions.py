@@ -215,7 +215,7 @@ class Person:
     async def _there_and_back(self) -> None:
         path = self._folder / f"{len(self.done)}.jsonl"
         await self._session.export(path)
-        info = await self._workspace.import_file(path, again=True)
+        info = (await self._workspace.import_file(path, again=True)).info
         both = [
             [(m.role, m.parts, m.kind) for m in self._workspace.store.messages(i)] for i in (self._session.id, info.id)
         ]

@@ -41,6 +41,14 @@ async def test_again_is_an_option_too(exported: Commands) -> None:
     assert ui.progress_texts[-1] == ""
 
 
+async def test_damaged_lines_are_named(exported: Commands, tmp_path: Path) -> None:
+    with (tmp_path / "talk.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"type": "record", "cut')
+    ui = await exported.run("/import talk.jsonl --again")
+    [text] = ui.output
+    assert text.startswith("Imported 2 messages; 1 damaged line skipped")
+
+
 async def test_what_cant_be_read_is_refused(talk: Commands) -> None:
     assert (await talk.refusal("/import")).startswith("/import needs a file")
     ui = await talk.run("/import no.jsonl")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tui.chat.store.parts import PartsBuilder
+from tui.chat.store.streaming import PartsBuilder
 from tui.messages import ToolCall
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.http.errors import classify_error

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.recorder import CHATCTX, EVIL, foreign, recorded
-from tui.chat.interchange.export import jsonl
+from tui.chat.interchange.jsonl import write_jsonl
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
 
@@ -79,7 +79,7 @@ def session_file(path: Path) -> None:
         Message("assistant", (), "m5", created_at=5.0, provider="evil", model="model", status="failed", error=EVIL),
     ]
     info = SessionInfo("s1", EVIL, "evil", "model", 1.0, 5.0, draft=EVIL)
-    path.write_text("\n".join(jsonl(info, messages, (), (), ())) + "\n", encoding="utf-8")
+    path.write_text("\n".join(write_jsonl(info, messages, (), (), ())) + "\n", encoding="utf-8")
 
 
 @pytest.fixture

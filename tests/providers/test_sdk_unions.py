@@ -14,7 +14,7 @@ import pytest
 
 from tests.providers.wire_values import request, user
 from tui.chat.store.codec import dump_parts, load_parts
-from tui.chat.store.parts import PartsBuilder, dump_events, load_events
+from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
 from tui.providers.anthropic import wire as anthropic_wire

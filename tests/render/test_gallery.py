@@ -9,7 +9,7 @@ import pytest
 
 from tests.render.test_stream import PLAIN, streamed
 from tests.text.gallery import DISPLAYED, DOCUMENTS, INLINE, PROSE
-from tui.chat.interchange.export_html import html_page
+from tui.chat.interchange.export import html_page
 from tui.chat.store.store import SessionInfo
 from tui.messages import Message, Text
 from tui.render.markdown import markdown_rows

@@ -46,6 +46,7 @@ from tui.providers.registry import Choice, all_configs, choose_default, make_pro
 from tui.tools.files.builtin import BuiltInTools
 
 if TYPE_CHECKING:
+    from tui.chat.interchange.importing import Imported
     from tui.chat.model_list import ModelList
     from tui.chat.provider_setup import ProviderSetup
 
@@ -332,17 +333,17 @@ class Workspace:
         check_taken(attachments, session.capabilities, session.model)
         return attachments
 
-    async def import_file(self, path: Path, *, again: bool = False) -> SessionInfo:
+    async def import_file(self, path: Path, *, again: bool = False) -> Imported:
         """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""
         from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
 
-        def import_all() -> SessionInfo:
+        def import_all() -> Imported:
             outcomes = list(import_file(self.store, path, providers=self._configs, price=dollars, again=again))
-            infos = [outcome.info for outcome in outcomes if isinstance(outcome, Imported)]
+            imported = [outcome for outcome in outcomes if isinstance(outcome, Imported)]
             for outcome in outcomes:
-                if not isinstance(outcome, Imported) and not (infos and isinstance(outcome, AlreadyHereError)):
+                if not isinstance(outcome, Imported) and not (imported and isinstance(outcome, AlreadyHereError)):
                     raise outcome
-            return max(infos, key=lambda info: info.updated_at)
+            return max(imported, key=lambda one: one.info.updated_at)
 
         return await asyncio.to_thread(import_all)
 

@@ -27,21 +27,23 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.progress(f"importing {path.name}")
     try:
         try:
-            info = await chat.workspace.import_file(path, again=again)
+            imported = await chat.workspace.import_file(path, again=again)
         except AlreadyHereError as error:
             match await ui.confirm(_imported_before(error, name)):
                 case "open":
                     await ui.attach(await chat.workspace.resume(error.info.id))
                     return
                 case "import":
-                    info = await chat.workspace.import_file(path, again=True)
+                    imported = await chat.workspace.import_file(path, again=True)
                 case _:
                     return
+        skipped = f"; {imported.skipped}" if imported.skipped else ""
+        done = f"Imported {imported.info.messages:,} messages{skipped}"
         if ui.busy:  # a message was sent meanwhile: stay with its answer
-            await ui.say(f"Imported {info.messages:,} messages: /sessions opens them.")
+            await ui.say(f"{done}: /sessions opens them.")
             return
-        await ui.attach(await chat.workspace.resume(info.id))
-        await ui.say(f"Imported {info.messages:,} messages.", passing=True)
+        await ui.attach(await chat.workspace.resume(imported.info.id))
+        await ui.say(f"{done}.", passing=not skipped)
     except RecordingError as error:
         raise CommandError(f"Not imported: {str(error).rstrip('.')}.") from None
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.parts import load_events
+from tui.chat.store.streaming import load_events
 from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
 from tui.messages import Message, Text
 from tui.providers.base import TextDelta
@@ -46,7 +46,7 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
         assert of(CompactionFinished, await drain(session.compact()))
         await session.export(tmp_path / "out.jsonl")
     async with open_workspace(tmp_path / "other", provider) as workspace:
-        copy = await workspace.import_file(tmp_path / "out.jsonl")
+        copy = (await workspace.import_file(tmp_path / "out.jsonl")).info
         assert len(workspace.store.messages(copy.id)) == len(session.messages)
 
 

@@ -297,7 +297,7 @@ async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) 
         await drain(session.send("on"))
         fork = await workspace.fork(session.id, session.messages[-1].id)
         await session.export(tmp_path / "talk.jsonl")
-        info = await workspace.import_file(tmp_path / "talk.jsonl", again=True)
+        info = (await workspace.import_file(tmp_path / "talk.jsonl", again=True)).info
         copy = await workspace.resume(info.id)
         for other in (fork, copy):
             in_force = other.summaries.standing()

@@ -80,7 +80,7 @@ async def test_a_running_program_knows_what_it_imported(tmp_path: Path) -> None:
     workspace = await Workspace.open(Settings(data_dir=tmp_path, log_dir=tmp_path))
     try:
         for name, preamble in (("a.jsonl", 15_000), ("b.jsonl", 9_000)):  # the second when the first is in memory
-            info = await workspace.import_file(claude_session(tmp_path / name, preamble))
+            info = (await workspace.import_file(claude_session(tmp_path / name, preamble))).info
             usage = await (await workspace.resume(info.id)).refresh_usage()
             assert usage.basis.last_input == preamble + 940
     finally:

@@ -1,25 +1,33 @@
-"""Export of a session: JSONL without loss, Markdown and HTML for people."""
+"""Export of a session: JSONL without loss, Markdown, and one HTML page.
+
+The page has no external resources and no script, and is dark or light like the reader's system. All its content comes
+from people, models and tools, and is escaped; in addition its policy (CSP) forbids scripts, frames and requests.
+"""
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from html import escape
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tui.chat.store.calls import CallLog, CallRow
-from tui.chat.store.codec import message_to_dict
-from tui.chat.store.store import Record, SessionInfo, SessionStore
+from tui.chat.interchange.jsonl import write_jsonl
+from tui.chat.store.calls import CallLog
+from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.private import open_private
-from tui.messages import Attachment, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.clean import clean_text
-from tui.text.endings import source_markdown
+from tui.text.endings import is_web_address, source_markdown
+from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp
 
-FORMAT = "chatctx-session"
-VERSION = 1
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
 ENDINGS = (".jsonl", ".md", ".html")
 
 
@@ -43,37 +51,15 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     if path.suffix == ".md":
         text = markdown(info, messages)
     elif path.suffix == ".html":
-        from tui.chat.interchange.export_html import html_page
-
         text = html_page(info, messages, dict(readable))
     else:
         calls = CallLog(store).rows(session)
-        text = "\n".join(jsonl(info, messages, store.records(session), calls, readable)) + "\n"
+        text = "\n".join(write_jsonl(info, messages, store.records(session), calls, readable)) + "\n"
     with open_private(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
 
 
-def jsonl(
-    info: SessionInfo,
-    messages: Iterable[Message],
-    records: Iterable[Record],
-    calls: Iterable[CallRow],
-    blobs: Iterable[tuple[str, bytes]],
-) -> Iterator[str]:
-    """One JSON object per line: the session, its messages, records, calls, and attachments in base64."""
-
-    def line(kind: str, data: dict[str, Any]) -> str:
-        return json.dumps({"type": kind, **data}, separators=(",", ":"))
-
-    yield line("session", {"format": FORMAT, "version": VERSION, **asdict(info)})
-    for message in messages:
-        yield line("message", {"message": message_to_dict(message)})
-    for record in records:
-        yield line("record", asdict(record))
-    for call in calls:
-        yield line("call", asdict(call))
-    for sha256, data in blobs:
-        yield line("blob", {"sha256": sha256, "data": base64.b64encode(data).decode()})
+# -- Markdown ----------------------------------------------------------------------------------------------------------
 
 
 def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
@@ -82,7 +68,7 @@ def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
     for message in messages:
         if message.parts:
             pieces.append(f"## {_speaker(message)}")
-            pieces += [text for part in message.parts if (text := _part(part))]
+            pieces += [text for part in message.parts if (text := _markdown_part(part))]
         if message.status != "complete":
             pieces.append(f"_{message.status}{f': {message.error}' if message.error else ''}_")
     return clean_text("\n\n".join(pieces)) + "\n"  # it may be printed with `cat`
@@ -94,7 +80,7 @@ def _speaker(message: Message) -> str:
     return {"user": "you", "tool": "tool results"}.get(message.role, message.model or "assistant")
 
 
-def _part(part: object) -> str:
+def _markdown_part(part: object) -> str:
     match part:
         case Text(text) | Refusal(text):
             return text.strip("\n")
@@ -124,3 +110,186 @@ def _fence(text: str, language: str = "") -> str:
         longest = max(longest, run)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+MAX_HIGHLIGHT = 200_000
+"""Characters beyond which a code block stays in one colour."""
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+_STYLE = """\
+:root { color-scheme: light dark; --ink: #1f2328; --soft: #656d76; --page: #ffffff; --card: #f3f4f6; --line: #d8dce1;
+  --mark: #7c3aed; --link: #0b5fc1; --bad: #b42318; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e3e6ea; --soft: #939ba5; --page: #15181c; --card: #1e2329;
+  --line: #333a42; --mark: #b794f6; --link: #7cb7ff; --bad: #ff8f80; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.6 system-ui, sans-serif; }
+main, header { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
+header { padding-top: 2.5rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+header p, .who, .note, summary, footer { color: var(--soft); font-size: .875rem; }
+header p { margin: 0; }
+article { margin: 1.75rem 0; unicode-bidi: isolate; overflow-wrap: anywhere; }
+.who { display: flex; gap: .75rem; justify-content: space-between; margin-bottom: .35rem; }
+.who b { color: var(--ink); }
+.user .body { background: var(--card); border-left: 3px solid var(--mark); border-radius: 4px; padding: .7rem 1rem; }
+.plain { white-space: pre-wrap; }
+.body > :first-child { margin-top: 0; } .body > :last-child { margin-bottom: 0; }
+.body h1, .body h2, .body h3, .body h4 { font-size: 1.1rem; line-height: 1.3; margin: 1.4rem 0 .5rem; }
+a { color: var(--link); }
+pre { background: var(--card); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; line-height: 1.45; }
+code, pre, .formula { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .875em; }
+:not(pre) > code { background: var(--card); border-radius: 4px; padding: .1em .3em; }
+pre code { font-size: inherit; }
+pre.formula, pre.definition { background: none; padding: 0; white-space: pre-wrap; }
+pre.definition { color: var(--soft); }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: start; }
+blockquote { margin: 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--soft); }
+details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; padding: .35rem .8rem; }
+summary { cursor: pointer; } details pre { max-height: 30rem; overflow: auto; }
+img { max-width: 100%; height: auto; border-radius: 6px; }
+.bad { color: var(--bad); }
+footer { max-width: 52rem; margin: 0 auto; padding: 1rem 1.25rem 3rem; }
+@media print { details { break-inside: avoid; } pre { white-space: pre-wrap; } }
+"""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str, bytes]) -> str:
+    """The whole page. `blobs` are the bytes of attached images by hash; missing ones are named."""
+    title = _text(info.title or "Conversation")
+    articles = "\n".join(article for message in messages if (article := _article(message, blobs)))
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="chatctx">
+<title>{title}</title>
+<style>
+{_STYLE}{_code_styles()}</style>
+</head>
+<body>
+<header>
+<h1 dir="auto">{title}</h1>
+<p>{_text(f"{info.provider}/{info.model}")} · {timestamp(info.created_at)}</p>
+</header>
+<main>
+{articles}
+</main>
+<footer>Written by chatctx. Session {_text(info.id)}.</footer>
+</body>
+</html>
+"""
+
+
+def _article(message: Message, blobs: Mapping[str, bytes]) -> str:
+    body = "\n".join(html for part in message.parts if (html := _html_part(part, message, blobs)))
+    if message.status != "complete":
+        reason = f": {message.error}" if message.error else ""
+        body += f'\n<p class="bad">{_text(message.status + reason)}</p>'
+    if not body.strip():
+        return ""
+    if message.kind == "summary":
+        body = f"<details><summary>summary of what came before</summary>\n{body}\n</details>"
+    return (
+        f'<article class="{message.role}" dir="auto">\n<div class="who"><b>{_html_speaker(message)}</b>'
+        f'<span>{_aside(message)}</span></div>\n<div class="body">\n{body}\n</div>\n</article>'
+    )
+
+
+def _html_speaker(message: Message) -> str:
+    return {"user": "You", "tool": "Tools"}.get(message.role) or _text(message.model or "Assistant")
+
+
+def _aside(message: Message) -> str:
+    """The time and, for an answer, its tokens."""
+    facts = [timestamp(message.created_at)] if message.created_at else []
+    usage = message.usage
+    if usage is not None and usage.input_total is not None and usage.output_total is not None:
+        mark = "" if usage.source == "provider" else "~"
+        facts.append(f"{mark}{usage.input_total:,} in, {mark}{usage.output_total:,} out")
+    return " · ".join(facts)
+
+
+def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
+    match part:
+        case Text(text) if message.role == "assistant" or message.kind == "summary":
+            return str(_markdown_parser().render(_clean(text))).strip()
+        case Source(url, title, quote):
+            link = f'<a href="{_text(url)}">{_text(title or url)}</a>' if is_web_address(url) else _text(title or url)
+            return f'<p class="note">source: {link}{f" · {_text(quote)}" if quote else ""}</p>'
+        case ProviderItem(kind):
+            return f'<p class="note">{_text(kind)}: cannot be shown here</p>'
+        case Text(text) | Refusal(text):
+            return f'<div class="plain">{_text(text.strip(chr(10)))}</div>' if text.strip() else ""
+        case Reasoning(text=text):
+            return _folded("reasoning", f'<div class="plain">{_text(text)}</div>') if text.strip() else ""
+        case ToolCall(name=name, arguments=arguments):
+            label = f"called {name} {' '.join(arguments.split())[:80]}"
+            return _folded(label, f"<pre><code>{_highlighted(_clean(arguments), 'json')}</code></pre>")
+        case ToolResult(name=name, text=text, is_error=wrong):
+            label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {len(text):,} characters"
+            return _folded(label, f"<pre><code>{_text(text)}</code></pre>")
+        case Attachment(kind="text", name=name, text=text):
+            return _folded(f"{name}, {part.size:,} bytes", f"<pre><code>{_text(text)}</code></pre>")
+        case Attachment(name=name, media_type=kind, size=size):
+            label = f'<p class="note">{_text(f"{name} ({kind}, {size:,} bytes)")}</p>'
+            data = blobs.get(part.sha256)
+            if kind not in PICTURES or data is None:
+                return label
+            return f'{label}\n<img alt="{_text(name)}" src="data:{kind};base64,{base64.b64encode(data).decode()}">'
+
+
+def _folded(label: str, inside: str) -> str:
+    return f"<details><summary>{_text(label)}</summary>\n{inside}\n</details>"
+
+
+def _clean(text: str) -> str:
+    """`text` without control characters, which a browser would show as boxes or interpret."""
+    return _CONTROL.sub("", text)
+
+
+def _text(text: str) -> str:
+    return escape(_clean(text), quote=True)
+
+
+@cache
+def _markdown_parser() -> MarkdownIt:
+    """Markdown without HTML and images (which would be fetched)."""
+
+    def highlight(code: str, language: str, _attributes: str) -> str:
+        return _highlighted(code, language)
+
+    return make_parser({"html": False, "highlight": highlight}).disable("image")
+
+
+def _highlighted(code: str, language: str) -> str:
+    """`code` with Pygments' classes, escaped; without classes if the language is unknown."""
+    if not language or len(code) > MAX_HIGHLIGHT:
+        return escape(code)
+    lexers, errors = import_module("pygments.lexers"), import_module("pygments.util")
+    try:
+        lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except (errors.ClassNotFound, ValueError):
+        return escape(code)
+    formatter = import_module("pygments.formatters").HtmlFormatter(nowrap=True)
+    return str(import_module("pygments").highlight(code, lexer, formatter))
+
+
+@cache
+def _code_styles() -> str:
+    formatters = import_module("pygments.formatters")
+
+    def rules(style: str) -> str:
+        lines = formatters.HtmlFormatter(style=style).get_style_defs("pre").splitlines()
+        return "\n".join(line for line in lines if line.startswith("pre ."))
+
+    light, dark = rules("friendly"), rules("github-dark")
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from tui.chat.conversation.history import RecordKind
 from tui.chat.store.ids import new_id
-from tui.chat.store.store import Record, SessionInfo, SessionStore
+from tui.chat.store.store import MESSAGE_COLUMNS, Record, SessionInfo, SessionStore
 
 
 class ForkError(Exception):
@@ -41,9 +42,8 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
         now = time.time()
         fork = replace(info, id=new_id(), created_at=now, updated_at=now, draft="", parent=info.id, messages=end)
         store.create_session(fork)
-        columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
         db.execute(
-            f"INSERT INTO messages (session, id, {columns}) SELECT ?, id, {columns} FROM messages"
+            f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}) SELECT ?, id, {MESSAGE_COLUMNS} FROM messages"
             " WHERE session = ? AND id <= ? AND status <> 'streaming'",
             (fork.id, info.id, last),
         )
@@ -66,22 +66,22 @@ def forked_records(
     for record in records:
         data, early = record.data, not after or record.id < after
         match record.kind:
-            case "trim" | "loaded":
+            case RecordKind.TRIM | RecordKind.LOADED:
                 keep = early
-            case "checkpoint" if data["type"] == "undo":
+            case RecordKind.CHECKPOINT if data["type"] == "undo":
                 keep = data["compaction"] in forked_ids
-            case "checkpoint":
+            case RecordKind.CHECKPOINT:
                 keep = early and (not data["summary"] or data["summary"] in copied)
                 forked_ids.add(data["id"] if keep else "")
-            case "set_aside":
+            case RecordKind.SET_ASIDE:
                 ids = [ident for ident in data["ids"] if ident in copied]
                 keep = early and bool(ids) and message_id not in ids
                 record = replace(record, data={**data, "ids": ids})
-            case "restore":
+            case RecordKind.RESTORE:
                 keep = data["record"] in forked_ids
-            case "pin" | "exclude":
+            case RecordKind.PIN | RecordKind.EXCLUDE:
                 keep = data["id"] in copied
-            case "leave_out":
+            case RecordKind.LEAVE_OUT:
                 keep = data["message"] in copied
             case _:
                 keep = True

@@ -283,7 +283,7 @@ def _group(provider: str, model: str, answered_by: str | None, term: str | None,
 def _errors(pairs: str | None) -> list[float]:
     """The errors of "predicted,measured,predicted,measured,..."."""
     numbers = iter(json.loads(f"[{pairs or ''}]"))
-    return [100 * abs(predicted - measured) / measured for predicted, measured in zip(numbers, numbers, strict=True)]
+    return list(map(prediction_error, numbers, numbers))
 
 
 def prediction_error(predicted: int, measured: int) -> float:

@@ -32,20 +32,19 @@ _PARTS: dict[str, type[Part]] = {
     "provider_item": ProviderItem,
 }
 _DECODER = json.JSONDecoder()
-_SELDOM = ("cleared", "cleared_uses", "cache_write_1h", "searches", "cost", "terms", "passes")
-_USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 _NAMES = {kind: name for name, kind in _PARTS.items()}
-_FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in _PARTS.values()}
+_FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in (*_PARTS.values(), Usage)}
+
+
+def _fields(value: Part | Usage) -> dict[str, Any]:
+    """The fields that are not at their default."""
+    kind = _FIELDS[type(value)]
+    return {name: content for name, default in kind if (content := getattr(value, name)) != default}
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part as a JSON object; fields at their default are left out."""
-    data: dict[str, Any] = {"type": _NAMES[type(part)]}
-    for name, default in _FIELDS[type(part)]:
-        value = getattr(part, name)
-        if value != default:
-            data[name] = value
-    return data
+    """A part as a JSON object."""
+    return {"type": _NAMES[type(part)], **_fields(part)}
 
 
 def part_from_dict(data: dict[str, Any]) -> Part:
@@ -90,10 +89,11 @@ def load_usage(text: str | None) -> Usage | None:
 
 
 def usage_to_dict(usage: Usage) -> dict[str, Any]:
-    """A usage as a JSON object; rare fields are left out if they are unset."""
-    data = {name: getattr(usage, name) for name in _USAGE_FIELDS}
-    data["passes"] = [asdict(one) for one in usage.passes]
-    return {name: value for name, value in data.items() if name not in _SELDOM or value}
+    """A usage as a JSON object."""
+    data = _fields(usage)
+    if usage.passes:
+        data["passes"] = [asdict(one) for one in usage.passes]
+    return data
 
 
 def usage_from_dict(data: dict[str, Any]) -> Usage:

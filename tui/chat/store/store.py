@@ -14,13 +14,14 @@ from typing import Any
 from tui.chat.store import codec
 from tui.chat.store.database import DamagedError, Database, Rows
 from tui.chat.store.ids import new_id
-from tui.chat.store.parts import PartsBuilder, dump_events, load_events
+from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
 
 EMPTY_SECONDS = 86_400.0
 DAMAGED = "[This message is damaged in the database and can't be read.]"
 _COLUMNS = "title, provider, model, created_at, updated_at, rolling, draft, parent"
+MESSAGE_COLUMNS = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
 _HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
 
 SEARCHED = ("text", "name", "arguments")
@@ -164,8 +165,8 @@ class SessionStore(Database):
         owner = self._liveness.owner if message.status == "streaming" else None
         with self.transaction() as db:
             db.execute(
-                "INSERT INTO messages (session, id, role, kind, status, created_at, provider, model, parts, usage,"
-                " finish_reason, error, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}, owner)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(session, message.id, message.role, message.kind, message.status, message.created_at),
                     *(message.provider, message.model, codec.dump_parts(message.parts)),
@@ -208,8 +209,7 @@ class SessionStore(Database):
 
     def messages(self, session: str) -> list[Message]:
         """The whole history, oldest first. A message streaming in another program comes with what has arrived."""
-        columns = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
-        rows = self.readable(Rows("messages", "id", columns, "session = :session"), {"session": session})
+        rows = self.readable(Rows("messages", "id", MESSAGE_COLUMNS, "session = :session"), {"session": session})
         rows.reverse()
         messages = []
         while rows:  # each row is freed as it is read: the text of a long history is not in memory twice

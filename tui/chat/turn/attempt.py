@@ -18,7 +18,7 @@ from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
-from tui.chat.store.parts import PartsBuilder
+from tui.chat.store.streaming import PartsBuilder
 from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage, with_reply
 from tui.messages import Message, Request, Usage

@@ -20,7 +20,6 @@ from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, Tur
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import Target
-from tui.chat.interchange.export import export_session
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
@@ -465,4 +464,6 @@ class ChatSession:
 
     async def export(self, path: Path) -> None:
         """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises OSError, ValueError."""
+        from tui.chat.interchange.export import export_session
+
         await asyncio.to_thread(export_session, path, self._services.store, self.id)

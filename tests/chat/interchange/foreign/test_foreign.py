@@ -9,7 +9,7 @@ import pytest
 from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
-from tui.chat.interchange.export import jsonl
+from tui.chat.interchange.jsonl import write_jsonl
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import Record, SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult, Usage
@@ -238,7 +238,7 @@ def test_our_own_export_loses_nothing(tmp_path: Path) -> None:
     records = (Record("3", "pin", 2.0, {"id": "1", "on": True}),)
     info = SessionInfo("s", "a title", "p", "m", 0.0, 0.0)
     path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(jsonl(info, messages, records, (), [("ff", b"data")])) + "\n", encoding="utf-8")
+    path.write_text("\n".join(write_jsonl(info, messages, records, (), [("ff", b"data")])) + "\n", encoding="utf-8")
     recording = read_recording(path)
     assert (recording.source, recording.title) == ("chatctx", "a title")
     assert (recording.messages, recording.records, recording.blobs) == (messages, records, {"ff": b"data"})

@@ -6,11 +6,10 @@ The content decides on the reader, not the file's name. A format is one module w
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
+from tui.chat.interchange import jsonl
 from tui.chat.interchange.foreign import (
     aider,
     claude,
@@ -26,11 +25,8 @@ from tui.chat.interchange.foreign import (
     qwen,
     web_chats,
 )
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.source import SourceFile
 from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
-from tui.chat.store.calls import CallRow
-from tui.chat.store.codec import message_from_dict
-from tui.chat.store.store import Record, SessionInfo
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
 """In the order they are tried: stricter ones first."""
@@ -57,8 +53,8 @@ def read_recordings(path: Path, start: int = 0) -> list[Recording]:
 
 
 def _read(file: SourceFile) -> list[Recording]:
-    if file.lines and file.lines[0].get("format") == "chatctx-session":
-        return [_ours(file.lines, file.name)]
+    if file.lines and file.lines[0].get("format") == jsonl.FORMAT:
+        return [jsonl.read_jsonl(file.lines, file.name)]
     for reader in FORMATS:
         if reader.detect(file):
             recordings: list[Recording] = reader.read(file)
@@ -72,24 +68,3 @@ def _read(file: SourceFile) -> list[Recording]:
         raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")
     json_but = "JSON, but " if file.document is not None or file.lines else ""
     raise RecordingError(f"{file.name}: {json_but}not a conversation of chatctx, {names}")
-
-
-def _ours(lines: Sequence[Line], name: str) -> Recording:
-    messages = [message_from_dict(line["message"]) for line in lines if line.get("type") == "message"]
-    records = [
-        Record(str(line["id"]), str(line["kind"]), float(line["at"]), dict(line["data"]))
-        for line in lines
-        if line.get("type") == "record"
-    ]
-    blobs = {str(line["sha256"]): base64.b64decode(line["data"]) for line in lines if line.get("type") == "blob"}
-    names = {field.name for field in fields(SessionInfo)}
-    info = SessionInfo(**{name: value for name, value in lines[0].items() if name in names})
-    if info.messages > len(messages):
-        raise RecordingError(f"{name}: cut off, only {len(messages):,} of {info.messages:,} messages are there")
-    names = {field.name for field in fields(CallRow)}
-    calls = [
-        CallRow(**{name: value for name, value in line.items() if name in names})
-        for line in lines
-        if line.get("type") == "call"
-    ]
-    return Recording("chatctx", info.title, tuple(messages), tuple(records), blobs, info, tuple(calls))

@@ -1,4 +1,7 @@
-"""Builds message parts from stream events. Pure: used while a stream runs and when a dead one is recovered."""
+"""Answers as they stream: message parts made of stream events, and the events as JSON text.
+
+Used while a stream runs, and when one that was killed is recovered.
+"""
 
 from __future__ import annotations
 

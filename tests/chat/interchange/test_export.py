@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.interchange.export_html import html_page
+from tui.chat.interchange.export import html_page
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
 
