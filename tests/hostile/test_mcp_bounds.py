@@ -63,6 +63,18 @@ async def test_a_redirect_to_another_server_is_not_followed(transport: Transport
     assert "Redirect" in said and not asked
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
+@pytest.mark.parametrize(
+    ("code", "reason"), [(403, "it answered 403 X; check headers of"), (404, "there is no MCP server at http")]
+)
+async def test_a_refusal_is_told_by_its_status(transport: Transport, code: int, reason: str) -> None:
+    async def refuse(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
+        await begin(writer, "text/plain", code)
+
+    async with hostile_server(refuse, "openai-chat") as url:
+        assert (await failure(f"{url}/mcp", transport)).startswith(reason)
+
+
 def program(tmp_path: Path, script: str) -> ServerConfig:
     """A server of which standard output is what a Python script writes."""
     path = tmp_path / "server.py"

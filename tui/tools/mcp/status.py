@@ -68,6 +68,7 @@ def failure_reason(
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
         return f"signing in did not work: {error_text(cause)}", True
     where = f"{config.key} in {config.where}"
+    no_server = f"there is no MCP server at {config.shown}; check url of {where}"
     if status.code in (401, 403):
         sign_in = f", or sign in: /mcp login {config.name}" if status.code == 401 and config.oauth is not None else ""
         return f"it answered {status.text}; check headers of {where}{sign_in}", True
@@ -87,13 +88,15 @@ def failure_reason(
             return f"nothing answers at {config.shown}; is it running?", False
         case "ReadError" | "WriteError" | "RemoteProtocolError" | "ReadTimeout":
             return f"the connection to {config.shown} broke", False
+        case "HTTPStatusError":  # 404 and 405; the status has the others
+            return no_server, True
     if limit := exceeded_limit(str(cause)):
         return size_hint(config, limit), True
     match error_text(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
         case "Not Found" | "Session terminated":
-            return f"there is no MCP server at {config.shown}; check url of {where}", True
+            return no_server, True
         case text:
             return text, False
 

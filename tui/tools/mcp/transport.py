@@ -20,7 +20,7 @@ from tui.tools.mcp.normalize import Normalizer
 
 if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream
-    from httpx2 import Auth
+    from httpx2 import AsyncClient, Auth, Timeout
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -49,7 +49,7 @@ def open_transport(
         case "stdio":
             return _stdio(launch, log, config.max_response, status)
         case "sse":
-            return _sse(launch, config.max_response, auth)
+            return _sse(launch, config.max_response, status, auth)
         case "http":
             return _http(launch, config.max_response, status, auth)
 
@@ -120,15 +120,15 @@ def _has_too_large_line(lines: str, limit: int) -> bool:
     return False
 
 
-def _sse(launch: Launch, limit: int, auth: Auth | None) -> contextlib.AbstractAsyncContextManager[Any]:
-    from httpx2 import AsyncClient, Timeout
+def _sse(
+    launch: Launch, limit: int, status: TransportStatus, auth: Auth | None
+) -> contextlib.AbstractAsyncContextManager[Any]:
     from mcp.client.sse import sse_client
 
     def client_of(
         headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
     ) -> AsyncClient:
-        options = http_options(launch.url, limit, elsewhere=auth is not None)
-        return AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
+        return _client(launch, limit, status, headers=headers, timeout=timeout, auth=auth)
 
     return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
 
@@ -138,20 +138,35 @@ async def _http(launch: Launch, limit: int, status: TransportStatus, auth: Auth 
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    timeout = httpx2.Timeout(30.0, read=None)  # the call has its own
+    async with (
+        _client(launch, limit, status, headers=dict(launch.headers), timeout=timeout, auth=auth) as client,
+        streamable_http_client(launch.url, http_client=client, max_sse_event_size=limit) as streams,
+    ):
+        yield streams
+
+
+def _client(
+    launch: Launch,
+    limit: int,
+    status: TransportStatus,
+    *,
+    headers: dict[str, str] | None,
+    timeout: Timeout | None,
+    auth: Auth | None,
+) -> AsyncClient:
+    """A client that notes in `status` how the server refuses a request."""
+    import httpx2
+
     async def note(response: httpx2.Response) -> None:
         code = response.status_code
         status.code = code if code >= 400 and code not in (404, 405) else 0  # these two mean a refusal
         status.text = f"{code} {response.reason_phrase}".strip()
         status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
 
-    limits = httpx2.Timeout(30.0, read=None)  # the call has its own timeout
     options = http_options(launch.url, limit, elsewhere=auth is not None)
     options["event_hooks"]["response"] = [note]
-    async with (
-        httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits, auth=auth, **options) as client,
-        streamable_http_client(launch.url, http_client=client, max_sse_event_size=limit) as streams,
-    ):
-        yield streams
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
 
 
 def http_options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
