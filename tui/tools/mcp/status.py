@@ -88,7 +88,7 @@ def failure_reason(
             return f"nothing answers at {config.shown}; is it running?", False
         case "ReadError" | "WriteError" | "RemoteProtocolError" | "ReadTimeout":
             return f"the connection to {config.shown} broke", False
-        case "HTTPStatusError":  # 404 and 405; the status has the others
+        case "HTTPStatusError" if str(cause).startswith("Client error"):  # 404 or 405: `status` has the others
             return no_server, True
     if limit := exceeded_limit(str(cause)):
         return size_hint(config, limit), True
