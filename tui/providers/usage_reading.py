@@ -11,20 +11,85 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tui.messages import BilledPass, Usage
-from tui.providers.wire import count_of
+from tui.providers.wire import find_count
 
 Body: TypeAlias = Mapping[str, Any]
+
+
+class _Format(NamedTuple):
+    """Where a format has its numbers: fields in the order in which they are looked for (see `find_count`).
+
+    It is the format of a body with `input` or `output`, and one of `also`. `cache_beside`: its input excludes cached
+    tokens.
+    """
+
+    input: str
+    output: str
+    cached: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    cache_beside: bool = False
+    also: frozenset[str] = frozenset()
+
+    def is_of(self, body: Body) -> bool:
+        """Whether `body` has this format."""
+        return (self.input in body or self.output in body) and (not self.also or bool(body.keys() & self.also))
+
+
+_BEDROCK = _Format(
+    "inputTokens", "outputTokens", ("cacheReadInputTokens",), ("cacheWriteInputTokens",), cache_beside=True
+)
+_OLLAMA = _Format("prompt_eval_count", "eval_count")
+_CHAT = _Format(
+    "prompt_tokens",
+    "completion_tokens",
+    (
+        "prompt_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",  # DeepSeek
+        "cached_tokens",
+        "cache_read_input_tokens",
+    ),
+    (
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_creation_tokens",
+        "cache_creation_input_tokens",
+    ),
+    ("completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+)
+_ANTHROPIC = _Format(
+    "input_tokens",
+    "output_tokens",
+    ("cache_read_input_tokens",),
+    ("cache_creation_input_tokens",),
+    ("output_tokens_details.thinking_tokens",),
+    cache_beside=True,
+    also=frozenset({"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}),
+)
+_RESPONSES = _Format(
+    "input_tokens",
+    "output_tokens",
+    ("input_tokens_details.cached_tokens",),
+    ("input_tokens_details.cache_write_tokens",),
+    ("output_tokens_details.reasoning_tokens",),
+)
+_FORMATS = (_BEDROCK, _OLLAMA, _CHAT, _ANTHROPIC, _RESPONSES)  # the first that matches counts
 
 
 def read_usage(body: object) -> Usage | None:
     """The usage reported by a provider, in tokens; None if it reported nothing (or only zeros)."""
     if not isinstance(body, Mapping):
         return None
-    usage = _read(body)
-    if usage is None or not any((usage.input_total, usage.output_total)):
+    if body.keys() & {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"}:
+        usage = _gemini(body)
+    elif form := next((form for form in _FORMATS if form.is_of(body)), None):
+        usage = _anthropic(body) if form is _ANTHROPIC else _counts(body, form)
+    else:
+        tokens = body.get("tokens") or body.get("billed_units")  # Cohere's; billed_units exclude the template
+        usage = replace(_counts(tokens, _RESPONSES), input_cached=find_count(body, "cached_tokens"))
+    if not usage.input_total and not usage.output_total:
         return None
     return replace(usage, cost=_cost(body), searches=_searches(body), terms=read_terms(body))
 
@@ -105,71 +170,18 @@ def _cost(body: Body) -> float | None:
 
 def _searches(body: Body) -> int | None:
     """Web searches made by the server: Anthropic, OpenRouter; Perplexity."""
-    server = body.get("server_tool_use")
-    count = _count(server, "web_search_requests")
-    return count if count is not None else _count(body, "num_search_queries")
+    return find_count(body, "server_tool_use.web_search_requests", "num_search_queries")
 
 
-def _read(body: Body) -> Usage | None:
-    keys = body.keys()
-    if keys & {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"}:
-        return _gemini(body)
-    if keys & {"inputTokens", "outputTokens"}:
-        return _separate_cache(body, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-    if keys & {"prompt_eval_count", "eval_count"}:
-        return Usage(_count(body, "prompt_eval_count"), _count(body, "eval_count"))
-    if keys & {"prompt_tokens", "completion_tokens"}:
-        return _chat(body)
-    if keys & {"input_tokens", "output_tokens"}:
-        if keys & {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}:
-            return _anthropic(body)
-        return _responses(body)
-    tokens = body.get("tokens") or body.get("billed_units")
-    if isinstance(tokens, Mapping):  # Cohere's own format; billed_units exclude the template
-        cached = _count(body, "cached_tokens")
-        return Usage(_count(tokens, "input_tokens"), _count(tokens, "output_tokens"), cached)
-    return None
-
-
-def _count(body: object, *names: str) -> int | None:
-    """The first of `names` that is a number of tokens."""
-    if not isinstance(body, Mapping):
-        return None
-    for name in names:
-        if (count := count_of(body.get(name))) is not None:
-            return count
-    return None
-
-
-def _chat(body: Body) -> Usage:
-    prompt, completion, total = (
-        _count(body, "prompt_tokens"),
-        _count(body, "completion_tokens"),
-        _count(body, "total_tokens"),
-    )
-    details, out_details = body.get("prompt_tokens_details"), body.get("completion_tokens_details")
-    cached = _count(details, "cached_tokens")
-    if cached is None:
-        cached = _count(body, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
-    written = _count(details, "cache_write_tokens", "cache_creation_tokens")
-    if written is None:
-        written = _count(body, "cache_creation_input_tokens")
-    reasoning = _count(out_details, "reasoning_tokens")
-    if reasoning is None:
-        reasoning = _count(body, "reasoning_tokens")
-    return _whole(Usage(prompt, completion, cached, written, reasoning), total, beside=False)
-
-
-def _responses(body: Body) -> Usage:
-    details = body.get("input_tokens_details")
+def _counts(body: object, form: _Format) -> Usage:
     usage = Usage(
-        _count(body, "input_tokens"),
-        _count(body, "output_tokens"),
-        _count(details, "cached_tokens"),
-        _count(details, "cache_write_tokens"),
-        _count(body.get("output_tokens_details"), "reasoning_tokens"),
+        find_count(body, form.input),
+        find_count(body, form.output),
+        find_count(body, *form.cached),
+        find_count(body, *form.written),
+        find_count(body, *form.reasoning),
     )
-    return _whole(usage, _count(body, "total_tokens"), beside=False)
+    return _whole(usage, find_count(body, "total_tokens"), beside=form.cache_beside)
 
 
 def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
@@ -202,24 +214,25 @@ def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
 
 def _anthropic(body: Body) -> Usage:
     context = _context_iteration(body) or body
-    usage = _separate_cache(
-        context, "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
-    )
-    thinking = _count(context.get("output_tokens_details"), "thinking_tokens")
-    hour = _count(context.get("cache_creation"), "ephemeral_1h_input_tokens")
-    return replace(usage, reasoning=thinking, cache_write_1h=hour, passes=_passes(body.get("iterations")))
+    hour = find_count(context, "cache_creation.ephemeral_1h_input_tokens")
+    return replace(_counts(context, _ANTHROPIC), cache_write_1h=hour, passes=_passes(body.get("iterations")))
 
 
 def _passes(iterations: object) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
     entries = [entry for entry in iterations if isinstance(entry, Mapping)] if isinstance(iterations, list) else []
+    if len(entries) < 2:
+        return ()
     passes = []
-    for entry in entries if len(entries) > 1 else []:
-        read, written = _count(entry, "cache_read_input_tokens") or 0, _count(entry, "cache_creation_input_tokens") or 0
-        fresh, model = _count(entry, "input_tokens") or 0, entry.get("model")
-        output = _count(entry, "output_tokens") or 0
-        name = model if isinstance(model, str) else ""
-        passes.append(BilledPass(fresh + read + written, output, read, written, name))
+    for entry in entries:
+        fresh, output, read, written = (
+            find_count(entry, name) or 0
+            for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        )
+        model = entry.get("model")
+        passes.append(
+            BilledPass(fresh + read + written, output, read, written, model if isinstance(model, str) else "")
+        )
     return tuple(passes)
 
 
@@ -227,8 +240,8 @@ def read_edits(context_management: object) -> tuple[int, int] | None:
     """What Anthropic's context editing cleared from the prompt: (tokens, tool uses); None for nothing."""
     edits = context_management.get("applied_edits") if isinstance(context_management, Mapping) else None
     applied = [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
-    tokens = sum(_count(edit, "cleared_input_tokens") or 0 for edit in applied)
-    return (tokens, sum(_count(edit, "cleared_tool_uses") or 0 for edit in applied)) if tokens else None
+    tokens = sum(find_count(edit, "cleared_input_tokens") or 0 for edit in applied)
+    return (tokens, sum(find_count(edit, "cleared_tool_uses") or 0 for edit in applied)) if tokens else None
 
 
 def _context_iteration(body: Body) -> Body | None:
@@ -242,15 +255,9 @@ def _context_iteration(body: Body) -> Body | None:
     return None
 
 
-def _separate_cache(body: Body, input_key: str, output_key: str, read_key: str, write_key: str) -> Usage:
-    """For dialects whose input excludes cached tokens: the whole input is the sum."""
-    usage = Usage(_count(body, input_key), _count(body, output_key), _count(body, read_key), _count(body, write_key))
-    return _whole(usage, _count(body, "total_tokens"), beside=True)
-
-
 def _gemini(body: Body) -> Usage:
-    prompt, tool_prompt = _count(body, "promptTokenCount"), _count(body, "toolUsePromptTokenCount")
-    candidates, thoughts = _count(body, "candidatesTokenCount"), _count(body, "thoughtsTokenCount")
+    prompt, tool_prompt = find_count(body, "promptTokenCount"), find_count(body, "toolUsePromptTokenCount")
+    candidates, thoughts = find_count(body, "candidatesTokenCount"), find_count(body, "thoughtsTokenCount")
     total = None if prompt is None else prompt + (tool_prompt or 0)
     output = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
-    return Usage(total, output, _count(body, "cachedContentTokenCount"), None, thoughts)
+    return Usage(total, output, find_count(body, "cachedContentTokenCount"), None, thoughts)

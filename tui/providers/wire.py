@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
@@ -93,6 +93,17 @@ def data_url(part: Attachment, request: Request) -> str:
 def encoded(part: Attachment, request: Request) -> str:
     """The attachment's bytes in base64, as text."""
     return base64.b64encode(request.blobs[part.sha256]).decode("ascii")
+
+
+def find_count(body: object, *paths: str, least: int = 0) -> int | None:
+    """The count in the first of `paths` that has one of at least `least`; dots lead into inner objects."""
+    for path in paths:
+        value = body
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if (count := count_of(value)) is not None and count >= least:
+            return count
+    return None
 
 
 def arguments_object(arguments: str) -> Json:

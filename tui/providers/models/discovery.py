@@ -12,7 +12,7 @@ from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client
 from tui.providers.http.transport import get_json, post_json
-from tui.providers.wire import Json, count_of
+from tui.providers.wire import Json, find_count
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
@@ -77,21 +77,12 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
 _EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 
 
-def find_count(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    """The first of `keys` that has a positive number (or its text)."""
-    for key in keys:
-        value: Any = entry
-        for step in key.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if count := count_of(value):
-            return count
-    return None
-
-
 def entry_limits(entry: Mapping[str, Any], detail: str) -> ModelLimits | None:
     """The limits in one entry of a model list, or None."""
-    context, input_limit, output_limit = (find_count(entry, keys) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS))
-    top = find_count(entry, ("top_provider.context_length",))
+    context, input_limit, output_limit = (
+        find_count(entry, *keys, least=1) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS)
+    )
+    top = find_count(entry, "top_provider.context_length", least=1)
     if context is not None and top is not None:
         context = min(context, top)  # OpenRouter: the model's window, and that of the server that will answer
     if context is None:
@@ -264,7 +255,7 @@ async def _gemini_limits(client: Client, model: str, provider: str) -> ModelLimi
 async def _ollama_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """Ollama: the window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
     running = find_entry(model_entries(await _probe(client, f"{root}/api/ps", provider)), model)
-    if running is not None and (context := find_count(running, ("context_length",))):
+    if running is not None and (context := find_count(running, "context_length", least=1)):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
     shown = await _probe(client, f"{root}/api/show", provider, {"model": model})
     parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
@@ -278,7 +269,7 @@ async def _ollama_limits(client: Client, root: str, model: str, provider: str) -
 async def _props_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """llama.cpp: the window of one slot."""
     props = await _probe(client, f"{root}/props", provider)
-    context = find_count(props, ("default_generation_settings.n_ctx", "n_ctx")) if isinstance(props, Mapping) else None
+    context = find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
@@ -292,7 +283,7 @@ async def _lmstudio_limits(client: Client, root: str, model: str, provider: str)
         loaded = entry.get("loaded_instances")
         places = [entry, *(loaded if isinstance(loaded, list) else [])]
         for place in (place for place in places if isinstance(place, Mapping)):
-            if context := find_count(place, ("loaded_context_length", "config.context_length")):
+            if context := find_count(place, "loaded_context_length", "config.context_length", least=1):
                 return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
     return None
 
@@ -312,7 +303,7 @@ async def input_tokens(
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None
         raise
-    return find_count(answer, ("input_tokens", "count", "totalTokens")) if isinstance(answer, Mapping) else None
+    return find_count(answer, "input_tokens", "count", "totalTokens", least=1)
 
 
 async def anthropic_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
@@ -328,10 +319,10 @@ async def anthropic_models(client: Client, config: ProviderConfig) -> list[Model
 
 def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
     """Anthropic: `max_input_tokens` is the window, `max_tokens` the longest answer. Others: the generic keys."""
-    context = find_count(entry, ("max_input_tokens",))
+    context = find_count(entry, "max_input_tokens", least=1)
     if context is None:
         return entry_limits(entry, "the server's model list")
-    return ModelLimits(context, None, find_count(entry, ("max_tokens",)), "probe", "Anthropic models API")
+    return ModelLimits(context, None, find_count(entry, "max_tokens", least=1), "probe", "Anthropic models API")
 
 
 async def server_takes_tools(client: Client, config: ProviderConfig, model: str) -> bool | None:
