@@ -21,9 +21,9 @@ from tui.providers.registry import make_provider
 ROUTES = ("/api/show", "/props", "/v1/models")
 
 
-def serve(server: ReplayServer, known: dict[str, Any]) -> None:
+def serve(server: ReplayServer, answers: dict[str, Any]) -> None:
     for path in ROUTES:
-        server.json(known.get(path, {"error": {"message": "not found"}}), 200 if path in known else 404, path=path)
+        server.json(answers.get(path, {"error": {"message": "not found"}}), 200 if path in answers else 404, path=path)
 
 
 def provider(url: str, dialect: Dialect = "openai-chat", **more: Any) -> Provider:
@@ -33,7 +33,7 @@ def provider(url: str, dialect: Dialect = "openai-chat", **more: Any) -> Provide
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("answers", "takes"),
     [
         ({"/api/show": {"capabilities": ["completion", "tools"]}}, True),
         ({"/api/show": {"capabilities": ["completion"]}}, False),
@@ -46,16 +46,16 @@ def provider(url: str, dialect: Dialect = "openai-chat", **more: Any) -> Provide
     ],
 )
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic"])
-async def test_what_servers_say(known: dict[str, Any], said: bool | None, dialect: Dialect) -> None:
+async def test_what_servers_say(answers: dict[str, Any], takes: bool | None, dialect: Dialect) -> None:
     async with replay_server() as server:
-        serve(server, known)
-        found = provider(server.url, dialect)
-        assert await found.takes_tools("m") is said
+        serve(server, answers)
+        asking = provider(server.url, dialect)
+        assert await asking.takes_tools("m") is takes
         asked = [request.path for request in server.asked]
-        await found.takes_tools("m")
+        await asking.takes_tools("m")
         again = [request.path for request in server.asked[len(asked) :]]
-        assert not [path for path in again if path not in known and path != "/v1/models"]  # not there: not asked again
-        await found.close()
+        assert not [path for path in again if path not in answers and path != "/v1/models"]  # not there: not asked again
+        await asking.close()
 
 
 async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,8 @@ async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on(monkeypatch
         assert not server.asked
         await hosted.close()
     gone = provider(server.url)
-    assert await gone.takes_tools("m") is None
+    with pytest.raises(ProviderError, match="cannot reach"):
+        await gone.takes_tools("m")
     await gone.close()
 
 

@@ -121,10 +121,7 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 
 
 async def openai_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
-    """The chat models of a server with an OpenAI dialect, in its own order.
-
-    Raises `ProviderError`.
-    """
+    """The chat models of a server with an OpenAI dialect, in its own order. Raises `ProviderError`."""
     infos = []
     for entry in model_entries(await get_json(client, "/models", config.name)):
         if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=config.needs_key):
@@ -216,9 +213,8 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
         input_price, output_price = (float(pricing[key]) * 1_000_000 for key in ("prompt", "completion"))
     except (KeyError, TypeError, ValueError):
         return None
-    return (
-        (input_price, output_price) if input_price >= 0 and output_price >= 0 else None
-    )  # -1: OpenRouter's router, it depends
+    # -1: OpenRouter's router, it depends
+    return (input_price, output_price) if input_price >= 0 and output_price >= 0 else None
 
 
 async def openai_limits(client: Client, config: ProviderConfig, model: str) -> ModelLimits | None:
@@ -235,11 +231,7 @@ async def openai_limits(client: Client, config: ProviderConfig, model: str) -> M
         return None
     root = client.base_url.rstrip("/").removesuffix("/v1")
     for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
-        try:
-            limits = await ask(client, root, model, config.name)
-        except ProviderError:
-            continue  # not that kind of server
-        if limits is not None:
+        if (limits := await ask(client, root, model, config.name)) is not None:
             return limits
     return None
 
@@ -276,10 +268,7 @@ async def _props_limits(client: Client, root: str, model: str, provider: str) ->
 async def _lmstudio_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
     """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
-        try:
-            entry = find_entry(model_entries(await _probe(client, root + path, provider)), model) or {}
-        except ProviderError:
-            continue
+        entry = find_entry(model_entries(await _probe(client, root + path, provider)), model) or {}
         loaded = entry.get("loaded_instances")
         places = [entry, *(loaded if isinstance(loaded, list) else [])]
         for place in (place for place in places if isinstance(place, Mapping)):
@@ -289,11 +278,7 @@ async def _lmstudio_limits(client: Client, root: str, model: str, provider: str)
 
 
 async def input_tokens(
-    client: Client,
-    path: str,
-    body: Json,
-    provider: str,
-    headers: Mapping[str, str] | None = None,
+    client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
 ) -> int | None:
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     asked = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
@@ -328,44 +313,36 @@ def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
 async def server_takes_tools(client: Client, config: ProviderConfig, model: str) -> bool | None:
     """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
 
-    llama.cpp silently drops tools from the prompt if the model's template does not support them.
+    llama.cpp silently drops tools from the prompt if the model's template does not support them. Raises
+    `ProviderError`.
     """
     if config.official or config.needs_key:
         return None
     root = client.base_url.rstrip("/").removesuffix("/v1")
-    try:
-        shown = await _probe(client, f"{root}/api/show", config.name, {"model": model})
-        words = shown.get("capabilities") if isinstance(shown, Mapping) else None
-        if isinstance(words, list):
-            return "tools" in words
-    except ProviderError as error:
-        if error.kind == "network":
-            return None  # not reachable; otherwise it is not Ollama
-    try:
-        props = await _probe(client, f"{root}/props", config.name)
-        able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
-        takes = able.get("supports_tools") if isinstance(able, Mapping) else None
-        if isinstance(takes, bool):
-            return takes
-    except ProviderError:
-        pass  # it is not llama.cpp
-    try:
-        entries = model_entries(await get_json(client, f"{root}/v1/models", config.name))
-    except ProviderError:
-        return None
-    entry = find_entry(entries, model)
+    shown = await _probe(client, f"{root}/api/show", config.name, {"model": model})  # Ollama
+    if isinstance(shown, Mapping) and isinstance(words := shown.get("capabilities"), list):
+        return "tools" in words
+    props = await _probe(client, f"{root}/props", config.name)  # llama.cpp
+    able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
+    if isinstance(able, Mapping) and (takes := _supported(able, "supports_tools")) is not None:
+        return takes
+    entry = find_entry(model_entries(await _probe(client, f"{root}/v1/models", config.name)), model)
     return None if entry is None else entry_info(entry, model, None, None).tools
 
 
 async def _probe(client: Client, url: str, provider: str, body: Json | None = None) -> object:
-    """GET `url` as JSON, or POST `body` to it. Raises `ProviderError`, without a request if the route was missing
-    before."""
+    """The JSON from GET `url`, or from POST `body` to it; None if the server refuses, being of another kind.
+
+    A route that is missing is asked for once. Raises `ProviderError` if the server can't be reached.
+    """
     async with client.probing:  # the window and the support of tools are asked for at once
         if url in client.missing_urls:
-            raise ProviderError("not_found", f"{provider} has no such route")
+            return None
         try:
             return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
         except ProviderError as error:
             if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
                 client.missing_urls.add(url)
-            raise
+            if error.kind == "network":
+                raise
+            return None
