@@ -204,7 +204,7 @@ def _priced(provider: str, info: ModelInfo) -> ModelInfo:
     limits = info.limits or known_limits(provider, info.id)
     return replace(
         info,
-        price=(float(price[0]), float(price[1])) if price else None,
+        price=price,
         limits=limits if limits != UNKNOWN_LIMITS else None,
     )
 

@@ -54,7 +54,9 @@ async def test_what_servers_say(answers: dict[str, Any], takes: bool | None, dia
         asked = [request.path for request in server.asked]
         await asking.takes_tools("m")
         again = [request.path for request in server.asked[len(asked) :]]
-        assert not [path for path in again if path not in answers and path != "/v1/models"]  # not there: not asked again
+        assert not [
+            path for path in again if path not in answers and path != "/v1/models"
+        ]  # not there: not asked again
         await asking.close()
 
 

@@ -17,7 +17,7 @@ from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.streaming import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
-from tui.providers.models.catalog import dollars, unpriced_terms
+from tui.providers.models.catalog import price, unpriced_terms
 
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion
@@ -93,7 +93,7 @@ def _log(
         usage=usage,
         seconds=seconds,
         error=problem,
-        cost=dollars(usage, request.provider, model) if usage else None,
+        cost=price(usage, request.provider, model) if usage else None,
         unpriced=unpriced_terms(usage, request.provider, model) if usage else "",
         answered_by=completion.answered_by,
     )
@@ -151,7 +151,7 @@ class Sampling:
         problem = ""
         if limit is not None and usage.upper_bound > limit:
             problem = f"it may have {usage.upper_bound:,} tokens, and {limit:,} fit"
-        cost = dollars(most, request.provider, request.model)
+        cost = price(most, request.provider, request.model)
         return PreparedSample(request, usage.total, usage.upper_bound, cost, problem)
 
     async def run(self, prepared: PreparedSample) -> Sampled:

@@ -32,7 +32,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.models.catalog import dollars, unpriced_terms
+from tui.providers.models.catalog import price, unpriced_terms
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +219,7 @@ class Attempt:
             first_token_seconds=self._first_event_seconds,
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
-            cost=dollars(usage, reply.provider, model),
+            cost=price(usage, reply.provider, model),
             unpriced=unpriced_terms(usage, reply.provider, model),
             verdict=self._verdict,
             answered_by=self._builder.answered_by,

@@ -11,16 +11,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
-from tui.messages import BilledPass, Usage
+from tui.messages import Usage
 from tui.providers.base import Provider, ProviderError
 from tui.providers.models.windows import TABLE_DATE, table_window
-
-if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo
 
 # Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
@@ -37,16 +32,16 @@ _LISTED = (
 _PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol", "openai/gpt-6.2-sol": "openai/gpt-6.1-sol"}
 # (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
 # and of fast mode, November 2026. OpenAI calls the same tier "priority" and "fast".
-_FACTORS: tuple[tuple[str, re.Pattern[str], frozenset[str], Decimal], ...] = tuple(
-    (provider, re.compile(models), frozenset(terms.split()), Decimal(factor))
+_FACTORS: tuple[tuple[str, re.Pattern[str], frozenset[str], float], ...] = tuple(
+    (provider, re.compile(models), frozenset(terms.split()), factor)
     for provider, models, terms, factor in (
-        ("openai", r".*", "flex batch", "0.5"),
-        ("openai", r"gpt-5\.5.*", "priority fast", "2.5"),
-        ("openai", r"gpt-5(\.[1246])?(-codex|-mini|-sol|-terra|-luna)?|gpt-6.*", "priority fast", "2"),
-        ("anthropic", r".*", "batch", "0.5"),
-        ("anthropic", r".*", "us", "1.1"),
-        ("anthropic", r"claude-opus-4-[67].*", "fast", "6"),
-        ("anthropic", r"claude-opus-(4-8|5).*|claude-fable-5-2.*", "fast", "2"),
+        ("openai", r".*", "flex batch", 0.5),
+        ("openai", r"gpt-5\.5.*", "priority fast", 2.5),
+        ("openai", r"gpt-5(\.[1246])?(-codex|-mini|-sol|-terra|-luna)?|gpt-6.*", "priority fast", 2),
+        ("anthropic", r".*", "batch", 0.5),
+        ("anthropic", r".*", "us", 1.1),
+        ("anthropic", r"claude-opus-4-[67].*", "fast", 6),
+        ("anthropic", r"claude-opus-(4-8|5).*|claude-fable-5-2.*", "fast", 2),
     )
 )
 _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
@@ -63,13 +58,19 @@ def table_limits(model: str) -> ModelLimits | None:
 
 def prices_limits(provider: str, model: str) -> ModelLimits | None:
     """The window in `genai-prices`, or None. Slow at first use."""
-    listed = _find(provider, model)
-    if listed is None or not listed.context_window:
+    if not is_listed(provider):
         return None
-    return ModelLimits(listed.context_window, source="prices", detail=f"genai-prices, {listed.id}")
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, listed = get_snapshot().find_provider_model(model, None, _PRICE_IDS.get(provider, provider), None)
+    except LookupError:
+        return None
+    window = listed.context_window
+    return ModelLimits(window, source="prices", detail=f"genai-prices, {listed.id}") if window else None
 
 
-def price(usage: Usage, provider: str, model: str) -> Decimal | None:
+def price(usage: Usage, provider: str, model: str) -> float | None:
     """The cost of a call in US dollars; None if usage or price is unknown.
 
     Billed figures take precedence over list prices: cached tokens by the lifetime of what was written, and web
@@ -77,13 +78,20 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
     nothing. Slow at first use.
     """
     if usage.cost is not None:
-        return Decimal(str(usage.cost))
+        return usage.cost
     if provider in _FREE and "cloud" not in model:
-        return Decimal(0)
+        return 0.0
     if usage.passes:
-        each = [price(_alone(one), provider, one.model or model) for one in usage.passes]
+        each = [
+            price(
+                Usage(one.input_total, one.output_total, one.input_cached, one.input_cache_write),
+                provider,
+                one.model or model,
+            )
+            for one in usage.passes
+        ]
         costs = [cost for cost in each if cost is not None]
-        return sum(costs, Decimal(0)) if len(costs) == len(each) else None
+        return sum(costs) if len(costs) == len(each) else None
     if usage.input_total is None or usage.output_total is None or not is_listed(provider):
         return None
     from genai_prices import Usage as PricedUsage
@@ -98,11 +106,14 @@ def price(usage: Usage, provider: str, model: str) -> Decimal | None:
         web_searches=usage.searches or None,
     )
     try:
-        listed = calc_price(counted, _PRICED_AS.get(model, model), provider_id=_price_id(provider)).total_price
+        listed = calc_price(
+            counted, _PRICED_AS.get(model, model), provider_id=_PRICE_IDS.get(provider, provider)
+        ).total_price
     except (LookupError, ValueError):  # not listed, or impossible counts
         return None
-    factors = [_factor(provider, model, term) for term in usage.terms]
-    return listed if None in factors else math.prod((factor for factor in factors if factor is not None), start=listed)
+    if unpriced_terms(usage, provider, model):
+        return float(listed)
+    return float(listed) * math.prod(_factor(provider, model, term) or 1 for term in usage.terms)
 
 
 def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
@@ -112,7 +123,7 @@ def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
     return ", ".join(usage.terms)
 
 
-def _factor(provider: str, model: str, term: str) -> Decimal | None:
+def _factor(provider: str, model: str, term: str) -> float | None:
     """The factor of a term on the list price of a model; None if unknown."""
     for of_provider, models, terms, factor in _FACTORS:
         if provider == of_provider and term in terms and models.fullmatch(model):
@@ -120,45 +131,20 @@ def _factor(provider: str, model: str, term: str) -> Decimal | None:
     return None
 
 
-def _alone(one: BilledPass) -> Usage:
-    return Usage(one.input_total, one.output_total, one.input_cached, one.input_cache_write)
-
-
-def dollars(usage: Usage, provider: str, model: str) -> float | None:
-    """`price` as it is stored with a call."""
-    cost = price(usage, provider, model)
-    return None if cost is None else float(cost)
-
-
-def list_price(provider: str, model: str) -> tuple[Decimal, Decimal] | None:
+def list_price(provider: str, model: str) -> tuple[float, float] | None:
     """US dollars per million tokens of input and of output, at the lowest tier; None if unknown.
 
     Slow at first use.
     """
-    input_price = price(Usage(1000, 0), provider, model)
-    output_price = price(Usage(0, 1000), provider, model)
-    return None if input_price is None or output_price is None else (input_price * 1000, output_price * 1000)
-
-
-def _price_id(provider: str) -> str:
-    return _PRICE_IDS.get(provider, provider)
+    input_price, output_price = (price(usage, provider, model) for usage in (Usage(1000, 0), Usage(0, 1000)))
+    if input_price is None or output_price is None:
+        return None
+    return round(input_price * 1000, 6), round(output_price * 1000, 6)
 
 
 def is_listed(provider: str) -> bool:
     """Whether `genai-prices` may know a provider of this name."""
     return any(word in provider.lower() for word in _LISTED)
-
-
-def _find(provider: str, model: str) -> ModelInfo | None:
-    if not is_listed(provider):
-        return None
-    from genai_prices.data_snapshot import get_snapshot
-
-    try:
-        _, model_info = get_snapshot().find_provider_model(model, None, _price_id(provider), None)
-    except LookupError:
-        return None
-    return model_info
 
 
 def known_limits(provider: str, model: str) -> ModelLimits:
