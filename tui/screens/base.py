@@ -1,11 +1,14 @@
-"""What all screens share: copying, the look and keys of panels, a guard against clicks on removed widgets."""
+"""What all screens share: copying, background work, the look and keys of panels, a guard for the mouse."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Sequence
-from functools import cached_property
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from textual import events, on
@@ -20,10 +23,13 @@ from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.text.cells import plain
 from tui.text.clean import clean_copied
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -58,6 +64,77 @@ class GuardedMouse(Screen[Result]):
         """Copy the selection and clear it, since ctrl+c has other uses too."""
         super().action_copy_text()
         self.clear_selection()
+
+
+Work: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class BackgroundScreen(GuardedMouse[None]):
+    """A screen with background work, whose errors it shows as lines. Details go to `log_file`."""
+
+    def __init__(self, log_file: Path) -> None:
+        super().__init__()
+        self.log_file = log_file
+        self._failed: set[str] = set()  # groups whose error was shown already
+        self._requested: dict[str, tuple[Work, float] | None] = {}  # of each group that runs: what comes next
+        self.closing = False  # whether the resources of the work are being closed
+
+    @abstractmethod
+    def show_error(self, text: str) -> None:
+        """Show one line."""
+
+    def one_line(self, error: BaseException) -> str:
+        """The error for a person. For a bug it names the log, never a traceback."""
+        from tui.providers.keys import redact  # not before the first frame
+
+        text = redact(" ".join(str(error).split()))
+        if type(error).__module__.startswith("tui.") and text:
+            return text
+        what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return f"An error in chatctx ({what[:200]}). Nothing was lost; details are in {self.log_file}"
+
+    def background(self, work: Work, group: str, *, exclusive: bool = False, again: bool = False) -> None:
+        """Run work in the background.
+
+        Errors are logged and shown: once per group, or every time with `again`. While the program is closing no work is
+        started, and errors of running work are expected.
+        """
+        if not self.closing:
+            guarded = partial(self._guarded, work, group, again=again)
+            _: Worker[None] = self.run_worker(guarded, group=group, exclusive=exclusive, exit_on_error=False)
+
+    async def _guarded(self, work: Work, group: str, *, again: bool = False) -> None:
+        try:
+            await work()
+        except Exception as error:
+            if self.closing:
+                log.info("given up at the end: %s (%s)", group, error)
+                return
+            log.exception("in the background: %s", group)
+            if again or group not in self._failed:
+                self._failed.add(group)
+                self.show_error(self.one_line(error))
+
+    def soon(self, work: Work, group: str, pause: float = 0.0) -> None:
+        """Like `background`, for work requested by every key: after `pause` seconds, one at a time, the newest request
+        next.
+
+        The cost of a key is constant; a worker for each would have to be cancelled by the next.
+        """
+        running = group in self._requested
+        self._requested[group] = (work, pause)
+        if not running:
+            self.background(partial(self._run_requested, group), group)
+
+    async def _run_requested(self, group: str) -> None:
+        try:
+            while (request := self._requested[group]) is not None:
+                await asyncio.sleep(request[1])
+                newest, _ = self._requested[group] or request
+                self._requested[group] = None
+                await self._guarded(newest, group)
+        finally:
+            del self._requested[group]
 
 
 class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):

@@ -17,8 +17,7 @@ from textual.binding import Binding, BindingType
 
 from tui.commands import registry as slash
 from tui.commands.ui import Chat, Command
-from tui.screens.base import CopyingApp, Panel
-from tui.screens.chat.background import BackgroundScreen
+from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts
 from tui.screens.chat.mentions import FileIndex, mention_offers
 from tui.text.cells import plain
@@ -102,9 +101,7 @@ class ChatScreen(BackgroundScreen):
         self.open_workspace = open_workspace
         self.keymap = settings.keys
         self.themes_dir = settings.themes_dir
-        self.workspace: Workspace | None = None
-        self.session: ChatSession | None = None
-        self.state = Chat()  # both, for the commands
+        self.state = Chat()  # the workspace and the conversation
         self.cost: Cost | None = None  # of this session; None before it is computed
         self.title_bar = TitleBar()
         self.transcript = Transcript()
@@ -114,6 +111,18 @@ class ChatScreen(BackgroundScreen):
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
         self.broken = ""  # why there is no workspace, if it failed to open
+        self.drafts = Drafts(self)
+        self.draft_cost = DraftCost(self)
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """None until it is open."""
+        return self.state.opened
+
+    @property
+    def session(self) -> ChatSession | None:
+        """The conversation; None until there is one."""
+        return self.state.attached
 
     def compose(self) -> ComposeResult:
         """From top to bottom; only the conversation shrinks."""
@@ -122,16 +131,6 @@ class ChatScreen(BackgroundScreen):
         yield self.queue_list
         yield self.composer
         yield self.status_bar
-
-    @cached_property
-    def drafts(self) -> Drafts:
-        """The stored draft and prompts."""
-        return Drafts(self)
-
-    @cached_property
-    def draft_cost(self) -> DraftCost:
-        """The cost of the draft."""
-        return DraftCost(self)
 
     @cached_property
     def turns(self) -> Turns:
@@ -173,9 +172,8 @@ class ChatScreen(BackgroundScreen):
         try:
             for name in CONVERSATION:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
-            self.workspace = await self.open_workspace()
-            self.state.opened = self.workspace
-            session = await self.workspace.start_session()
+            self.state.opened = workspace = await self.open_workspace()
+            session = await workspace.start_session()
         except Exception as error:
             log.exception("the workspace could not be opened")
             if not self.composer.value and not self.turns.waiting:
@@ -190,14 +188,14 @@ class ChatScreen(BackgroundScreen):
             self.transcript.add_notice("error", self.broken)
             return
         try:
-            if await self.workspace.recover_drafts(session.id):
+            if await workspace.recover_drafts(session.id):
                 self.notify(DRAFT_RECALLED, timeout=8, markup=False)
         except Exception as error:  # they stay where they are
             log.exception("earlier drafts could not be recalled")
-            self.complain(error)
-        self.composer.history.load(await self.workspace.prompt_history(HISTORY_LOADED))
+            self.show_error(self.one_line(error))
+        self.composer.history.load(await workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
-        self.workspace.servers.on_change(self._server_changed)
+        workspace.servers.on_change(self._server_changed)
         self._tell_server_news()
         problems = await asyncio.to_thread(self.drafts.left_behind)
         problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
@@ -219,8 +217,7 @@ class ChatScreen(BackgroundScreen):
         before = self.session
         if before is not None and before is not session:
             await self.drafts.hand_over(before, session)  # raises if they can't be stored: then nothing changes
-        self.session, self.cost = session, None
-        self.state.attached = session
+        self.state.attached, self.cost = session, None
         if before is not None:
             self.turns.rewind_to = ""
             self._places[before.id] = self.transcript.reader_place
@@ -260,7 +257,7 @@ class ChatScreen(BackgroundScreen):
             where = self.workspace.place(session.provider) if self.workspace is not None else ""
             self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
 
-    def say_error(self, text: str) -> None:
+    def show_error(self, text: str) -> None:
         """Show an error in the conversation."""
         self.transcript.add_notice("error", text)
 

@@ -166,7 +166,7 @@ class Turns:
                 await work
             except Exception as error:
                 log.exception("a turn ended in an error of the program")
-                self.screen.complain(error)
+                self.screen.show_error(self.screen.one_line(error))
                 self._return_waiting()
             finally:
                 self._idle.set()
