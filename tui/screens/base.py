@@ -150,6 +150,8 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     }
     Panel.-short > .panel { margin-top: 0; }
     Panel.-narrow > .panel { padding: 0 1; }
+    Panel OptionList { background: transparent; scrollbar-size-vertical: 1; }
+    Panel Input { background: transparent; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

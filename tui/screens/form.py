@@ -26,11 +26,10 @@ class FormPanel(Panel[dict[str, str]]):
     max_width = 84
 
     DEFAULT_CSS = """
-    FormPanel > .panel { height: auto; }
     FormPanel Static { height: auto; color: $text-muted; }
     FormPanel .label { color: $foreground; }
-    FormPanel Input { border: none; height: 1; padding: 0 1; background: $background; margin-bottom: 1; }
-    FormPanel Input:focus { border: none; background: $panel; }
+    FormPanel Input { background: $background; margin-bottom: 1; }
+    FormPanel Input:focus { background: $panel; }
     FormPanel .outcome { min-height: 2; }
     FormPanel .outcome.wrong { color: $text-error; }
     """

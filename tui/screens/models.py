@@ -110,9 +110,7 @@ class FitsPanel(Panel[None]):
     """A list to read."""
 
     DEFAULT_CSS = """
-    FitsPanel OptionList {
-        height: auto; max-height: 1fr; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
-    }
+    FitsPanel OptionList { max-height: 1fr; }
     FitsPanel Static { height: auto; color: $text-muted; }
     """
 

@@ -35,11 +35,7 @@ class Picker(Panel[str]):
 
     DEFAULT_CSS = """
     Picker > .panel { height: 24; max-height: 90%; }
-    Picker Input { border: none; height: 1; padding: 0; background: transparent; }
-    Picker Input:focus { border: none; }
-    Picker OptionList {
-        height: 1fr; border: none; padding: 0; background: transparent; margin-top: 1; scrollbar-size-vertical: 1;
-    }
+    Picker OptionList { height: 1fr; margin-top: 1; }
     Picker .empty { height: 1; color: $text-muted; display: none; margin-top: 1; }
     """
 

@@ -35,7 +35,7 @@ class AnswerPanel(Panel[Result], Generic[Result]):
     DEFAULT_CSS = """
     AnswerPanel Static { height: auto; }
     AnswerPanel LongText { height: auto; scrollbar-size-vertical: 1; }
-    AnswerPanel OptionList { height: auto; border: none; padding: 0; background: transparent; margin-top: 1; }
+    AnswerPanel OptionList { margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -35,9 +35,6 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
     RowsPanel .head { margin-bottom: 1; }
     RowsPanel .keys { margin-top: 1; }
     RowsPanel.-short .head, RowsPanel.-short .keys { margin: 0; }
-    RowsPanel OptionList {
-        height: auto; border: none; padding: 0; background: transparent; scrollbar-size-vertical: 1;
-    }
     RowsPanel OptionList > .option-list--option-disabled { color: $text-muted; background: transparent; }
     """
 

@@ -38,14 +38,13 @@ class SummaryPanel(Panel[bool]):
     SummaryPanel > .panel { height: 90%; }
     SummaryPanel.-short > .panel { height: 100%; }
     SummaryPanel .summary-head, SummaryPanel .summary-note { height: auto; }
-    SummaryPanel TextArea, SummaryPanel TextArea:focus {
-        height: 1fr; min-height: 3; border: none; padding: 0; margin: 1 0; background: $background; color: $foreground;
+    SummaryPanel TextArea {
+        height: 1fr; min-height: 3; padding: 0; margin: 1 0; background: $background; color: $foreground;
         scrollbar-size-vertical: 1;
     }
     SummaryPanel.-short TextArea { margin: 0; }
     SummaryPanel .text-area--cursor-line { background: transparent; }
-    SummaryPanel Input { border: none; height: 1; padding: 0; background: transparent; display: none; }
-    SummaryPanel Input:focus { border: none; }
+    SummaryPanel Input { display: none; }
     SummaryPanel.-asking Input { display: block; }
     """
 

@@ -35,10 +35,9 @@ class PromptArea(TextArea):
     """The text area. Big pastes become chips; deleting back into a chip removes it entirely."""
 
     DEFAULT_CSS = """
-    PromptArea, PromptArea:focus {
+    PromptArea {
         width: 1fr; height: auto; max-height: 10; min-height: 1;
-        border: none; padding: 0; background: transparent; color: $foreground;
-        scrollbar-size-vertical: 1;
+        padding: 0; background: transparent; color: $foreground; scrollbar-size-vertical: 1;
     }
     PromptArea .text-area--placeholder { color: $text-muted; }
     PromptArea .text-area--cursor-line { background: transparent; }

@@ -19,6 +19,7 @@ from tui.text.numbers import plural, share, tokens_exact, tokens_short
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
     from tui.chat.turn.session import ChatSession
+    from tui.messages import Attachment
     from tui.screens.chat.screen import ChatScreen
     from tui.tools.mcp.offer import ServerResource
 
@@ -161,9 +162,9 @@ class DraftCost:
         self.screen = screen
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
-        self._sizes: dict[tuple[str, str], int | None] = {}  # (model, pasted text) -> tokens
-        self._unfit: dict[tuple[str, str], str] = {}  # (model, file) -> the kind that the model does not accept
-        self._resource_sizes: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
+        self._pastes: dict[tuple[str, str], int | None] = {}  # (model, text) -> tokens
+        self._files: dict[tuple[str, str], tuple[int, str]] = {}  # (model, file) -> tokens, the kind if not accepted
+        self._resources: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
         self._prepared = ""  # the provider that can be asked at once
         self._cost = 0.0  # seconds taken by the last count
 
@@ -200,54 +201,52 @@ class DraftCost:
         if session is None or not self._costs():
             return
         began = time.monotonic()
-        sizes = [await self._size(session, self.typed), *[await self._pasted(session, text) for text in self.pasted]]
+        sizes = [await self._size(session, self.typed)]
+        sizes += [await self._paste_size(session, text) for text in self.pasted]
         self._cost = min(1.0, time.monotonic() - began)
         counted = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
-        files, unfit = await asyncio.to_thread(self._files, session) if "@" in self.typed else ([], "")
+        files, unfit = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
-            files = [*files, *await self._resources(session, self.screen.workspace.servers)]
+            files += await self._resource_sizes(session, self.screen.workspace.servers)
         ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
         self.screen.composer.rule.show(right=ways if self._costs() else ())
 
-    def _files(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
-        """The files named in the draft and their tokens; and the kind that the model does not accept.
+    async def _size(self, session: ChatSession, text: str) -> int | None:
+        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
+
+    async def _paste_size(self, session: ChatSession, text: str) -> int | None:
+        """Tokens of a paste, counted once."""
+        key = (session.model, text)
+        if key not in self._pastes:
+            if len(self._pastes) > 16:
+                self._pastes.clear()
+            self._pastes[key] = await self._size(session, text)
+        return self._pastes[key]
+
+    def _file_sizes(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
+        """The files named in the draft with their tokens; and why one can't be sent, "" if all can.
 
         Each is read and counted once. Not on the event loop.
         """
-        from tui.context.counting.images import attachment_tokens
-
         sizes = []
         for path in mentioned(self.typed, self.screen.files.folder):
             try:
                 state = path.stat()
                 key = (session.model, f"{path}:{state.st_mtime_ns}:{state.st_size}")
-                if key not in self._sizes:
+                if key not in self._files:
                     attachment, _ = read_attachment(path)
-                    self._unfit[key] = not_taken(attachment, session.capabilities)
-                    text = session.draft_tokens(attachment.text) if attachment.kind == "text" else None
-                    self._sizes[key] = attachment_tokens(attachment, session.model) if text is None else text
+                    tokens = _attachment_tokens(attachment, session)
+                    self._files[key] = tokens, not_taken(attachment, session.capabilities)
             except (OSError, AttachmentError):
                 continue  # sending reports the error
-            if kind := self._unfit[key]:
+            tokens, kind = self._files[key]
+            if kind:
                 return [], f"! {plain(session.model)} takes no {kind}: {plain(path.name)}"
-            sizes.append((path.name, self._sizes[key] or 0))
+            sizes.append((path.name, tokens))
         return sizes, ""
 
-    async def _pasted(self, session: ChatSession, text: str) -> int | None:
-        """Tokens of a paste, counted once."""
-        key = (session.model, text)
-        if key not in self._sizes:
-            if len(self._sizes) > 16:
-                self._sizes.clear()
-                self._unfit.clear()
-            self._sizes[key] = await self._size(session, text)
-        return self._sizes[key]
-
-    async def _size(self, session: ChatSession, text: str) -> int | None:
-        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
-
-    async def _resources(self, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
+    async def _resource_sizes(self, session: ChatSession, servers: Servers) -> list[tuple[str, int]]:
         """Name and tokens of each resource named in the draft, read once for this; sending reports unreadable ones."""
         sizes = []
         typing = open_mention(self.typed)
@@ -255,22 +254,24 @@ class DraftCost:
             if resource.name == resource.uri and f"{resource.server}:{resource.uri}" == typing:
                 continue  # an address that is still being typed
             key = (session.model, resource.server, resource.uri)
-            if key not in self._resource_sizes:
-                self._resource_sizes[key] = await _resource_tokens(resource, session, servers)
-            if (size := self._resource_sizes[key]) is not None:
+            if key not in self._resources:
+                self._resources[key] = await _resource_tokens(resource, session, servers)
+            if (size := self._resources[key]) is not None:
                 sizes.append((f"{resource.server}:{resource.name}", size))
         return sizes
 
 
 async def _resource_tokens(resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
-    from tui.context.counting.images import attachment_tokens
-
     try:
         attachments = await servers.attach(resource)
     except AttachmentError:
         return None
-    total = 0
-    for attachment in attachments:
-        size = await asyncio.to_thread(session.draft_tokens, attachment.text) if attachment.text else None
-        total += attachment_tokens(attachment, session.model) if size is None else size
-    return total
+    return sum([await asyncio.to_thread(_attachment_tokens, attachment, session) for attachment in attachments])
+
+
+def _attachment_tokens(attachment: Attachment, session: ChatSession) -> int:
+    """Tokens of a file. Not on the event loop."""
+    from tui.context.counting.images import attachment_tokens
+
+    counted = session.draft_tokens(attachment.text) if attachment.text else None
+    return attachment_tokens(attachment, session.model) if counted is None else counted
