@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp.client.auth import AuthorizationCodeResult
 from mcp.shared.auth import OAuthClientInformationFull
 
 from tests.machine import free_port
@@ -24,7 +25,7 @@ from tests.tools.mcp.mcp_running import START, call, until
 from tui.providers.keys import redact
 from tui.tools.mcp.config import ServerConfig, servers_of_json
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.oauth import Callback, SignIn, SignInError, TokenStore, read_callback
+from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore, read_callback
 from tui.tools.mcp.oauth_device import Code, DeviceSignIn
 
 
@@ -248,27 +249,30 @@ async def test_a_server_with_a_header_of_its_own_is_not_signed_in_to(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("address", "callback"),
+    ("address", "code", "issuer"),
     [
-        ("/callback?code=a&state=b", Callback("a", "b")),
-        ("http://127.0.0.1:7/callback?code=a%2Bb&state=c&iss=https%3A%2F%2Fx", Callback("a+b", "c", "https://x")),
+        ("/callback?code=a&state=b", "a", None),
+        ("http://127.0.0.1:7/callback?code=a%2Bb&state=b&iss=https%3A%2F%2Fx", "a+b", "https://x"),
     ],
 )
-def test_the_address_of_the_last_page_has_the_answer(address: str, callback: Callback) -> None:
-    assert read_callback(address) == callback
+def test_the_address_of_the_last_page_has_the_answer(address: str, code: str, issuer: str | None) -> None:
+    assert read_callback(address, "b") == AuthorizationCodeResult(code=code, state="b", iss=issuer)
 
 
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("/callback?error=access_denied&error_description=You+said+no", "it was refused: You said no"),
+        ("/callback?error=access_denied&error_description=You+said+no&state=b", "it was refused: You said no"),
         ("/callback?state=b", "no code in it"),
         ("", "no code in it"),
+        ("/callback?code=a&state=c", "another sign-in"),
+        ("/callback?code=a", "another sign-in"),
+        ("/callback?error=access_denied", "another sign-in"),
     ],
 )
 def test_an_address_without_an_answer_says_why(address: str, why: str) -> None:
     with pytest.raises(SignInError, match=why):
-        read_callback(address)
+        read_callback(address, "b")
 
 
 class Keyring:
@@ -321,13 +325,20 @@ def test_a_damaged_file_is_no_sign_in(tmp_path: Path, text: str) -> None:
 
 async def test_the_callback_answers_nobody_else() -> None:
     attempt = SignIn()
+    await attempt.redirect("https://authority.example/authorize?state=%3Cb%3E")
     async with attempt.listening(0) as address:
-        for path in ("/", "/callbackx?code=a", "/favicon.ico"):
+        for path in (
+            "/",
+            "/callbackx?code=a&state=%3Cb%3E",
+            "/favicon.ico",
+            "/callback?code=evil&state=c",
+            "/callback",
+        ):
             status, _, _ = await browse(address.replace("/callback", path))
             assert status == 404
         assert not attempt.done.done()
-        assert (await browse(f"{address}?code=a&state=<script>"))[0] == 200
-        assert attempt.done.result() == Callback("a", "<script>")
+        assert (await browse(f"{address}?code=a&state=%3Cb%3E"))[0] == 200
+        assert attempt.done.result() == AuthorizationCodeResult(code="a", state="<b>")
 
 
 def config(**more: Any) -> ServerConfig:

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -49,15 +48,6 @@ class SignInError(Exception):
     """Signing in failed. `str()` is one line: why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """The parameters of the redirect back to this program."""
-
-    code: str
-    state: str | None = None
-    issuer: str | None = None
-
-
 def check_page(address: str) -> None:
     """Raises `SignInError` for the address of a page that is not on the web."""
     if not address.startswith(("https://", "http://")):
@@ -69,14 +59,25 @@ def refusal(answer: Mapping[str, Any]) -> SignInError:
     return SignInError(f"it was refused: {str(answer.get('error_description') or answer['error'])[:200]}")
 
 
-def read_callback(address: str) -> Callback:
-    """The parameters in the address of the redirect. Raises `SignInError`."""
+class StrayCallbackError(SignInError):
+    """An address that doesn't answer this attempt to sign in."""
+
+
+def read_callback(address: str, state: str) -> AuthorizationCodeResult:
+    """The answer in the address of the redirect. Raises `SignInError`.
+
+    `state` is that of the request: an answer to another one is refused (RFC 6749, section 10.12).
+    """
+    from mcp.client.auth import AuthorizationCodeResult
+
     query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
+    if not query.get("code") and "error" not in query:
+        raise StrayCallbackError("that address has no code in it: paste the whole address of the last page")
+    if query.get("state") != state:
+        raise StrayCallbackError("that address is of another sign-in: paste that of the last page of this one")
     if "error" in query:
         raise refusal(query)
-    if not query.get("code"):
-        raise SignInError("that address has no code in it: paste the whole address of the last page")
-    return Callback(query["code"], query.get("state"), query.get("iss"))
+    return AuthorizationCodeResult(code=query["code"], state=state, iss=query.get("iss"))
 
 
 class SignIn:
@@ -87,35 +88,35 @@ class SignIn:
 
     def __init__(self) -> None:
         self.address: Future[str] = Future()
-        self.done: Future[Callback] = Future()
+        self.done: Future[AuthorizationCodeResult] = Future()
+        self._state = ""
 
     def paste(self, address: str) -> None:
         """Finish with the address that a browser on another machine was redirected to. Raises `SignInError`."""
-        self._finish(read_callback(address))
+        callback = read_callback(address, self._state)
+        with contextlib.suppress(InvalidStateError):  # the first of browser and paste counts
+            self.done.set_result(callback)
 
     def give_up(self) -> None:
         """Cancel the attempt."""
-        with contextlib.suppress(InvalidStateError):
-            self.done.set_exception(SignInError("it was cancelled"))
+        self._fail(SignInError("it was cancelled"))
 
-    def _finish(self, callback: Callback) -> None:
-        with contextlib.suppress(InvalidStateError):  # the first of browser and paste counts
-            self.done.set_result(callback)
+    def _fail(self, error: SignInError) -> None:
+        with contextlib.suppress(InvalidStateError):
+            self.done.set_exception(error)
 
     # -- in the MCP thread -----------------------------------------------------------------------------------------
 
     async def redirect(self, url: str) -> None:
         """The SDK's redirect handler."""
         check_page(url)
+        self._state = parse_qs(urlsplit(url).query).get("state", [""])[0]
         with contextlib.suppress(InvalidStateError):
             self.address.set_result(url)
 
     async def callback(self) -> AuthorizationCodeResult:
         """The SDK's callback handler: waits for the redirect."""
-        from mcp.client.auth import AuthorizationCodeResult
-
-        callback = await asyncio.wrap_future(self.done)
-        return AuthorizationCodeResult(code=callback.code, state=callback.state, iss=callback.issuer)
+        return await asyncio.wrap_future(self.done)
 
     @contextlib.asynccontextmanager
     async def listening(self, port: int) -> AsyncIterator[str]:
@@ -138,20 +139,24 @@ class SignIn:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, target, *_ = head.split(" ", 2)
             if method == "GET" and urlsplit(target).path == PATH:
-                status = "200 OK"
-                try:
-                    self._finish(read_callback(target))
-                    words = "You are signed in: go back to chatctx. This page can be closed."
-                except SignInError as error:
-                    log.info("the browser came back without a code: %s", error)
-                    words = "That did not work: chatctx says why."
-                    with contextlib.suppress(InvalidStateError):
-                        self.done.set_exception(error)
+                status, words = self._answer(target)
             body = PAGE.format(words).encode()
             headers = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
             writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\n".encode() + body)
             await writer.drain()
         writer.close()
+
+    def _answer(self, target: str) -> tuple[str, str]:
+        """Finish with the redirect's target. The HTTP status, and what the page says."""
+        try:
+            self.paste(target)
+        except StrayCallbackError as error:
+            log.info("a request to the callback that is no answer: %s", error)
+            return "404 Not Found", "Nothing is here."
+        except SignInError as error:
+            self._fail(error)
+            return "200 OK", "That did not work: chatctx says why."
+        return "200 OK", "You are signed in: go back to chatctx. This page can be closed."
 
 
 class TokenStore:
