@@ -23,7 +23,7 @@ from tui.context.counting.bpe import BpeCounter, load_ranks
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.encodings import ENCODINGS
-from tui.context.counting.tokenizers import O200K, get_tokenizer
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
@@ -90,7 +90,7 @@ def usage_of(request: Request, estimator: HybridTokenEstimator) -> ContextUsage:
 
 def rows() -> Iterable[BenchRow]:
     """The rows of this group."""
-    O200K.load()
+    get_tokenizer(MODEL).load()
     yield from _counting()
     yield from _many_messages()
     yield _opening()
@@ -101,7 +101,7 @@ def _counting() -> Iterable[BenchRow]:
     """New text against the bare vocabulary, and that against tiktoken: speed, and memory in a process of its own."""
     from tiktoken import Encoding
 
-    bare = O200K.load().classes
+    bare = get_tokenizer(MODEL).load().classes
     small = [Message("user", (Text(text_of(300, seed)),)) for seed in range(500)]
     texts = [message.text for message in small]
 
@@ -153,8 +153,8 @@ def resident_megabytes() -> float:
 def _memory() -> tuple[float, float]:
     """Megabytes that our vocabulary takes, and tiktoken's."""
     ours = _MEASURED.format(
-        imports="from tui.context.counting.tokenizers import O200K; import regex",
-        work="O200K.count('hello, world ' * 1_000)",
+        imports="from tui.context.counting.tokenizers import get_tokenizer; import regex",
+        work="get_tokenizer('gpt-5').count('hello, world ' * 1_000)",
     )
     theirs = _MEASURED.format(
         imports="from tui.context.counting.bpe import load_ranks\nfrom tiktoken import Encoding",
@@ -243,7 +243,7 @@ def _stall() -> BenchRow:
             last = now
         return max(gaps)
 
-    count = [O200K.count, get_tokenizer("claude-sonnet-4-5").count]
+    count = [get_tokenizer(MODEL).count, get_tokenizer("claude-sonnet-4-5").count]
     stalls = [min(asyncio.run(longest(count[index % 2], text)) for _ in range(5)) for index, text in enumerate(texts)]
     # A busy machine stalls without us: the same for a thread that works as long and never needs the interpreter.
     idle = max(asyncio.run(longest(partial(hashlib.pbkdf2_hmac, "sha256", b"x", b"y"), 1_000_000)) for _ in range(4))

@@ -1,4 +1,4 @@
-"""`python -m tests.bench fit_priors`: fit the table of `tui/context/counting/priors.py` and say how good it is.
+"""`python -m tests.bench fit_priors`: fit the table of `tui/context/counting/families.py` and say how good it is.
 
 Source: recorded request bodies with the provider's count of their input (`requests.jsonl` of the corpus). Three steps
 for each family, each a fit of least absolute relative error:
@@ -25,11 +25,11 @@ from statistics import median
 from tests.bench.corpus import corpus_path
 from tests.bench.linear import least_absolute
 from tests.bench.wire_requests import Row, Skipped, read_rows
-from tui.context.counting import priors
+from tui.context.counting import families
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.priors import Prior
+from tui.context.counting.families import Prior, plain_name
 from tui.context.counting.schemas import schema_text
-from tui.context.counting.tokenizers import get_tokenizer, plain_name
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.messages import Attachment, Message, Reasoning, Request, Text, ToolCall, ToolResult
 
 
@@ -331,8 +331,8 @@ def main(arguments: Sequence[str] = ()) -> int:
                 continue
             label = "with tools" if tools else "plain"
             print(f"  {name:10} {label:11} {100 * median(some):6.2f} % ({len(some)} rows)")
-    print("\nthe table in use (tui/context/counting/priors.py):")
-    for name, prior in priors.PRIORS.items():
+    print("\nthe table in use (tui/context/counting/families.py):")
+    for name, prior in families.PRIORS.items():
         print(f"  {name}: {_shown(prior)}")
     return 0
 

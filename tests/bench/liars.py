@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from tests.bench.simulate_driver import fast_folder, in_one_thread, make_services
 from tests.bench.simulate_server import SimTokenizer
+from tests.context.helpers import register
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import TurnFailed
 from tui.chat.conversation.projection import Target
@@ -31,7 +32,6 @@ from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ModelSettings, Settings
-from tui.context.counting.tokenizers import register_tokenizer
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request, SystemSection
 from tui.providers.base import Capabilities, ModelInfo, Provider, StreamEnd, StreamEvent, TextDelta, UsageUpdate
@@ -297,7 +297,7 @@ def prose(chance: random.Random, tokens: int) -> str:
 async def _converse(cell: Lying, store: SessionStore) -> Held:
     server, held = Server(cell), Held()
     name = f"liar{cell.off:+.2f}"
-    register_tokenizer(name, SimTokenizer(name, cell.off))
+    register(name, SimTokenizer(name, cell.off))
     models = {f"liar/{name}": ModelSettings(window=SET)} if cell.window == "set" else {}
     settings = Settings(compaction="off", models=models)
     services = make_services(store, settings, server)

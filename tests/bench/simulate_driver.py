@@ -25,6 +25,7 @@ from tests.bench.simulate_server import (
     preamble_tokens,
     words,
 )
+from tests.context.helpers import register
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -45,7 +46,6 @@ from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import register_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
@@ -202,7 +202,7 @@ class Simulation:
     def _open(self, store: SessionStore) -> tuple[ChatSession, SimTools]:
         scenario = self.scenario
         model = f"sim{scenario.off:+.2f}"
-        register_tokenizer(model, SimTokenizer(model, scenario.off))
+        register(model, SimTokenizer(model, scenario.off))
         fixed = int(scenario.window * scenario.overhead)
         system = SystemSection("system", "system prompt", words(fixed if scenario.talk != "agent" else fixed // 2))
         schemas = []

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 from tui.context.counting.classes import LATIN, pack
 from tui.context.counting.images import attachment_tokens
-from tui.context.counting.tokenizers import CountMethod
+from tui.context.counting.tokenizers import Tokenizer
+from tui.context.counting.words import WordCounter
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import (
@@ -61,22 +62,16 @@ def text_tokens(text: str) -> int:
     return BLOCK_TOKENS * blocks + (len(text) - blocks - narrow) + narrow // 4
 
 
-class SimTokenizer:
+class SimTokenizer(Tokenizer):
     """The client's tokenizer: off by a fixed share from the truth."""
 
-    how: CountMethod = "estimated"
-
     def __init__(self, name: str, off: float) -> None:
-        self.name = name
+        super().__init__(name, WordCounter, "estimated")
         self._factor = 1 + off
 
-    def count(self, text: str) -> int:
-        """Tokens as the client believes."""
-        return round(text_tokens(text) * self._factor)
-
     def classes(self, text: str) -> int:
-        """The same, as if all text were of one class."""
-        return pack({LATIN: self.count(text)})
+        """Tokens as the client believes, as if all text were of one class."""
+        return pack({LATIN: round(text_tokens(text) * self._factor)})
 
 
 def part_tokens(part: Part, model: str) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from tui.context.counting import tokenizers
 from tui.context.counting.classes import LATIN, pack
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import CountMethod, Tokenizer, get_tokenizer, register_tokenizer
-from tui.context.counting.words import TokenizerError
+from tui.context.counting.families import FAMILIES
+from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
+from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
@@ -20,43 +22,42 @@ from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text,
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye
 
 
-class WordTokenizer:
+class Words(WordCounter):
     """A word is a token, exactly."""
 
-    name = "words"
-    how: CountMethod = "vocabulary"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
     def classes(self, text: str) -> int:
-        return pack({LATIN: self.count(text)})
+        return pack({LATIN: len(text.split())})
 
 
-class BrokenTokenizer:
+class WordTokenizer(Tokenizer):
+    def __init__(self) -> None:
+        super().__init__("words", Words)
+
+
+class BrokenTokenizer(Tokenizer):
     """Never counts."""
 
-    name = "broken"
-    how: CountMethod = "estimated"
+    def __init__(self) -> None:
+        super().__init__("broken", self.fail, "estimated")
 
-    def count(self, text: str) -> int:
+    def fail(self) -> WordCounter:
         raise TokenizerError("out of order")
 
-    def classes(self, text: str) -> int:
-        raise TokenizerError("out of order")
+
+def register(name: str, tokenizer: Tokenizer) -> None:
+    """Models whose name begins with `name` become a family of their own, counted by `tokenizer`."""
+    FAMILIES[name] = tokenizer.name
+    tokenizers._tokenizers[tokenizer.name] = tokenizer
+    get_tokenizer.cache_clear()
 
 
 @contextmanager
 def registered(name: str, tokenizer: Tokenizer) -> Iterator[None]:
-    """`tokenizer` for `name`, taken back at the end."""
-    before = dict(tokenizers._registry)
-    register_tokenizer(name, tokenizer)
-    try:
+    """As `register`, until the end."""
+    with patch.dict(FAMILIES), patch.dict(tokenizers._tokenizers):
+        register(name, tokenizer)
         yield
-    finally:
-        tokenizers._registry.clear()
-        tokenizers._registry.update(before)
-        get_tokenizer.cache_clear()
+    get_tokenizer.cache_clear()
 
 
 class Recorded(HybridTokenEstimator):

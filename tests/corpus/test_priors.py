@@ -36,7 +36,7 @@ def test_errors_with_the_model_left_out(rows: list[Row]) -> None:
 
 
 def test_the_table_in_use_is_as_good(rows: list[Row]) -> None:
-    """The program's own estimate, with the numbers of `priors.py`."""
+    """The program's own estimate, with the numbers of `families.py`."""
     counter = TokenCounter()
     for key, limit in LIMITS.items():
         errors = []
@@ -49,7 +49,7 @@ def test_the_table_in_use_is_as_good(rows: list[Row]) -> None:
 
 
 def test_every_family_has_rows(rows: list[Row]) -> None:
-    from tui.context.counting.tokenizers import plain_name
+    from tui.context.counting.families import plain_name
 
     for family in FAMILIES:
         assert any(family.kin(plain_name(row.model)) for row in rows), family.name

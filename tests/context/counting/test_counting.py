@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
 from tui.context.counting.classes import CLASSES, unpack
 from tui.context.counting.counting import TokenCounter, reasoning_tokens
-from tui.context.counting.priors import Prior, prior_of
+from tui.context.counting.families import Prior, prior_of
 from tui.context.counting.schemas import schema_text
-from tui.context.counting.tokenizers import O200K
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.messages import Attachment, Message, Reasoning, Refusal, SystemSection, Text, ToolSchema, Usage
 
 
@@ -37,12 +37,11 @@ class Cache:
 class Tallying(WordTokenizer):
     """Counts how often it counts."""
 
-    def __init__(self) -> None:
-        self.calls = 0
+    calls = 0
 
-    def count(self, text: str) -> int:
+    def classes(self, text: str) -> int:
         self.calls += 1
-        return super().count(text)
+        return super().classes(text)
 
 
 def test_a_content_is_counted_once_in_a_process() -> None:
@@ -132,7 +131,7 @@ def test_a_summary_of_reasoning_counts_as_its_encrypted_original_holds() -> None
 
     shown = "The user wants a list of files."
     plain = count(Reasoning(shown, signature="A" * 276))  # 31 bytes and the envelope's 175
-    assert plain == pytest.approx(O200K.count(shown), abs=prior_of("gpt-5").per_message + 1)
+    assert plain == pytest.approx(get_tokenizer("gpt-5").count(shown), abs=prior_of("gpt-5").per_message + 1)
     assert count(Reasoning(shown, signature="A" * 60_000)) > 1_000 * plain / 10
     assert count(Reasoning("", signature="A" * 60_000)) == pytest.approx(44_825 / 4.3, rel=0.01)
     assert count(Reasoning("", redacted="A" * 60_000)) == count(Reasoning("", encrypted="A" * 60_000))

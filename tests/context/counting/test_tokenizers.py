@@ -7,17 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import WordTokenizer, registered
-from tui.context.counting.encodings import ENCODINGS, FAMILIES
-from tui.context.counting.priors import RELATIVE_SIZES
+from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.families import ESTIMATED, FAMILIES, RELATIVE_SIZES, family_of, plain_name
 from tui.context.counting.tokenizers import (
-    ESTIMATED,
-    ShippedTokenizer,
-    family_of,
+    Tokenizer,
     fitted_families,
     get_tokenizer,
     heuristic_count,
-    plain_name,
 )
 from tui.context.counting.words import TokenizerError, WordCounter
 
@@ -87,14 +83,6 @@ def test_what_is_said_of_families_is_said_of_ones_that_exist() -> None:
     assert set(fitted_families()) - {ESTIMATED} <= set(FAMILIES.values())
 
 
-def test_a_registered_tokenizer_serves_the_models_whose_names_begin_so() -> None:
-    with registered("gpt-5-words", WordTokenizer()):
-        assert get_tokenizer("vendor/GPT-5-words").name == "words"
-        assert get_tokenizer("gpt-5-words-mini").name == "words"
-        assert get_tokenizer("gpt-5").name == "o200k"
-    assert get_tokenizer("gpt-5-words").name == "o200k"
-
-
 def test_vendor_prefixes_are_stripped() -> None:
     assert plain_name("openai/GPT-5") == "gpt-5"
     assert plain_name("eu.anthropic.claude-x") == "claude-x"
@@ -105,7 +93,6 @@ def test_vendor_prefixes_are_stripped() -> None:
 
 def test_only_the_vocabulary_used_last_is_in_memory() -> None:
     first, second = get_tokenizer("qwen3"), get_tokenizer("smollm2")
-    assert isinstance(first, ShippedTokenizer)
     counted = first.count("hello there")
     second.count("hello there")
     assert first._counter is None
@@ -119,7 +106,7 @@ def test_a_vocabulary_that_cannot_be_read_is_tried_once() -> None:
         tries.append(1)
         raise TokenizerError("gone")
 
-    tokenizer = ShippedTokenizer("gone", missing)
+    tokenizer = Tokenizer("gone", missing)
     for _ in range(3):
         with pytest.raises(TokenizerError, match="gone"):
             tokenizer.count("x")

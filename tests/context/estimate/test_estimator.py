@@ -25,7 +25,7 @@ from tests.context.helpers import (
 )
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.priors import Prior
+from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

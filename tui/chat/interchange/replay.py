@@ -21,7 +21,7 @@ from tui.chat.conversation.projection import Projection, Target
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.store import Record
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.model_names import shared_name
+from tui.context.counting.families import shared_name
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
-from tui.context.counting.model_names import another_family
+from tui.context.counting.families import another_family
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 from tui.providers.base import Provider, ProviderError
 from tui.providers.models.catalog import resolve_limits

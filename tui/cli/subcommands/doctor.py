@@ -144,11 +144,11 @@ def _unwritable(file: Path) -> str:
 
 
 def _tokenizer(settings: Settings) -> Iterator[Finding]:
-    from tui.context.counting.tokenizers import O200K
+    from tui.context.counting.tokenizers import get_tokenizer
     from tui.context.counting.words import TokenizerError
 
     try:
-        O200K.load()
+        get_tokenizer("gpt-5").load()
     except TokenizerError as error:
         text = f"{error}; counts come from a rough heuristic until it is reinstalled"
         yield Finding("problem", "tokenizer", text)

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 from tui.context.counting.classes import LATIN, pack, total, unpack
 from tui.context.counting.digests import message_digest, system_digest, tool_digest
+from tui.context.counting.families import prior_of
 from tui.context.counting.images import attachment_tokens
-from tui.context.counting.priors import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import Tokenizer, get_tokenizer, heuristic_count
 from tui.context.counting.words import TokenizerError

@@ -1,4 +1,4 @@
-"""The encoding of each model family, and splitting by it. NOTICE names the source and licence of every vocabulary.
+"""The encodings, and splitting by them. NOTICE names the source and licence of every vocabulary.
 
 The patterns are those of the families' published tokenizers (`tokenizer.json`, `tekken.json`, tiktoken's
 `openai_public.py`); `tests/corpus/test_vocabularies.py` compares the counts.
@@ -89,36 +89,6 @@ ENCODINGS = {
     "mistral-v3": Encoding("mistral_v3", (_MISTRAL_3,), characters=True, leading_blank=True),
     "gemma3": Encoding("gemma3", (_GEMMA,), characters=True),
     "smollm2": Encoding("smollm2", _GPT_2),
-}
-
-# Tokenizer by prefix of the model's name; the longest prefix wins. Values that are not encodings are fitted families.
-FAMILIES: dict[str, str] = {
-    **dict.fromkeys(("gpt", "chatgpt", "codex", "o1", "o3", "o4", "computer-use"), "o200k"),
-    **dict.fromkeys(("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-oss"), "o200k"),
-    **dict.fromkeys(("gpt-4", "gpt-3.5", "text-embedding-ada", "text-embedding-3"), "cl100k"),
-    **dict.fromkeys(("claude", "claude-4-7", "claude-4-8"), "claude-4.7"),
-    **dict.fromkeys(("claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-4-7"), "claude-4.7"),
-    **dict.fromkeys(("claude-1", "claude-2", "claude-3", "claude-instant"), "claude-3"),
-    **dict.fromkeys(("claude-opus-4", "claude-sonnet-4", "claude-haiku-4", "claude-4"), "claude-3"),
-    **dict.fromkeys(("gemini", "gemma", "gemma3", "gemma-3"), "gemma3"),
-    **dict.fromkeys(("gemini-1", "gemma2", "gemma-2", "gemma-7b", "gemma-1", "gemma:", "codegemma"), "gemma2"),
-    **dict.fromkeys(("llama", "meta-llama", "llama-3", "llama3", "smollm3"), "llama3"),
-    **dict.fromkeys(("llama4", "llama-4", "meta-llama-4"), "llama4"),
-    **dict.fromkeys(("deepseek-r1-distill-llama", "hermes-3-llama", "nemotron", "llama-3.1-nemotron"), "llama3"),
-    **dict.fromkeys(("qwen", "qwq", "qvq", "coder-model", "deepseek-r1-distill-qwen"), "qwen2"),
-    **dict.fromkeys(("qwen3.5", "qwen3.6", "qwen3.7", "qwen-3.5", "qwen-3.6", "qwen3-5", "qwen3-6"), "qwen3.5"),
-    **dict.fromkeys(("deepseek", "r1-v1", "v3-v1", "v3.1", "v3.2"), "deepseek"),  # r1-v1: Bedrock's deepseek.r1-v1:0
-    **dict.fromkeys(("mistral", "ministral", "magistral", "pixtral", "codestral", "devstral", "voxtral"), "tekken"),
-    **dict.fromkeys(("open-mistral-nemo", "open-codestral"), "tekken"),
-    **dict.fromkeys(("mistral:", "mistral-7b", "mistral-tiny", "open-mistral", "mathstral", "zephyr"), "mistral-v3"),
-    **dict.fromkeys(("mixtral", "open-mixtral", "dolphin-mixtral", "mistral-large-24"), "mistral-v3"),
-    **dict.fromkeys(("mistral-small-2402", "mistral-medium-2312", "codestral-2405", "codestral-22b"), "mistral-v3"),
-    "mistral-large-2411": "tekken",
-    **dict.fromkeys(("glm", "glm4", "glm-4", "zai-glm", "zai-glm-4", "chatglm"), "glm4"),
-    **dict.fromkeys(("glm-5", "glm5", "zai-glm-5"), "glm5"),
-    **dict.fromkeys(("minimax", "abab"), "minimax"),
-    **dict.fromkeys(("command", "c4ai-command", "aya"), "command-r"),
-    "smollm": "smollm2",
 }
 
 # Splitting. `re` takes half as long as `regex` but knows no \p{..}: for characters of the Basic Multilingual Plane the

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
 
-from tui.context.counting.tokenizers import plain_name
+from tui.context.counting.families import plain_name
 from tui.messages import Attachment
 
 UNKNOWN_SIDE = 1024  # pixels: side of the square that an image of unknown size is counted as

@@ -4,46 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
 from math import ceil
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.bpe import BpeCounter, Weights
 from tui.context.counting.classes import CLASSES, total, unpack
-from tui.context.counting.encodings import ENCODINGS, FAMILIES
+from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.families import ESTIMATED, family_of
 from tui.context.counting.words import TokenizerError, WordCounter
 
 # By the model's own vocabulary, by weights fitted to its counts, or by weights fitted to many models.
 CountMethod: TypeAlias = Literal["vocabulary", "fitted", "estimated"]
 
-_VENDORS = (
-    "anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek.", "amazon.", "moonshot.",
-    "moonshotai.", "minimax.", "zai.", "cohere.", "nvidia.",
-)  # fmt: skip
 VOCABULARY_MARGINS = (0.01,) * len(CLASSES)
-ESTIMATED = "estimated"  # the entry of `fitted.json` for unknown models
-
-
-class Tokenizer(Protocol):
-    """Counts the tokens of a text as a model would."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def how(self) -> CountMethod:
-        """How the count relates to the model's own vocabulary."""
-        ...
-
-    def count(self, text: str) -> int:
-        """Tokens of `text`. Raises `TokenizerError`."""
-        ...
-
-    def classes(self, text: str) -> int:
-        """Tokens of `text` by class, packed as by `classes.pack`. Raises `TokenizerError`."""
-        ...
 
 
 def heuristic_count(text: str) -> int:
@@ -60,22 +36,6 @@ def heuristic_count(text: str) -> int:
     return -(-(ascii_count * 10 + other * 20 + wide * 52) // 40)
 
 
-def plain_name(model: str) -> str:
-    """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise."""
-    name = model.lower().rsplit("/", 1)[-1]
-    for vendor in _VENDORS:
-        head, vendor_found, rest = name.partition(vendor)
-        if vendor_found and rest and len(head) <= 3:  # a region such as "us." may stand before it
-            name = rest
-            break
-    return name.replace(".", "-") if name.startswith("claude") else name  # gateways write claude-sonnet-4.5
-
-
-def longest_prefix(name: str, prefixes: Iterable[str]) -> str | None:
-    """The longest of `prefixes` that `name` starts with."""
-    return max(filter(name.startswith, prefixes), key=len, default=None)
-
-
 @lru_cache(1)
 def fitted_families() -> dict[str, Any]:
     """Families counted by another family's vocabulary (`fitted.json`): weights and margins."""
@@ -83,14 +43,15 @@ def fitted_families() -> dict[str, Any]:
     return data
 
 
-class ShippedTokenizer:
-    """Counts with a vocabulary shipped with the program, read at first use: not on the event loop.
+class Tokenizer:
+    """Counts the tokens of a text as models of a family do, by a vocabulary that is read at first use: not on the event
+    loop.
 
-    Of all vocabularies only the one used last stays in memory.
+    `how` the count relates to the models' own vocabulary. Of all vocabularies only the one used last stays in memory.
     """
 
     _lock = threading.Lock()
-    _latest: ShippedTokenizer | None = None
+    _latest: Tokenizer | None = None
 
     def __init__(self, name: str, read: Callable[[], WordCounter], how: CountMethod = "vocabulary") -> None:
         self.name = name
@@ -111,7 +72,7 @@ class ShippedTokenizer:
                 except TokenizerError as error:
                     self._error = error
                     raise
-                latest, ShippedTokenizer._latest = ShippedTokenizer._latest, self
+                latest, Tokenizer._latest = Tokenizer._latest, self
                 if latest is not None and latest is not self:
                     latest._counter = None  # a thread that is counting keeps its reference until it is done
             return self._counter
@@ -125,25 +86,30 @@ class ShippedTokenizer:
         return (self._counter or self.load()).classes(text)
 
 
-@lru_cache
-def _tokenizer(name: str) -> ShippedTokenizer:
-    if name.startswith("claude"):
+def _make_tokenizer(family: str) -> Tokenizer:
+    if family.startswith("claude"):
         from tui.context.counting.claude import ClaudeCounter  # its patterns take 3 ms to compile
 
-        return ShippedTokenizer(name, partial(ClaudeCounter, name))
-    if name in ENCODINGS:
-        return ShippedTokenizer(name, partial(BpeCounter, ENCODINGS[name]))
-    family = fitted_families()[name]
-    weights = Weights(tuple(family["tokens"]), tuple(family["characters"]))
-    how: CountMethod = "estimated" if name == ESTIMATED else "fitted"
-    return ShippedTokenizer(
-        f"{name}-{family['version']}", partial(BpeCounter, ENCODINGS[family["encoding"]], weights), how
-    )
+        return Tokenizer(family, partial(ClaudeCounter, family))
+    if family in ENCODINGS:
+        return Tokenizer(family, partial(BpeCounter, ENCODINGS[family]))
+    fitted = fitted_families()[family]
+    weights = Weights(tuple(fitted["tokens"]), tuple(fitted["characters"]))
+    how: CountMethod = "estimated" if family == ESTIMATED else "fitted"
+    read = partial(BpeCounter, ENCODINGS[fitted["encoding"]], weights)
+    return Tokenizer(f"{family}-{fitted['version']}", read, how)
 
 
-def family_of(model: str) -> str:
-    """The family of `model`, by the longest matching prefix of its name; `ESTIMATED` for none."""
-    return FAMILIES.get(longest_prefix(plain_name(model), FAMILIES) or "", ESTIMATED)
+_tokenizers: dict[str, Tokenizer] = {}  # by family
+
+
+@lru_cache(1_000)
+def get_tokenizer(model: str) -> Tokenizer:
+    """The tokenizer of the family of `model`."""
+    family = family_of(model)
+    if family not in _tokenizers:
+        _tokenizers.setdefault(family, _make_tokenizer(family))
+    return _tokenizers[family]
 
 
 def margins_of(model: str) -> Sequence[float]:
@@ -182,20 +148,3 @@ def count_texts(pairs: Sequence[tuple[str, str]]) -> list[TextCount]:
     for index in sorted(range(len(pairs)), key=lambda index: get_tokenizer(pairs[index][1]).name):
         counts[index] = count_text(*pairs[index])
     return [counts[index] for index in range(len(pairs))]
-
-
-O200K, CL100K = _tokenizer("o200k"), _tokenizer("cl100k")
-_registry: dict[str, Tokenizer] = {}
-
-
-def register_tokenizer(name: str, tokenizer: Tokenizer) -> None:
-    """Use `tokenizer` for every model whose name starts with `name`, unless a longer prefix matches."""
-    _registry[plain_name(name)] = tokenizer
-    get_tokenizer.cache_clear()
-
-
-@lru_cache(1_000)
-def get_tokenizer(model: str) -> Tokenizer:
-    """The tokenizer for `model`: the one registered for the longest prefix of its name, else its family's."""
-    registered = longest_prefix(plain_name(model), _registry)
-    return _tokenizer(family_of(model)) if registered is None else _registry[registered]

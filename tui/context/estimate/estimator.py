@@ -15,7 +15,7 @@ from threading import RLock
 from tui.context.counting.costs import Cost, CostBook
 from tui.context.counting.counting import TokenCounter, price
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
-from tui.context.counting.model_names import shared_name
+from tui.context.counting.families import shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, ReportLog, Verdict

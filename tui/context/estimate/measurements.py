@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from tui.context.counting.priors import prior_of, relative_size
+from tui.context.counting.families import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Account, Line
 from tui.context.estimate.preamble import Preamble

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import preamble_digest
-from tui.context.counting.priors import prior_of
+from tui.context.counting.families import prior_of
 from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import heuristic_count
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.context.counting.model_names import another_family, shared_name
+from tui.context.counting.families import another_family, shared_name
 
 
 @pytest.mark.parametrize(
