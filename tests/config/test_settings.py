@@ -190,14 +190,14 @@ def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) 
         'reserve_output = 9000\n[models."mine/off"]\ncompaction = "off"\n'
     )
     settings = load_settings({"CHATCTX_CONFIG": str(path)})
-    found = {name: settings.for_model(f"mine/{name}") for name in ("other", "big", "off")}
-    values = {name: (m.compaction, m.compaction_target, m.preserve_recent_turns) for name, m in found.items()}
+    by_name = {name: settings.for_model(f"mine/{name}") for name in ("other", "big", "off")}
+    values = {name: (m.compaction, m.compaction_target, m.preserve_recent_turns) for name, m in by_name.items()}
     assert values == {
         "other": (Percent(80), Percent(40), 6),
         "big": (Tokens(120_000), Tokens(60_000), 2),
         "off": ("off", Percent(40), 6),
     }
-    assert [found[name].reserve_output for name in ("other", "big")] == [4_000, 9_000]
+    assert [by_name[name].reserve_output for name in ("other", "big")] == [4_000, 9_000]
 
 
 def test_compaction() -> None:

@@ -26,13 +26,13 @@ VALUES: list[Any] = [
 
 def places(schema: dict[str, Any], *path: str) -> list[tuple[str, ...]]:
     """Every setting, as the keys that lead to it."""
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     for name, entry in schema.get("properties", {}).items():
-        found += [(*path, name), *places(entry, *path, name)]
+        paths += [(*path, name), *places(entry, *path, name)]
     entry = schema.get("additionalProperties")
     if isinstance(entry, dict) and path and path[-1] in ("providers", "models"):
-        found += places(entry, *path, "a/b" if path[-1] == "models" else "a")
-    return found
+        paths += places(entry, *path, "a/b" if path[-1] == "models" else "a")
+    return paths
 
 
 def written(path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -97,15 +97,15 @@ class Picture:
 
     def chops(self) -> list[dict[int, Strip | None]]:
         """The pieces of each line, by the column where they begin."""
-        found: list[dict[int, Strip | None]] = [{0: _strip("the title", WIDTH, "reverse")}]
+        lines: list[dict[int, Strip | None]] = [{0: _strip("the title", WIDTH, "reverse")}]
         for y, text in enumerate(self.lines, 1):
             bar = _strip("█" if y == self.bar else " ", 1, "blue")
             if self.toast and 2 <= y < 5:
-                left = _strip(text[:12], 12, "red")
-                found.append({0: left, 12: _strip("a toast", WIDTH - 13, "green"), WIDTH - 1: bar})
+                beside = _strip(text[:12], 12, "red")
+                lines.append({0: beside, 12: _strip("a toast", WIDTH - 13, "green"), WIDTH - 1: bar})
             else:
-                found.append({0: _strip(text, WIDTH - 1, "red"), WIDTH - 1: bar})
-        return found
+                lines.append({0: _strip(text, WIDTH - 1, "red"), WIDTH - 1: bar})
+        return lines
 
 
 def _strip(text: str, width: int, style: str) -> Strip:

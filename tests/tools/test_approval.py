@@ -42,9 +42,9 @@ def test_without_a_word_what_reads_runs_and_the_rest_asks(read_only: bool) -> No
 
 
 def test_never_wins_wherever_it_was_said() -> None:
-    said = {"gh__write": Remembered("gh__write", "never", "old")}
+    remembered = {"gh__write": Remembered("gh__write", "never", "old")}
     session = frozenset({("gh__write", fingerprint(tool()))})
-    assert verdict(tool(), rules={"gh__write": "allow"}, remembered=said, session=session) == "never"
+    assert verdict(tool(), rules={"gh__write": "allow"}, remembered=remembered, session=session) == "never"
     yes = {"gh__write": Remembered("gh__write", "allow", fingerprint(tool()))}
     assert verdict(tool(), rules={"gh__*": "never"}, remembered=yes, session=session) == "never"
     assert verdict(tool(), rules={"gh__*": "never"}, remembered={}, must_ask=True) == "never"

@@ -73,15 +73,15 @@ def test_any_text_can_be_capped(text: str, limit: int) -> None:
     ids=["url", "pdf", "lines", "json", "bytes", "nul"],
 )
 def test_payloads_are_described(text: str, shown: str) -> None:
-    found = without_payloads(text)
-    assert shown in found
-    assert len(found) < 200
+    cleaned = without_payloads(text)
+    assert shown in cleaned
+    assert len(cleaned) < 200
 
 
 def test_what_stands_around_a_payload_stays() -> None:
-    found = without_payloads("see data:image/png;base64," + base64.b64encode(NOISE).decode() + " there")
-    assert found.startswith("see [base64: image/png")
-    assert found.endswith(" there")
+    cleaned = without_payloads("see data:image/png;base64," + base64.b64encode(NOISE).decode() + " there")
+    assert cleaned.startswith("see [base64: image/png")
+    assert cleaned.endswith(" there")
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def test_what_fits_nothing_finds_nothing_and_says_what_there_is(query: str) -> N
 
 
 def test_the_answer_names_what_can_be_called_and_what_is_new() -> None:
-    found = search("github issue", TOOLS, 2)
-    text = answer("github issue", found, TOOLS, (found[1].name,))
+    matches = search("github issue", TOOLS, 2)
+    text = answer("github issue", matches, TOOLS, (matches[1].name,))
     assert text.startswith(f"2 of {len(TOOLS)} tools, 1 of them new.")
     assert "github__create_issue: Create a new issue in a repository" in text
 

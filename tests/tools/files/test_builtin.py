@@ -138,9 +138,9 @@ def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
     (tmp_path / ".gitignore").write_text("\n".join(lines) + "\n")
     subprocess.run(["git", "init", "-q", tmp_path], check=True, capture_output=True)
     command = ["git", "-C", str(top), "ls-files", "--others", "--exclude-standard", "-z"]
-    kept = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip("\0").split("\0")
+    by_git = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip("\0").split("\0")
     mine = [line.rsplit("  ", 1)[0] for line in listed(top, glob="**").splitlines() if not line.startswith("[")]
-    assert sorted(mine) == sorted(kept)
+    assert sorted(mine) == sorted(by_git)
 
 
 def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(tmp_path: Path) -> None:

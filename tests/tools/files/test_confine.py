@@ -133,10 +133,10 @@ def test_a_walk_does_not_follow_links(inside: Path) -> None:
     (inside / "out").symlink_to("../outside")
     (inside / "up").symlink_to("..")
     confinement = Confinement(inside)
-    found = {entry.path: entry for entry in Walk(confinement, confinement.place("."), float("inf")).entries()}
-    assert set(found) == {"out", "up", "sub", "sub/a.txt"}
-    assert found["out"].is_link
-    assert not found["out"].is_folder
+    entries = {entry.path: entry for entry in Walk(confinement, confinement.place("."), float("inf")).entries()}
+    assert set(entries) == {"out", "up", "sub", "sub/a.txt"}
+    assert entries["out"].is_link
+    assert not entries["out"].is_folder
 
 
 def test_a_link_put_in_place_between_a_look_and_the_opening_is_refused(

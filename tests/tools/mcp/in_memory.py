@@ -85,10 +85,10 @@ async def by_hand(answer: Answer, answered: list[Json] | None = None) -> AsyncIt
                     if answered is not None:
                         answered.append(request)
                     continue
-                said: list[Json] = []
-                result = answer(request["method"], request.get("params") or {}, said.append)
-                for one in said:
-                    await writing.send(message({"jsonrpc": "2.0", **one}))
+                messages: list[Json] = []
+                result = answer(request["method"], request.get("params") or {}, messages.append)
+                for content in messages:
+                    await writing.send(message({"jsonrpc": "2.0", **content}))
                 if "id" in request and result is not None:
                     kind = result if "error" in result else {"result": result}
                     await writing.send(message({"jsonrpc": "2.0", "id": request["id"], **kind}))

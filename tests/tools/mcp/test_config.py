@@ -187,8 +187,8 @@ def test_variables_are_filled_in_when_a_server_starts_and_only_then() -> None:
 
 
 def test_what_may_be_secret_is_not_shown() -> None:
-    given = ("--api-key", "abc", "--token=xyz", "-v", "sk-abcdefghijklmnop", "--auth", "${KEY}", "plain")
-    assert hidden_args(given) == ("--api-key", "***", "--token=***", "-v", "[key]", "--auth", "${KEY}", "plain")
+    args = ("--api-key", "abc", "--token=xyz", "-v", "sk-abcdefghijklmnop", "--auth", "${KEY}", "plain")
+    assert hidden_args(args) == ("--api-key", "***", "--token=***", "-v", "[key]", "--auth", "${KEY}", "plain")
     web = one({"url": "https://me:word@x.example:8443/mcp?key=abc", "headers": {"Authorization": "Bearer abcdefgh"}})
     assert web.shown == "https://x.example:8443/mcp?…"
     assert set(web.launch({}).secrets) == {"word", "key=abc", "Bearer abcdefgh", "abcdefgh"}
@@ -202,8 +202,8 @@ def test_the_config_file_holds_servers_too(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[mcpServers.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\n')
     settings = load_settings({"CHATCTX_CONFIG": str(config)})
-    found = find_servers(settings.mcp_servers, settings.config_file, tmp_path / "nowhere", {})
-    assert [(s.name, s.command, s.where) for s in found.servers] == [("time", "uvx", str(config))]
+    configured = find_servers(settings.mcp_servers, settings.config_file, tmp_path / "nowhere", {})
+    assert [(s.name, s.command, s.where) for s in configured.servers] == [("time", "uvx", str(config))]
 
 
 def folder_with(tmp_path: Path, text: str) -> Path:
@@ -218,22 +218,22 @@ def test_a_projects_file_starts_nothing_until_the_person_agrees_to_this_very_con
     folder = folder_with(tmp_path, text)
     config = tmp_path / "config.toml"
     table = {"own": {"command": "mine"}}
-    found = find_servers(table, config, folder, {})
-    assert [server.name for server in found.servers] == ["own"]
-    assert found.project is not None
-    assert (found.project.word, [s.name for s in found.project.servers]) == ("unsaid", ["p", "own"])
-    said = {str(found.project.path): (found.project.sha256, True)}
-    agreed = find_servers(table, config, folder, said)
+    configured = find_servers(table, config, folder, {})
+    assert [server.name for server in configured.servers] == ["own"]
+    assert configured.project is not None
+    assert (configured.project.word, [s.name for s in configured.project.servers]) == ("unsaid", ["p", "own"])
+    answers = {str(configured.project.path): (configured.project.sha256, True)}
+    agreed = find_servers(table, config, folder, answers)
     assert [(server.name, server.command) for server in agreed.servers] == [("own", "mine"), ("p", "evil")]
     assert not any(server.trust_read_only for server in agreed.servers)  # a file that comes along is no approval
     assert len(agreed.problems) == 1
     assert "own is in" in agreed.problems[0]
     folder_with(tmp_path, text.replace("evil", "worse"))
-    changed = find_servers(table, config, folder, said)
+    changed = find_servers(table, config, folder, answers)
     assert changed.project is not None
     assert changed.project.word == "unsaid"
     assert [server.name for server in changed.servers] == ["own"]
-    refused = find_servers(table, config, folder, {str(found.project.path): (changed.project.sha256, False)})
+    refused = find_servers(table, config, folder, {str(configured.project.path): (changed.project.sha256, False)})
     assert refused.project is not None
     assert refused.project.word == "no"
 
@@ -246,28 +246,28 @@ def test_a_projects_file_is_that_of_its_repository(tmp_path: Path) -> None:
     file = folder_with(tmp_path, text) / ".mcp.json"
     assert find_servers({}, tmp_path / "config.toml", below, {}).project is None  # no repository: only this folder
     (tmp_path / "project" / ".git").mkdir()
-    found = find_servers({}, tmp_path / "config.toml", below, {})
-    assert found.project is not None
-    assert found.project.path == file
+    configured = find_servers({}, tmp_path / "config.toml", below, {})
+    assert configured.project is not None
+    assert configured.project.path == file
     here = file.parent
-    assert [s.cwd for s in found.project.servers] == [str(here), str(here / "sub"), "/else", "${HOME}/d"]
+    assert [s.cwd for s in configured.project.servers] == [str(here), str(here / "sub"), "/else", "${HOME}/d"]
     (tmp_path / "project" / "src" / ".git").mkdir()
     assert find_servers({}, tmp_path / "config.toml", below, {}).project is None  # one above it is another's
 
 
 def test_the_persons_own_file_in_the_working_directory_is_no_projects_file(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "b"}}}')
-    found = find_servers({}, tmp_path / "config.toml", tmp_path, {})
-    assert found.project is None
-    assert [server.name for server in found.servers] == ["a"]
+    configured = find_servers({}, tmp_path / "config.toml", tmp_path, {})
+    assert configured.project is None
+    assert [server.name for server in configured.servers] == ["a"]
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe\x00", b" " * 1_000_001], ids=["broken", "binary", "huge"])
 def test_a_file_that_can_not_be_read_is_a_problem_and_no_end(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mcp.json").write_bytes(content)
-    found = find_servers({"a": {"command": "b"}}, tmp_path / "config.toml", tmp_path / "nowhere", {})
-    assert [server.name for server in found.servers] == ["a"]
-    assert str(tmp_path / "mcp.json") in found.problems[0]
+    configured = find_servers({"a": {"command": "b"}}, tmp_path / "config.toml", tmp_path / "nowhere", {})
+    assert [server.name for server in configured.servers] == ["a"]
+    assert str(tmp_path / "mcp.json") in configured.problems[0]
 
 
 def test_any_part_of_an_address_may_be_a_variable() -> None:

@@ -75,18 +75,18 @@ def test_progress_in_words(done: float, total: float | None, message: str | None
 
 
 async def test_a_call_that_is_cancelled_is_cancelled_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, Any]] = []
+    requests: list[tuple[str, Any]] = []
     hangs = offering(tools_call=lambda *_: None)
 
     def answer(method: str, params: Json, say: Say) -> Any:
-        seen.append((method, params))
+        requests.append((method, params))
         return None if method == "tools/call" else hangs(method, params, say)
 
     async with connected(monkeypatch, lambda: by_hand(answer)) as server:
         task = asyncio.create_task(call(server, "echo"))
-        await until(lambda: ("tools/call") in [method for method, _ in seen])
+        await until(lambda: "tools/call" in [method for method, _ in requests])
         task.cancel()
-        await until(lambda: "notifications/cancelled" in [method for method, _ in seen])
+        await until(lambda: "notifications/cancelled" in [method for method, _ in requests])
         assert server.status.state == "ready"
 
 
@@ -151,16 +151,16 @@ async def test_a_resource_that_changed_since_it_was_attached_is_known(monkeypatc
 
 
 async def test_a_server_that_tells_no_changes_is_not_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+    requests: list[str] = []
     answers = offering(resources_list={"resources": [PAGE]})
 
     def answer(method: str, params: Json, say: Say) -> Any:
-        seen.append(method)
+        requests.append(method)
         return answers(method, params, say)
 
     async with connected(monkeypatch, lambda: by_hand(answer)) as server:
         await server.follow("x://page")
-    assert "resources/subscribe" not in seen
+    assert "resources/subscribe" not in requests
 
 
 async def test_a_server_of_the_newest_protocol_is_listened_to(monkeypatch: pytest.MonkeyPatch) -> None:

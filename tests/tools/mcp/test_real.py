@@ -241,11 +241,11 @@ asyncio.run(main())
 
 def processes() -> dict[int, tuple[str, int]]:
     """State and parent of every process (proc(5)); one that ends meanwhile is left out."""
-    found = {}
+    by_pid = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        found[int(stat.parent.name)] = (fields[0], int(fields[1]))
-    return found
+        by_pid[int(stat.parent.name)] = (fields[0], int(fields[1]))
+    return by_pid
