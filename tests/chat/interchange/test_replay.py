@@ -30,7 +30,6 @@ def recorded(path: Path, calls: int = 30, per_call: float = 1.3) -> Path:
 def test_every_call_after_the_first_is_predicted_before_it_is_looked_at(tmp_path: Path) -> None:
     replayed = replay(read_recording(recorded(tmp_path / "a.jsonl")), "a")
     assert (replayed.calls, len(replayed.scored)) == (30, 29)
-    assert [call.number for call in replayed.scored] == list(range(1, 30))
     late = [abs(call.error_percent) for call in replayed.scored[15:]]
     assert max(late) < 0.05
     assert all(call.actual <= call.upper_bound for call in replayed.scored)
@@ -64,7 +63,7 @@ def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
 
 
 def test_figures() -> None:
-    scored = [Scored(n, 1_000 + error, 1_020, 1_000, "delta") for n, error in enumerate((-30, -10, 0, 10, 20), 1)]
+    scored = [Scored(1_000 + error, 1_020, 1_000) for error in (-30, -10, 0, 10, 20)]
     figures = summary("x", 6, scored, 1.0)
     assert figures["median_abs_error_percent"] == 1.0
     assert figures["bias_percent"] == pytest.approx(-0.2)

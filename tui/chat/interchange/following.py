@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
@@ -13,7 +14,7 @@ from statistics import quantiles
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
-from tui.chat.interchange.foreign.source import SQLITE_MAGIC, Line, SourceFile
+from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.locations import SessionFile, session_files
 from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
 from tui.chat.interchange.replay import LEARNED_CALLS, recorded_calls, target_of
@@ -84,7 +85,8 @@ def newest_session(
     files = [file for file in files if file.program in PROGRAMS]
     for file in sorted(files, key=lambda file: -_changed(file.path)):
         if file.program == opencode.NAME and file.path.suffix == ".db":
-            ident = opencode.newest_session(SourceFile(file.path), str(folder))
+            with closing(SourceFile(file.path)) as source:
+                ident = opencode.newest_session(source, str(folder))
             if ident is not None:
                 return replace(file, session=ident)
         elif _is_in(file, folder):
@@ -248,14 +250,13 @@ class Follower:
         return True
 
     def _read(self, size: int) -> None:
-        with self.path.open("rb") as stream:
-            database = stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-        if database and self._session:
-            self._recording = opencode.read_session(SourceFile(self.path), self._session)
-            return
+        with closing(SourceFile(self.path)) as source:
+            if source.is_database and self._session:
+                self._recording = opencode.read_session(source, self._session)
+                return
         if size < max(self._tail.read, self._start):
             self._restart()
-        if not database and self._tail.appended(self.path):
+        if not source.is_database and self._tail.appended(self.path):
             self._recording = self._tail.recording(self.path.stem)
         else:  # the program rewrites its file, or goes back in it
             if self._measured < 0 and self.path.suffix == ".jsonl":
@@ -328,7 +329,8 @@ class Follower:
     def _subagent_inputs(self) -> list[int]:
         """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""
         if self._session:
-            return opencode.subagent_inputs(SourceFile(self.path), self._session)
+            with closing(SourceFile(self.path)) as source:
+                return opencode.subagent_inputs(source, self._session)
         last_inputs = []
         for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
             tail = self._subagents.setdefault(file, Tail())

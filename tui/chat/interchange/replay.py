@@ -180,14 +180,11 @@ def _summaries(state: HistoryState) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A predicted call, in tokens. `number` counts the file's predicted calls from 1."""
+    """A predicted call, in tokens."""
 
-    number: int
     predicted: int
     upper_bound: int
     actual: int
-    source: str
-    message: str = ""
 
     @property
     def error_percent(self) -> float:
@@ -218,16 +215,15 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
         anchors, compactions = len(state.checkpoints) != compactions, len(state.checkpoints)
         if method == "chars4":
             predicted = bound = naive.estimate(request)
-            source = "delta"
             naive.record(request, usage)
         else:
             estimate = estimator.estimate(request)
-            predicted, bound, source = estimate.tokens, estimate.upper_bound, estimate.source
+            predicted, bound = estimate.tokens, estimate.upper_bound
             estimator.record(request, reply, believed, learn=learn, at=reply.created_at, recorded=True)
         if reply.id in recording.unpredictable:
             unpredictable[recording.unpredictable[reply.id]] += 1
         elif not anchors:
-            scored.append(Scored(len(scored) + 1, predicted, bound, usage.input_total or 0, source, reply.id))
+            scored.append(Scored(predicted, bound, usage.input_total or 0))
     return Replay(name, len(recording.answers), tuple(scored), time.perf_counter() - began, unpredictable)
 
 

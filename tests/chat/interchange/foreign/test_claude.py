@@ -103,7 +103,8 @@ def test_a_call_with_more_than_the_file_tells_is_not_scored(
     )
     replayed = replay(recording, "a")
     assert replayed.unpredictable == {f"the file lacks {what}": 1}
-    assert [call.message for call in replayed.scored][-1] == recording.messages[-1].id
+    usage = recording.messages[-1].usage
+    assert usage is not None and replayed.scored[-1].actual == usage.input_total
     assert abs(replayed.scored[-1].error_percent) < 0.1
 
 

@@ -123,7 +123,8 @@ def test_opencode_what_copilot_counted_twice_is_counted_once(tmp_path: Path, hon
     assert [call.believed.input_total for call in recorded_calls(recording)][1] == (1_600 if honest else 1_300)
 
 
-def test_opencode_database(tmp_path: Path) -> None:
+def test_opencode_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.chat.interchange.foreign.source.MAX_BYTES", 1_000)  # a database is not read as a whole
     path = tmp_path / "opencode.db"
     with sqlite3.connect(path) as db:
         db.executescript(

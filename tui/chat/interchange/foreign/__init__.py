@@ -6,6 +6,7 @@ The content decides on the reader, not the file's name. A format is one module w
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,13 +40,12 @@ def read_recordings(path: Path, start: int = 0) -> list[Recording]:
 
     The first one says what of the file was `skipped`.
     """
-    file = SourceFile(path, start)
-    try:
-        recordings = _read(file)
-    except MALFORMED as error:
-        cause = f"{type(error).__name__}: {error}"
-        raise RecordingError(f"{path.name}: damaged, or of an unknown version ({cause})") from None
-    recordings = [recording for recording in recordings if recording.messages]
+    with closing(SourceFile(path, start)) as file:
+        try:
+            recordings = [recording for recording in _read(file) if recording.messages]
+        except MALFORMED as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise RecordingError(f"{path.name}: damaged, or of an unknown version ({cause})") from None
     if not recordings:
         raise NoMessagesError(f"{path.name}: no messages in it")
     recordings[0] = replace(recordings[0], skipped=file.skipped)

@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 class SourceFile:
-    """One file or task folder. Every form is computed on first use and then cached.
+    """One file or task folder. Every form is computed on first use and then cached; `close` when done.
 
     Of a file of lines only the first and those after `start` bytes are read.
     """
@@ -107,16 +107,22 @@ class SourceFile:
     @property
     def skipped(self) -> str:
         """The damaged lines, for a person; "" for none."""
-        if not self._damaged or "lines" not in vars(self):
+        if not self._damaged:
             return ""
         count, first = len(self._damaged), sorted(self._damaged)[:MOST_NAMED]
         named = ", ".join(map(str, first)) + ("…" if count > MOST_NAMED else "")
         return f"{count:,} damaged line{'s' if count > 1 else ''} skipped (line {named})"
 
-    @property
+    @cached_property
     def is_database(self) -> bool:
         """Whether the file is a SQLite database."""
-        return self.data[: len(SQLITE_MAGIC)] == SQLITE_MAGIC
+        try:
+            if not self.path.is_file():
+                return False
+            with self.path.open("rb") as stream:
+                return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+        except OSError:
+            return False
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -126,16 +132,23 @@ class SourceFile:
         return frozenset(str(row["name"]) for row in self.query("SELECT name FROM sqlite_master WHERE type = 'table'"))
 
     def query(self, sql: str, values: tuple[object, ...] = ()) -> list[sqlite3.Row]:
-        """Rows of the database, opened read-only for this query. Raises `RecordingError`."""
-        # Without a write-ahead log there is no writer, and `immutable` avoids creating files beside the database.
-        mode = "mode=ro" if self.path.with_name(self.name + "-wal").exists() else "mode=ro&immutable=1"
+        """Rows of the database. Raises `RecordingError`."""
         try:
-            connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{mode}", uri=True)
-            connection.row_factory = sqlite3.Row
-            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-            try:
-                return connection.execute(sql, values).fetchall()
-            finally:
-                connection.close()
+            return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise RecordingError(f"{self.name}: the database can't be read ({error})") from None
+
+    @cached_property
+    def _connection(self) -> sqlite3.Connection:
+        """The database, opened read-only."""
+        # Without a write-ahead log there is no writer, and `immutable` avoids creating files beside the database.
+        mode = "mode=ro" if self.path.with_name(self.name + "-wal").exists() else "mode=ro&immutable=1"
+        connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{mode}", uri=True)
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        return connection
+
+    def close(self) -> None:
+        """Close the database, if it was read."""
+        if "_connection" in vars(self):
+            self._connection.close()
