@@ -234,7 +234,7 @@ class Workspace:
         if keep:
             await conversation.add_record(RecordKind.MEMORY, memory.to_json())
         session = ChatSession(conversation, self.services)
-        await asyncio.to_thread(session.restore_usage)
+        await session.measure_stored()
         return session
 
     def _memory(self) -> MemoryFiles:

@@ -115,15 +115,6 @@ async def test_everything_is_there_after_a_restart_and_the_number_too(tmp_path: 
         assert (usage.total, usage.source) == (before.total, before.source) == (usage.total, "exact")
 
 
-async def test_a_kept_number_is_not_shown_for_anything_else(tmp_path: Path) -> None:
-    provider = ScriptedProvider()
-    async with open_workspace(tmp_path, provider) as workspace:
-        session = await workspace.new_session()
-        await drain(session.send(LONG))
-        workspace.store.add_record(session.id, "pin", {"id": session.messages[0].id, "on": True})
-        assert (await workspace.resume()).usage is None
-
-
 async def test_where_counting_is_free_the_first_request_is_counted_not_guessed(tmp_path: Path) -> None:
     provider = ScriptedProvider(able=Capabilities(count_endpoint=True, count_freely=True))
     async with open_workspace(tmp_path, provider) as workspace:

@@ -29,8 +29,6 @@ from tui.context.usage.usage import (
     LeftOut,
     Space,
     calculate_context_usage,
-    snapshot_from_json,
-    snapshot_to_json,
     usage_to_json,
 )
 from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
@@ -199,25 +197,6 @@ def test_a_failed_count_is_shown_not_zero() -> None:
         usage = usage_of(replace(everything(), model="broken-1"))
     check(usage)
     assert all(row.tokens > 0 for row in usage.rows)
-
-
-def test_a_snapshot_holds_for_its_history_only() -> None:
-    known = estimator()
-    asked = everything()
-    known.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
-    usage = usage_of(asked, known)
-    data = json.loads(json.dumps(snapshot_to_json(usage, "stamp")))
-    again = snapshot_from_json(data, "stamp")
-    assert again is not None
-    check(replace(again, rows=tuple(replace(row, items=()) for row in again.rows)))
-    assert replace(again, rows=()) == replace(usage, rows=())
-    assert [(row.key, row.tokens, row.source) for row in again.rows] == [
-        (row.key, row.tokens, row.source) for row in usage.rows
-    ]
-    assert snapshot_from_json(data, "another") is None
-    assert snapshot_from_json({**data, "version": 0}, "stamp") is None
-    assert snapshot_from_json({**data, "rows": [{}]}, "stamp") is None
-    assert snapshot_from_json({}, "stamp") is None
 
 
 @given(st.integers(0, 10**9), st.lists(st.floats(0, 1e9, allow_nan=False), min_size=1, max_size=50))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 
@@ -12,10 +11,9 @@ from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target, build_request, trimmed_request
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
-from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.preamble import preamble_steps
 from tui.context.usage.limits import BudgetSettings, ModelLimits
-from tui.context.usage.usage import ContextUsage, calculate_context_usage, snapshot_from_json, snapshot_to_json
+from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
 
@@ -31,7 +29,6 @@ class Meter:
         self._target = target
         self.latest: ContextUsage | None = None
         self._measured: tuple[Request | None, object] = (None, None)  # the inputs of `latest`
-        self._snapshot_key = f"usage:{conversation.info.id}"
 
     @property
     def target(self) -> Target:
@@ -108,24 +105,6 @@ class Meter:
             return True
         limit = usage.budget.max_input
         return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
-
-    def keep(self) -> None:
-        """Store the latest number with the session, for the next time it is opened. Not on the event loop."""
-        if self.latest is not None:
-            text = json.dumps(snapshot_to_json(self.latest, self._stamp()))
-            self._services.store.put_state(self._snapshot_key, text)
-
-    def restore(self) -> None:
-        """Restore the stored number, if nothing has changed since. Not on the event loop."""
-        text = self._services.store.get_state(self._snapshot_key)
-        if text is not None:
-            self.latest = snapshot_from_json(json.loads(text), self._stamp())
-
-    def _stamp(self) -> str:
-        """A digest of everything the number depends on: history, records, model, instructions, settings."""
-        conversation = self._conversation
-        preamble = preamble_digest(self.target.system, self.target.tools).hex()
-        return f"{conversation.stamp} {self.full_name} {preamble} {self.budget_settings()} {self.limits()}"
 
     def measure(self, request: Request) -> ContextUsage:
         """Measure `request`. May count tokens: not on the event loop."""

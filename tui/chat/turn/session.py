@@ -163,8 +163,7 @@ class ChatSession:
             self._emit(TurnFailed(failure_text(error)))
 
     def _remember(self) -> None:
-        """Store the number for the next time this is opened, and the model for the next session."""
-        self._meter.keep()
+        """Store the model for the next session."""
         target = self._conversation.target
         answered = {target.provider: target.model, "": f"{target.provider}/{target.model}"}
         self._services.store.change_state(LAST_MODELS, lambda models: {**models, **answered})
@@ -310,15 +309,15 @@ class ChatSession:
         """The latest measurement of the next request; None before the first."""
         return self._meter.latest
 
-    def restore_usage(self) -> None:
-        """Restore the number the session had when it was last used, if nothing has changed. Not on the event loop.
+    async def measure_stored(self) -> None:
+        """Measure a stored conversation without asking its server.
 
         Other models' measurements of it are used too, if the current one has not measured it yet.
         """
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
-            self._services.estimator.recall(provider, model)
-        self._conversation.request()  # of a long history the first one takes long
-        self._meter.restore()
+            await asyncio.to_thread(self._services.estimator.recall, provider, model)
+        if self.messages:
+            await self._meter.usage()
 
     async def refresh_usage(self) -> ContextUsage:
         """Measure the next request again, after asking for the window if that was not done yet."""

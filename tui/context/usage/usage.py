@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tui.context.counting.classes import CLASSES, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
@@ -69,7 +69,7 @@ class ContextUsage:
     """The tokens of the next request and what remains of the window.
 
     `left_out` is not part of `total`: both together are the whole conversation. Rows add up to `total`. `messages` has
-    the tokens of single ones by id; it is empty in a snapshot.
+    the tokens of single ones by id.
     """
 
     session: str
@@ -287,43 +287,3 @@ def _items(items: Sequence[UsageItem]) -> list[dict[str, object]]:
         }
         for item in items
     ]
-
-
-# -- the last usage, stored beside the session -------------------------------------------------------------------------
-
-SNAPSHOT_VERSION = 2
-MOST_STORED_ITEMS = 200  # rows with more get their items from the account
-
-
-def snapshot_to_json(usage: ContextUsage, stamp: str) -> dict[str, object]:
-    """A JSON object for the store, so that a long session shows its usage before its messages are read.
-
-    It is only valid for the history it was made from: `stamp` names that (the last message and record, the model).
-    """
-    rows = tuple(
-        row if isinstance(row.items, tuple) and len(row.items) <= MOST_STORED_ITEMS else replace(row, items=())
-        for row in usage.rows
-    )
-    return {"version": SNAPSHOT_VERSION, "stamp": stamp, **asdict(replace(usage, rows=rows, messages={}))}
-
-
-def snapshot_from_json(data: Mapping[str, Any], stamp: str) -> ContextUsage | None:
-    """The inverse of `snapshot_to_json`; None for another history, another version, or malformed data."""
-    if data.get("version") != SNAPSHOT_VERSION or data.get("stamp") != stamp:
-        return None
-    try:
-        values = {field.name: data[field.name] for field in fields(ContextUsage) if field.name != "messages"}
-        basis = data["basis"]
-        values |= {
-            "limits": ModelLimits(**data["limits"]),
-            "budget": Budget(**data["budget"]),
-            "basis": Basis(**basis | {"classes": tuple(ClassFactor(*item) for item in basis["classes"])}),
-            "rows": tuple(
-                UsageRow(**row | {"items": tuple(UsageItem(**item) for item in row["items"])}) for row in data["rows"]
-            ),
-            "warnings": tuple(data["warnings"]),
-            "left_out": LeftOut(*data["left_out"]),
-        }
-        return ContextUsage(**values)
-    except (KeyError, TypeError):
-        return None

@@ -240,11 +240,11 @@ class ChatScreen(BackgroundScreen):
         self.draft_cost.count()
         if self.turns.waiting:
             self.turns.send_next()
-        elif session.usage is None or session.messages:  # the stored total has no figures for single messages
+        else:
             self.background(partial(self._measure, session), "measure")
 
     async def _measure(self, session: ChatSession) -> None:
-        """Measure a session for the first time; asking the server for its window may take a while."""
+        """Measure a session after asking the server for its window, which may take a while."""
         await session.refresh_usage()
         if session is self.session:
             self.refresh_status(counts=True)
