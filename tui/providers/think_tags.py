@@ -8,6 +8,7 @@ reasoning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from tui.providers.base import ReasoningDelta, ReasoningMeta, StreamEvent, TextDelta, UsageUpdate
 
@@ -28,52 +29,47 @@ class ThinkTags:
     """
 
     def __init__(self) -> None:
+        self._state: Literal["start", "thinking", "blanks", "text"] = "start"  # "blanks": those after the reasoning
         self._pending = ""  # text that may be a tag, or part of one
         self._close = ""  # the closing tag of the open reasoning
         self._begun = False  # whether reasoning text was emitted
-        self._done = False  # whether the rest is text
-        self._blank = False  # whether blank lines after the reasoning are being dropped
 
     def feed(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
         """The events for one piece of text."""
-        if self._done and not self._blank:
-            yield TextDelta(text)
-            return
         self._pending += text
-        if not self._done and not self._close:
+        if self._state == "start":
             self._open()
-        if self._close and not self._done:
+        if self._state == "thinking":
             yield from self._think()
-        if self._done:
-            text_left = self._pending.lstrip() if self._blank else self._pending
-            self._blank = self._blank and not text_left
-            self._pending = ""
-            if text_left:
-                yield TextDelta(text_left)
+        if self._state == "blanks":
+            self._pending = self._pending.lstrip()
+            self._state = "text" if self._pending else "blanks"
+        if self._state == "text" and self._pending:
+            pending, self._pending = self._pending, ""
+            yield TextDelta(pending)
 
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """The pending text, when the answer ended or something other than text arrived."""
         pending, self._pending = self._pending, ""
-        if pending and self._close and not self._done:
-            yield ReasoningDelta(pending)
-        elif pending and not self._blank:
-            yield TextDelta(pending)
-        if not self._close:
-            self._done = True
+        if pending and self._state != "blanks":
+            yield ReasoningDelta(pending) if self._state == "thinking" else TextDelta(pending)
+        if self._state == "start":
+            self._state = "text"
 
     def _open(self) -> None:
         start = self._pending.lstrip()
         for mark, close in MARKS.items():
             if start.startswith(mark):
-                self._close, self._pending = close, start[len(mark) :]
+                self._state, self._close, self._pending = "thinking", close, start[len(mark) :]
                 return
-        self._done = not any(mark.startswith(start) for mark in MARKS)
+        if not any(mark.startswith(start) for mark in MARKS):
+            self._state = "text"
 
     def _think(self) -> Iterator[ReasoningDelta]:
         pending = self._pending if self._begun else self._pending.lstrip("\n")
         thought, mark, rest = pending.partition(self._close)
         if mark:
-            self._pending, self._done, self._blank = rest, True, True
+            self._state, self._pending = "blanks", rest
             thought = thought.rstrip()
         else:
             keep = _beginning_of(self._close, thought)

@@ -2,124 +2,94 @@
 
 from __future__ import annotations
 
-from tui.providers.config import ProviderConfig
+from typing import Any
+
+from tui.providers.config import Dialect, ProviderConfig
+
+
+def _hosted(
+    name: str, title: str, base_url: str, *key_env: str, dialect: Dialect = "openai-chat", **more: Any
+) -> ProviderConfig:
+    """A provider that needs a key, from the first of the variables `key_env` that is set."""
+    return ProviderConfig(name, dialect, base_url, title, key_env, needs_key=True, **more)
+
 
 # Default models are the middle of each family; after the first turn the model last used is the default.
 _ALL = (
-    ProviderConfig(
+    _hosted(
         "anthropic",
-        "anthropic",
-        "https://api.anthropic.com",
         "Anthropic",
-        ("ANTHROPIC_API_KEY",),
-        needs_key=True,
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        dialect="anthropic",
         default_model="claude-sonnet-5-5",
         official=True,
     ),
-    ProviderConfig(
+    _hosted(
         "openai",
-        "openai-responses",
-        "https://api.openai.com/v1",
         "OpenAI",
-        ("OPENAI_API_KEY",),
-        needs_key=True,
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        dialect="openai-responses",
         default_model="gpt-5.6",
         family="openai",
         official=True,
     ),
-    ProviderConfig(
+    _hosted(
         "openrouter",
-        base_url="https://openrouter.ai/api/v1",
-        title="OpenRouter",
-        key_env=("OPENROUTER_API_KEY",),
-        needs_key=True,
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
         default_model="openrouter/auto",
         family="openrouter",
         reasoning_field="reasoning",
         effort_style="openrouter",
     ),
-    ProviderConfig(
+    _hosted(
         "gemini",
-        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
-        title="Google Gemini",
-        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        needs_key=True,
+        "Google Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
         default_model="gemini-flash-latest",
         family="gemini",
     ),
-    ProviderConfig(
+    _hosted(
         "deepseek",
-        base_url="https://api.deepseek.com",
-        title="DeepSeek",
-        key_env=("DEEPSEEK_API_KEY",),
-        needs_key=True,
+        "DeepSeek",
+        "https://api.deepseek.com",
+        "DEEPSEEK_API_KEY",
         default_model="deepseek-flash",
         family="deepseek",
         effort_style="thinking",
     ),
-    ProviderConfig(
+    _hosted(
         "mistral",
-        base_url="https://api.mistral.ai/v1",
-        title="Mistral",
-        key_env=("MISTRAL_API_KEY",),
-        needs_key=True,
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
         default_model="mistral-medium-latest",
         short_tool_ids=True,
     ),
-    ProviderConfig(
-        "groq",
-        base_url="https://api.groq.com/openai/v1",
-        title="Groq",
-        key_env=("GROQ_API_KEY",),
-        needs_key=True,
-        default_model="openai/gpt-oss-120b",
-    ),
-    ProviderConfig(
-        "xai",
-        base_url="https://api.x.ai/v1",
-        title="xAI",
-        key_env=("XAI_API_KEY",),
-        needs_key=True,
-        default_model="grok-4.7",
-    ),
-    ProviderConfig(
-        "together",
-        base_url="https://api.together.xyz/v1",
-        title="Together",
-        key_env=("TOGETHER_API_KEY",),
-        needs_key=True,
-    ),
-    ProviderConfig(
-        "fireworks",
-        base_url="https://api.fireworks.ai/inference/v1",
-        title="Fireworks",
-        key_env=("FIREWORKS_API_KEY",),
-        needs_key=True,
-    ),
-    ProviderConfig(
-        "cerebras",
-        base_url="https://api.cerebras.ai/v1",
-        title="Cerebras",
-        key_env=("CEREBRAS_API_KEY",),
-        needs_key=True,
-        images=False,
-    ),
-    ProviderConfig(
+    _hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", default_model="openai/gpt-oss-120b"),
+    _hosted("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", default_model="grok-4.7"),
+    _hosted("together", "Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    _hosted("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    _hosted("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", images=False),
+    _hosted(
         "moonshot",
-        base_url="https://api.moonshot.ai/v1",
-        title="Moonshot (Kimi)",
-        key_env=("MOONSHOT_API_KEY",),
-        needs_key=True,
+        "Moonshot (Kimi)",
+        "https://api.moonshot.ai/v1",
+        "MOONSHOT_API_KEY",
         default_model="kimi-k3",
         family="kimi",
         effort_style="thinking",
     ),
-    ProviderConfig(
+    _hosted(
         "zai",
-        base_url="https://api.z.ai/api/paas/v4",
-        title="Z.ai (GLM)",
-        key_env=("ZAI_API_KEY",),
-        needs_key=True,
+        "Z.ai (GLM)",
+        "https://api.z.ai/api/paas/v4",
+        "ZAI_API_KEY",
         default_model="glm-5.3",
         family="loop",
         effort_style="thinking",
