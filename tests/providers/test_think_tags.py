@@ -14,7 +14,7 @@ from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, USA
 from tui.messages import Usage
 from tui.providers.base import ReasoningDelta, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
 from tui.providers.config import Dialect
-from tui.providers.think_tags import MARKS, ThinkTags, Thoughts
+from tui.providers.think_tags import MARKS, ThinkTags
 
 CASES = [
     ("<think>\nLet me see.\n</think>\n\nYes.", "Let me see.", "Yes."),
@@ -36,8 +36,8 @@ CASES = [
 
 def split(pieces: Sequence[str]) -> tuple[str, str]:
     tags = ThinkTags()
-    events = [event for piece in pieces for event in tags.feed(piece)] + list(tags.finish())
-    assert all(event.text for event in events)
+    events = [*tags.read(map(TextDelta, pieces)), *tags.flush()]
+    assert all(event.text for event in events if isinstance(event, TextDelta | ReasoningDelta))
     return joined(events)
 
 
@@ -73,21 +73,21 @@ def text(piece: str, block: int | None = None) -> TextDelta:
 
 
 def test_text_streams_at_once_where_there_is_no_tag() -> None:
-    thoughts = Thoughts()
-    assert list(thoughts.read([text("Hello", 3)])) == [text("Hello", 3)]
-    assert list(thoughts.read([text(" <think>", 3)])) == [text(" <think>", 3)]
+    tags = ThinkTags()
+    assert list(tags.read([text("Hello", 3)])) == [text("Hello", 3)]
+    assert list(tags.read([text(" <think>", 3)])) == [text(" <think>", 3)]
 
 
 def test_a_server_with_a_parser_is_left_alone() -> None:
     events: list[StreamEvent] = [ReasoningDelta("Hmm"), text("<think> is a tag")]
-    assert list(Thoughts().read(events)) == events
+    assert list(ThinkTags().read(events)) == events
     raw = [text("<think>x</think>y")]
-    assert list(Thoughts(on=False).read(raw)) == raw
+    assert list(ThinkTags(on=False).read(raw)) == raw
 
 
 def test_what_is_held_back_comes_before_a_tool_call_and_before_the_end() -> None:
     for last in (ToolCallDelta(0, "c", "f", "{}"), StreamEnd("stop", "stop")):
-        assert list(Thoughts().read([text("<th", 0), UsageUpdate(Usage(1, 1)), last])) == [
+        assert list(ThinkTags().read([text("<th", 0), UsageUpdate(Usage(1, 1)), last])) == [
             UsageUpdate(Usage(1, 1)),
             text("<th", 0),
             last,

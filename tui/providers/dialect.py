@@ -24,7 +24,7 @@ from tui.providers.http.sizes import event_cost, too_large
 from tui.providers.http.transport import events
 from tui.providers.models import discovery
 from tui.providers.surrogates import SurrogateJoiner
-from tui.providers.think_tags import Thoughts
+from tui.providers.think_tags import ThinkTags
 from tui.providers.usage_reading import merged_usage
 from tui.providers.wire import Json
 
@@ -81,6 +81,7 @@ class DialectProvider(Provider, Generic[StyleT]):
     """
 
     route: ClassVar[str]  # the path that answers
+    reader: ClassVar[type[Reader]]
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
@@ -101,10 +102,6 @@ class DialectProvider(Provider, Generic[StyleT]):
     @abstractmethod
     def _body(self, request: Request, style: StyleT) -> Json:
         """The JSON body of `request`. Called in a thread: attachments can be large."""
-
-    @abstractmethod
-    def _reader(self) -> Reader:
-        """A reader for one answer."""
 
     @abstractmethod
     async def _count(self, client: Client, body: Json) -> int | None:
@@ -179,22 +176,22 @@ class DialectProvider(Provider, Generic[StyleT]):
 
         Pending text is emitted if the stream breaks off.
         """
-        joiner, thoughts, size = SurrogateJoiner(), Thoughts(on=not self.config.official), 0
+        joiner, tags, size = SurrogateJoiner(), ThinkTags(on=not self.config.official), 0
         async with aclosing(self._answer(request)) as answer:
             try:
                 async for event in answer:
                     size += event_cost(event)
                     if size > self.config.max_response:
                         raise too_large(self.name, self.config.max_response)
-                    for read in thoughts.read(joiner.read(event)):
+                    for read in tags.read(joiner.read(event)):
                         yield read
             except ProviderError:
-                for read in thoughts.flush():
+                for read in tags.flush():
                     yield read
                 raise
-        for read in thoughts.read(joiner.rest()):
+        for read in tags.read(joiner.rest()):
             yield read
-        for read in thoughts.flush():
+        for read in tags.flush():
             yield read
 
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
@@ -227,7 +224,7 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def _attempt(self, client: Client, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once. Raises `ProviderError`."""
-        reader = self._reader()
+        reader = self.reader(self.name)
         body = await asyncio.to_thread(self._body, request, style)
         try:
             async with aclosing(events(client, self.route, body, self.config)) as received:

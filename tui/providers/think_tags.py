@@ -22,39 +22,55 @@ MARKS = {
 
 
 class ThinkTags:
-    """Splits the text of one answer, piece by piece, into reasoning and the rest.
+    """Passes the events of one answer on, with reasoning separated that was left in the text.
 
     Only a tag at the very beginning counts (preceding blanks are dropped with it): an answer about `<think>` is left
-    unchanged. Text that may become a tag is held back. If the tag is never closed, everything is reasoning.
+    unchanged. Text that may become a tag is held back. If the tag is never closed, everything is reasoning. If the
+    server separates reasoning itself, or with `on` False, all text is text.
     """
 
-    def __init__(self) -> None:
-        self._state: Literal["start", "thinking", "blanks", "text"] = "start"  # "blanks": those after the reasoning
+    def __init__(self, *, on: bool = True) -> None:
+        self._state: Literal["start", "thinking", "blanks", "text"] = "start" if on else "text"
+        self._block: int | None = None  # of the text
         self._pending = ""  # text that may be a tag, or part of one
         self._close = ""  # the closing tag of the open reasoning
         self._begun = False  # whether reasoning text was emitted
 
-    def feed(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """The events for one piece of text."""
+    def read(self, events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
+        """`events`, with reasoning separated from text."""
+        for event in events:
+            match event:
+                case TextDelta(text, block) if self._state != "text":
+                    self._block = block
+                    yield from self._split(text)
+                case TextDelta() | UsageUpdate():
+                    yield event
+                case _:
+                    yield from self.flush()
+                    if isinstance(event, ReasoningDelta | ReasoningMeta):
+                        self._state = "text"
+                    yield event
+
+    def flush(self) -> Iterator[StreamEvent]:
+        """The pending text, when something else follows or the answer breaks off."""
+        pending, self._pending = self._pending, ""
+        if pending and self._state != "blanks":
+            yield ReasoningDelta(pending) if self._state == "thinking" else TextDelta(pending, self._block)
+        if self._state == "start":
+            self._state = "text"
+
+    def _split(self, text: str) -> Iterator[StreamEvent]:
         self._pending += text
         if self._state == "start":
             self._open()
         if self._state == "thinking":
             yield from self._think()
-        if self._state == "blanks":
+        if self._state == "blanks":  # those after the reasoning
             self._pending = self._pending.lstrip()
             self._state = "text" if self._pending else "blanks"
         if self._state == "text" and self._pending:
             pending, self._pending = self._pending, ""
-            yield TextDelta(pending)
-
-    def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """The pending text, when the answer ended or something other than text arrived."""
-        pending, self._pending = self._pending, ""
-        if pending and self._state != "blanks":
-            yield ReasoningDelta(pending) if self._state == "thinking" else TextDelta(pending)
-        if self._state == "start":
-            self._state = "text"
+            yield TextDelta(pending, self._block)
 
     def _open(self) -> None:
         start = self._pending.lstrip()
@@ -77,41 +93,6 @@ class ThinkTags:
         if thought:
             self._begun = True
             yield ReasoningDelta(thought)
-
-
-class Thoughts:
-    """Passes an answer's events on, with reasoning left in the text separated.
-
-    If the server separates reasoning itself, all text is text. With `on` False all events pass unchanged.
-    """
-
-    def __init__(self, *, on: bool = True) -> None:
-        self._tags = ThinkTags() if on else None
-        self._block: int | None = None
-
-    def read(self, events: Iterable[StreamEvent]) -> Iterator[StreamEvent]:
-        """`events`, with reasoning separated from text."""
-        for event in events:
-            match event:
-                case TextDelta(text, block) if self._tags is not None:
-                    self._block = block
-                    yield from self._placed(self._tags.feed(text))
-                case UsageUpdate():
-                    yield event
-                case _:
-                    yield from self.flush()
-                    if isinstance(event, ReasoningDelta | ReasoningMeta):
-                        self._tags = None
-                    yield event
-
-    def flush(self) -> Iterator[StreamEvent]:
-        """The pending text, when something else follows or the answer breaks off."""
-        if self._tags is not None:
-            yield from self._placed(self._tags.finish())
-
-    def _placed(self, events: Iterable[TextDelta | ReasoningDelta]) -> Iterator[StreamEvent]:
-        for event in events:
-            yield TextDelta(event.text, self._block) if isinstance(event, TextDelta) else event
 
 
 def _beginning_of(mark: str, text: str) -> int:

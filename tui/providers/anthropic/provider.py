@@ -28,6 +28,7 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
 
     dialect = "anthropic"
     route = "/v1/messages"
+    reader = AnthropicReader
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)
@@ -42,9 +43,6 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
 
     def _body(self, request: Request, style: AnthropicStyle) -> Json:
         return with_cache_breakpoints(to_wire(request, style))
-
-    def _reader(self) -> AnthropicReader:
-        return AnthropicReader(self.name)
 
     async def _before_end(self, request: Request, reader: Reader) -> list[StreamEvent]:
         """Counts the input by request: llama.cpp sometimes begins a stream without `message_start`, which has it."""

@@ -31,15 +31,13 @@ class OpenAIChat(DialectProvider[ChatStyle]):
 
     dialect = "openai-chat"
     route = "/chat/completions"
+    reader = ChatReader
 
     def _first_style(self, model: str) -> ChatStyle:
         return self.config.chat_style(model)
 
     def _body(self, request: Request, style: ChatStyle) -> Json:
         return to_wire(request, style)
-
-    def _reader(self) -> ChatReader:
-        return ChatReader(self.name)
 
     def _adapted(self, style: ChatStyle, cause: Cause, request: Request) -> ChatStyle | None:
         match cause:

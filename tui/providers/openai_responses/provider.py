@@ -25,15 +25,13 @@ class OpenAIResponses(DialectProvider[ResponsesStyle]):
 
     dialect = "openai-responses"
     route = "/responses"
+    reader = ResponsesReader
 
     def _first_style(self, model: str) -> ResponsesStyle:
         return self.config.responses_style(model)
 
     def _body(self, request: Request, style: ResponsesStyle) -> Json:
         return to_wire(request, style)
-
-    def _reader(self) -> ResponsesReader:
-        return ResponsesReader(self.name)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key in _COUNTED}
