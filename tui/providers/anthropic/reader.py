@@ -91,9 +91,9 @@ class AnthropicReader(Reader):
         """Merge cumulative usage: later values replace earlier ones, field by field."""
         if isinstance(usage, dict):
             self._reported |= {key: value for key, value in usage.items() if value is not None}
-            if read := read_usage(self._reported):
+            if usage := read_usage(self._reported):
                 tokens, uses = self._edits or (None, None)
-                yield from self._report(replace(read, cleared=tokens, cleared_uses=uses))
+                yield from self._report(replace(usage, cleared=tokens, cleared_uses=uses))
 
     def _edited(self, holder: Json) -> None:
         """What the server's context editing cleared from the prompt, if reported."""

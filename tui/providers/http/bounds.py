@@ -124,12 +124,12 @@ class Pace:
         """The next piece; None at the end. Raises `TrickleError`."""
         clock = asyncio.get_running_loop().time
         started = clock()
-        left = min(self._patience - self._waited, self._thought - self._waited_event)
+        remaining = min(self._patience - self._waited, self._thought - self._waited_event)
         try:
-            async with asyncio.timeout(None if left == inf else max(0.0, left)):
+            async with asyncio.timeout(None if remaining == inf else max(0.0, remaining)):
                 piece = await anext(pieces, None)
         except TimeoutError as error:
-            if self._size == 0 and left == self._patience:
+            if self._size == 0 and remaining == self._patience:
                 raise httpx2.ReadTimeout("") from error
             raise TrickleError("next to nothing came") from error
         seconds = clock() - started

@@ -306,9 +306,9 @@ _TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "
 
 def body_message(pairs: list[tuple[str, object]]) -> str:
     """The most specific message in a body: the innermost `message`-like value, or the text of an HTML page."""
-    for wanted in _TEXT_KEYS:
-        texts = [value.strip() for key, value in pairs if key == wanted and isinstance(value, str) and value.strip()]
-        if wanted == "message" and (raw := [value for key, value in pairs if key == "raw" and isinstance(value, str)]):
+    for name in _TEXT_KEYS:
+        texts = [value.strip() for key, value in pairs if key == name and isinstance(value, str) and value.strip()]
+        if name == "message" and (raw := [value for key, value in pairs if key == "raw" and isinstance(value, str)]):
             texts += [value.strip() for value in raw]  # OpenRouter: the provider's own words
         if texts:
             return _plain(texts[-1])

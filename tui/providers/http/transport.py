@@ -66,8 +66,8 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
                     body_bytes = b"".join([begun, *[piece async for piece in pieces]])
                     whole = body_bytes.decode(response.encoding or "utf-8", errors="replace")
                     check_json_cost(whole, limit)
-                    for event in await asyncio.to_thread(whole_answer, whole, provider, redact(client.base_url)):
-                        yield event
+                    for part in await asyncio.to_thread(whole_answer, whole, provider, redact(client.base_url)):
+                        yield part
                     return
             decoder, pace = SSEDecoder(limit), Pace(idle, LONGEST_THOUGHT)
             received = begun or await pace.wait_for(pieces)
@@ -78,11 +78,11 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
                         await _drain(pieces)
                         return
                     check_json_cost(sent.data, limit)
-                    if (read := _json_event(sent, provider)) is None:
+                    if (event := _json_event(sent, provider)) is None:
                         continue
                     pace.event()
-                    yield read
-                    if read.get("type") in _LAST_EVENTS:
+                    yield event
+                    if event.get("type") in _LAST_EVENTS:
                         await _drain(pieces)
                         return
                 if decoder.lines > lines:

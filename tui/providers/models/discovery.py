@@ -281,9 +281,9 @@ async def input_tokens(
     client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
 ) -> int | None:
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
-    asked = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
+    counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await post_json(client, path, asked, provider, headers)
+        answer = await post_json(client, path, counted, provider, headers)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None

@@ -68,10 +68,10 @@ class OpenAIChat(DialectProvider[ChatStyle]):
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
-        known = chat_capabilities(model, self.config.family)
+        able = chat_capabilities(model, self.config.family)
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
-        counts = known.count_endpoint or not (self.config.needs_key or self.config.official)
-        return replace(known, count_endpoint=counts, images=known.images and self.config.images)
+        counts = able.count_endpoint or not (self.config.needs_key or self.config.official)
+        return replace(able, count_endpoint=counts, images=able.images and self.config.images)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
