@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.config.paths import TooLargeError, at_home, from_home, new_file, read_all
+from tui.config.paths import FileTooLargeError, at_home, from_home, new_file, read_all
 
 
 def test_a_home_is_read_as_a_shell_reads_it() -> None:
@@ -30,7 +30,7 @@ def test_a_file_and_a_pipe_are_read_up_to_a_size(tmp_path: Path) -> None:
     file, pipe = tmp_path / "file", tmp_path / "pipe"
     file.write_bytes(b"12345")
     assert read_all(file, 5) == b"12345"
-    with pytest.raises(TooLargeError):
+    with pytest.raises(FileTooLargeError):
         read_all(file, 4)
     os.mkfifo(pipe)
     for most, whole in ((5, True), (4, False)):
@@ -39,7 +39,7 @@ def test_a_file_and_a_pipe_are_read_up_to_a_size(tmp_path: Path) -> None:
         if whole:
             assert read_all(pipe, most) == b"12345"
         else:
-            with pytest.raises(TooLargeError):
+            with pytest.raises(FileTooLargeError):
                 read_all(pipe, most)
         writer.join()
 

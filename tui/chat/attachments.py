@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config.paths import TooLargeError, at_home, is_file, read_all
+from tui.config.paths import FileTooLargeError, at_home, is_file, read_all
 from tui.messages import Attachment, Request
 from tui.text.names import mentioned_names
 from tui.text.numbers import size_text
@@ -44,7 +44,7 @@ def read_attachment(path: Path) -> tuple[Attachment, bytes]:
     """A file as an attachment, and its bytes. Raises `AttachmentError`."""
     try:
         data = read_all(path, LARGEST)
-    except TooLargeError:
+    except FileTooLargeError:
         raise AttachmentError(f"{path} is too large; no provider takes more than {size_text(LARGEST)}") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__

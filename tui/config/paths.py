@@ -61,19 +61,19 @@ def new_file(name: str) -> Path:
     return path
 
 
-class TooLargeError(Exception):
+class FileTooLargeError(Exception):
     """More bytes than allowed."""
 
 
 def read_all(path: Path, most: int) -> bytes:
-    """The bytes of a file or a pipe. Raises `TooLargeError` above `most` bytes, and OSError also for a device."""
+    """The bytes of a file or a pipe. Raises `FileTooLargeError` above `most` bytes, and OSError also for a device."""
     status = path.stat()  # first: opening a device may already do something
     if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
         raise OSError(errno.EINVAL, "it is a device")
     if status.st_size > most:
-        raise TooLargeError
+        raise FileTooLargeError
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise TooLargeError
+        raise FileTooLargeError
     return data

@@ -53,7 +53,7 @@ def without_payloads(text: str) -> str:
     done = 0
     for start, end in _runs(text):
         if end - start >= LEAST_PAYLOAD and _looks_encoded(text[start : start + 2_000]):
-            head, what = _named(text, start, done)
+            head, what = _payload_head(text, start, done)
             pieces += [text[done:head], f"[base64: {what}, about {(end - start) * 3 // 4:,} bytes, not shown]"]
             done = end
     return "".join([*pieces, text[done:]]) if pieces else text
@@ -74,7 +74,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _named(text: str, start: int, done: int) -> tuple[int, str]:
+def _payload_head(text: str, start: int, done: int) -> tuple[int, str]:
     """The start of a payload, including its data URL's head, and what it is."""
     near = max(done, start - _LONGEST_PREFIX)
     if prefix := _PREFIX.search(text[near:start]):
@@ -102,9 +102,9 @@ def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
         return text  # no tokenizer makes more tokens than bytes; longer text is decided by the next line
     if len(text) <= _PROBE * limit and count(text) <= limit:
         return text
-    room = max(1, limit - MARKER_TOKENS)
-    head = _fitting(text[: _PROBE * limit], int(room * HEAD_SHARE), count, from_end=False)
-    tail = _fitting(text[len(head) :][-_PROBE * limit :], room - int(room * HEAD_SHARE), count, from_end=True)
+    budget = max(1, limit - MARKER_TOKENS)
+    head = _fitting(text[: _PROBE * limit], int(budget * HEAD_SHARE), count, from_end=False)
+    tail = _fitting(text[len(head) :][-_PROBE * limit :], budget - int(budget * HEAD_SHARE), count, from_end=True)
     missing = len(text) - len(head) - len(tail)
     if missing <= 0:
         return text

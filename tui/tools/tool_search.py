@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from tui.messages import ToolSchema
 
 SEARCH = "search_tools"
-DEFAULT = 5  # tools found at once
-MOST = 20
-NAMED = 60  # names listed if nothing was found
-ABOUT = 160  # characters of a description in the answer
+DEFAULT_MATCHES = 5  # tools found at once
+MOST_MATCHES = 20
+MOST_NAMED = 60  # names listed if nothing was found
+LONGEST_ABOUT = 160  # characters of a description in the answer
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
 # Words without meaning for a search: rare in descriptions, they would have a high weight.
@@ -27,7 +27,12 @@ _PARAMETERS = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "description": "What the tool should do, in a few words; or a tool's name."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": f"Default {DEFAULT}."},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_MATCHES,
+            "description": f"Default {DEFAULT_MATCHES}.",
+        },
     },
     "required": ["query"],
 }
@@ -44,7 +49,7 @@ def search_schema(waiting: Mapping[str, int]) -> ToolSchema:
     )
 
 
-def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> list[ToolSchema]:
+def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT_MATCHES) -> list[ToolSchema]:
     """The `limit` best matching tools, best first.
 
     A word weighs more the fewer tools have it (as in BM25), in a name twice as much as in a description, and as a
@@ -72,8 +77,8 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT) -> lis
 def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
     """The text for the model: the tools it can call from now on, or what is available if nothing was found."""
     if not matches:
-        listed = ", ".join(sorted(tool.name for tool in tools)[:NAMED])
-        rest = f" and {len(tools) - NAMED} more" if len(tools) > NAMED else ""
+        listed = ", ".join(sorted(tool.name for tool in tools)[:MOST_NAMED])
+        rest = f" and {len(tools) - MOST_NAMED} more" if len(tools) > MOST_NAMED else ""
         return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
     lines = [f"{tool.name}: {_short(tool.description)}" for tool in matches]
     new = sum(tool.name not in loaded for tool in matches)
@@ -106,4 +111,4 @@ def _properties(tool: ToolSchema) -> list[str]:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"
+    return line if len(line) <= LONGEST_ABOUT else line[: LONGEST_ABOUT - 1] + "…"

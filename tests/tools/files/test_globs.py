@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.tools.files.globs import expanded, fits_any, make_glob
+from tui.tools.files.globs import expanded, make_glob
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_no_glob_takes_for_ever() -> None:
     """Each of these would keep a plain regular expression busy for years."""
     path = "/".join(["a" * 250] * 30)
     for glob in ("**/" * 300 + "b", "*a" * 100 + "b", "a*" * 400 + "b", "**/*a*a*a*a*a*a*a*a*b/**/" * 20):
-        assert not fits_any([make_glob(glob, anchored=True)], path)
+        assert not make_glob(glob, anchored=True).match(path)

@@ -25,7 +25,7 @@ from tui.messages import ToolCall, ToolSchema
 from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool, ToolOutput
-from tui.tools.tool_search import DEFAULT, MOST, SEARCH, answer, search, search_schema
+from tui.tools.tool_search import DEFAULT_MATCHES, MOST_MATCHES, SEARCH, answer, search, search_schema
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class SessionTools:
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
         """Loading only changes what is sent and its cost: a loaded tool still asks before it runs."""
-        query, limit = str(arguments["query"]), min(MOST, max(1, int(arguments.get("limit", DEFAULT))))
+        query, limit = str(arguments["query"]), min(MOST_MATCHES, max(1, int(arguments.get("limit", DEFAULT_MATCHES))))
         before = self._conversation.state.loaded
         eager = {tool.name for tool in self.plan.sent} - set(before)
         tools = [

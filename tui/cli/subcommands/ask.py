@@ -35,7 +35,7 @@ from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
-from tui.config.paths import TooLargeError, read_all
+from tui.config.paths import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
@@ -157,7 +157,7 @@ def read_system(text: str | None, path: Path | None) -> str | None:
         raise UsageError("--system and --system-file can't go together; see chatctx ask --help")
     try:
         return read_all(path, LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
-    except TooLargeError:
+    except FileTooLargeError:
         raise UsageError(f"--system-file: {path} is too large") from None
     except OSError as error:
         raise UsageError(f"--system-file: {path} can't be read ({error.strerror})") from None

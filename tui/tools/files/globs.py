@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from tui.tools.base import ToolError
 
 MOST_FORMS = 64  # alternatives from braces
 LONGEST = 1_000  # characters
@@ -79,6 +81,16 @@ def expanded(glob: str) -> list[str]:
     return forms
 
 
-def fits_any(globs: Sequence[Glob], path: str) -> bool:
-    """Whether any of the globs matches."""
-    return any(glob.match(path) for glob in globs)
+def path_filter(glob: object) -> Callable[[str], bool]:
+    """Whether a path fits a tool's argument `glob`, None for any path. Raises `ToolError` if it is malformed.
+
+    Without "/" it matches file names in any folder.
+    """
+    if glob is None:
+        return lambda _path: True
+    text = str(glob)
+    try:
+        globs = [make_glob(form, anchored="/" in form) for form in expanded(text.removeprefix("./"))]
+    except ValueError as error:
+        raise ToolError(f"The glob {text[:100]!r} can't be read ({error}): write it like *.py or src/**/*.ts") from None
+    return lambda path: any(glob.match(path) for glob in globs)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tui.messages import ToolSchema
-from tui.tools.base import ToolError, ToolOutput
+from tui.tools.base import ToolOutput
 from tui.tools.files.confine import Confinement
-from tui.tools.files.globs import Glob, expanded, fits_any, make_glob
+from tui.tools.files.globs import path_filter
 from tui.tools.files.texts import printable
 from tui.tools.files.walk import Walk, WalkEntry
 
@@ -31,25 +31,16 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
     glob = arguments.get("glob")
     place = confinement.place(str(arguments.get("path", ".")))
     walk = Walk(confinement, place, time.monotonic() + SECONDS, deep=glob is not None)
-    fits = None if glob is None else compiled(str(glob))
+    fits = path_filter(glob)
     shown: list[str] = []
     count = 0
     for entry in walk.entries():
-        if fits is not None and (entry.is_folder or not fits_any(fits, entry.path)):
+        if glob is not None and (entry.is_folder or not fits(entry.path)):
             continue
         count += 1
         if len(shown) < MOST_LISTED:
             shown.append(_line(entry))
     return ToolOutput("\n".join([*shown, *_notes(place.shown, walk, count, len(shown), glob)]))
-
-
-def compiled(glob: str) -> list[Glob]:
-    """A glob for paths: without "/" it matches file names in any folder. Raises `ToolError`."""
-    try:
-        forms = expanded(glob.removeprefix("./"))
-        return [make_glob(form, anchored="/" in form) for form in forms]
-    except ValueError as error:
-        raise ToolError(f"The glob {glob[:100]!r} can't be read ({error}): write it like *.py or src/**/*.ts") from None
 
 
 def _line(entry: WalkEntry) -> str:

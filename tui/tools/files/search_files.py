@@ -22,8 +22,7 @@ from tui.messages import ToolSchema
 from tui.text.numbers import plural, size_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.confine import Confinement, Place
-from tui.tools.files.globs import fits_any
-from tui.tools.files.list_files import compiled
+from tui.tools.files.globs import path_filter
 from tui.tools.files.secret_files import SensitiveFile, check_approved, examine, may_hold_secrets
 from tui.tools.files.texts import SAMPLE, encoding_of, printable
 from tui.tools.files.walk import Walk
@@ -111,12 +110,11 @@ def _candidates(
         with confinement.opened(place, "file") as descriptor:
             check_approved(descriptor, path, place, approved)
             return Place(place.base, place.parts[:-1], ""), [place.name], []
-    fits = None if glob is None else compiled(str(glob))
-    walk = Walk(confinement, place, deadline)
+    walk, fits = Walk(confinement, place, deadline), path_filter(glob)
     files, large, secret = [], 0, 0
     folder = place.path.as_posix()
     for entry in walk.entries():
-        if entry.is_folder or entry.size is None or (fits is not None and not fits_any(fits, entry.path)):
+        if entry.is_folder or entry.size is None or not fits(entry.path):
             continue
         if may_hold_secrets(f"{folder}/{entry.path}"):
             secret += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.chat.interchange.recording import MALFORMED, RecordingError
-from tui.config.paths import TooLargeError, read_all
+from tui.config.paths import FileTooLargeError, read_all
 from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read
@@ -50,7 +50,7 @@ class SourceFile:
                     stream.readline()  # the rest of a line that was begun before
                     return first + stream.read(MAX_BYTES)
             return read_all(self.path, MAX_BYTES)
-        except TooLargeError:
+        except FileTooLargeError:
             raise RecordingError(f"{self.name}: larger than {size_text(MAX_BYTES)}, not read") from None
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
