@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, overload
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 from tui.context.counting.classes import unpack
 from tui.context.counting.costs import CountSource
@@ -28,7 +28,7 @@ from tui.context.estimate.ledger import (
 )
 from tui.context.estimate.preamble import Preamble, PreambleCost
 from tui.context.estimate.prediction import Situation, learned
-from tui.messages import Message, Request
+from tui.messages import Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
@@ -52,39 +52,31 @@ class UsageItem:
 class LazyItems(Sequence[UsageItem]):
     """Items that are computed when accessed: for ten thousand messages that takes longer than the total itself."""
 
-    __slots__ = ("_items", "_make")
-
     def __init__(self, make: Callable[[], tuple[UsageItem, ...]]) -> None:
         self._make = make
-        self._items: tuple[UsageItem, ...] | None = None
 
-    def _all(self) -> tuple[UsageItem, ...]:
-        if self._items is None:
-            self._items = self._make()
-        return self._items
+    @cached_property
+    def _items(self) -> tuple[UsageItem, ...]:
+        return self._make()
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._items)
 
     def __bool__(self) -> bool:
         """A row of messages has an item for each of them: one at least."""
         return True
 
-    @overload
-    def __getitem__(self, index: int) -> UsageItem: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[UsageItem]: ...
-    def __getitem__(self, index: int | slice) -> UsageItem | Sequence[UsageItem]:
-        return self._all()[index]
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[index]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._all() == tuple(other)
+        return isinstance(other, Sequence) and self._items == tuple(other)
 
     def __hash__(self) -> int:
-        return hash(self._all())
+        return hash(self._items)
 
     def __repr__(self) -> str:
-        return "LazyItems()" if self._items is None else repr(self._items)  # asyncio makes texts of results
+        return repr(self.__dict__.get("_items", "LazyItems()"))  # asyncio makes texts of results
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,36 +131,25 @@ class MessageShares(Mapping[str, MessageTokens]):
         self._account = account
         self._factor = factor
         self._rows = rows
-        self._weights = {key: _weight(account.rows, key, factor) for key in rows}
         self._places: dict[str, int] = {}  # of the last messages, as far back as one was looked for
         self._unplaced = len(account.messages)
         self._shares: dict[str, MessageTokens] = {}  # of the blocks with a message that was looked for
-        self._complete = False
 
     def __getitem__(self, ident: str) -> MessageTokens:
-        if ident not in self._shares and not self._complete:
-            self._read(self._account.blocks[self._place(ident) // BLOCK])
-        return self._shares[ident]
-
-    def __iter__(self) -> Iterator[str]:
-        self._read_all()
-        return iter(self._shares)
-
-    def __len__(self) -> int:
-        self._read_all()
-        return len(self._shares)
-
-    def _read_all(self) -> None:
-        if not self._complete:
-            for block in self._account.blocks:
-                self._read(block)
-            self._complete = True
-
-    def _place(self, ident: str) -> int:
         while ident not in self._places and self._unplaced:
             self._unplaced -= 1
             self._places[self._account.messages[self._unplaced].id] = self._unplaced
-        return self._places[ident]
+        if ident not in self._shares:
+            self._read(self._account.blocks[self._places[ident] // BLOCK])
+        return self._shares[ident]
+
+    def __iter__(self) -> Iterator[str]:
+        for block in self._account.blocks:
+            self._read(block)
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
     def _read(self, block: Block) -> None:
         for line, shares in self._divided(block):
@@ -191,18 +172,23 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     def _upto(self, rows: RowTokens, key: str) -> int:
         """Tokens of a row that the messages with these `rows` account for."""
-        weight, whole = _weight(rows, key, self._factor), self._weights[key]
+        weight, whole = _weight(rows, key, self._factor), _weight(self._account.rows, key, self._factor)
         return self._rows[key] if weight >= whole else int(self._rows[key] * weight / whole + 0.5)
 
+    def row_items(self, key: str) -> tuple[UsageItem, ...]:
+        """The items of a row, as `/context` lists them."""
+        return tuple(self._items[key])
+
     @cached_property
-    def row_items(self) -> Mapping[str, tuple[UsageItem, ...]]:
-        """The items of each row, as `/context` lists them."""
+    def _items(self) -> Mapping[str, Sequence[UsageItem]]:
         items: dict[str, list[UsageItem]] = {key: [] for key in self._rows}
         for block in self._account.blocks:
             for line, shares in self._divided(block):
+                # The first words of the message on one line, or what kind of row it is in.
+                title = " ".join(line.message.text.split(maxsplit=12)[:12])[:60] or row_of(line.message, "text")
                 for row, tokens, source in shares:
-                    items[row].append(UsageItem(_title(line.message), tokens, source, line.message.id))
-        return {key: tuple(some) for key, some in items.items()}
+                    items[row].append(UsageItem(title, tokens, source, line.message.id))
+        return items
 
 
 def _weight(rows: RowTokens, key: str, factor: float) -> float:
@@ -220,60 +206,32 @@ class Rows(NamedTuple):
 
 def make_rows(request: Request, situation: Situation) -> Rows:
     """The rows of a request; `attribute` decides what belongs to which."""
-    total = situation.estimate.tokens
+    total, preamble = situation.estimate.tokens, situation.preamble
     attribution = attribute(request, situation)
     weights = attribution.tokens or ({"unattributed": 1.0} if total else {})
     keys = [key for key in ROW_NAMES if key in weights]
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
     in_messages = {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of}
     shares = MessageShares(situation.account, attribution.factor, in_messages)
-    rows = (
-        _row(key, tokens, attribution.sources.get(key, "estimated"), request, situation, shares)
-        for key, tokens in tokens_of.items()
-    )
+    rows = []
+    for key, tokens in tokens_of.items():
+        items: Sequence[UsageItem] = ()
+        source = attribution.sources.get(key, "estimated")
+        if key in SECTION_ROWS:
+            sections = zip(request.system, preamble.sections, strict=True)
+            chosen = [(section.name, weight) for section, weight in sections if section.kind == key]
+            how = source if len(chosen) == 1 else "estimated"
+            parts = apportion(tokens, [weight for _, weight in chosen])
+            items = tuple(UsageItem(name, part, how, name) for (name, _), part in zip(chosen, parts, strict=True))
+        elif key == "tools":
+            how = source if source == "estimated" or len(request.tools) == 1 else "derived"
+            tools = zip(request.tools, apportion(tokens, preamble.tools), strict=True)
+            unsorted = [UsageItem(tool.name, part, how, tool.name, tool.origin) for tool, part in tools]
+            items = tuple(sorted(unsorted, key=lambda item: (item.group != "built-in", item.group)))
+        elif key in MESSAGE_ROWS:
+            items = LazyItems(partial(shares.row_items, key))
+        rows.append(UsageRow(key, ROW_NAMES[key], tokens, source, items))
     return Rows(tuple(rows), shares, (attribution.warning,) if attribution.warning else ())
-
-
-def _row(
-    key: str, tokens: int, source: CountSource, request: Request, situation: Situation, shares: MessageShares
-) -> UsageRow:
-    items: Sequence[UsageItem] = ()
-    if key in SECTION_ROWS:
-        items = _section_items(key, tokens, source, request, situation)
-    elif key == "tools":
-        items = _tool_items(tokens, source, request, situation)
-    elif key in MESSAGE_ROWS:
-        items = LazyItems(lambda: shares.row_items[key])
-    return UsageRow(key, ROW_NAMES[key], tokens, source, items)
-
-
-def _section_items(
-    key: str, tokens: int, source: CountSource, request: Request, situation: Situation
-) -> tuple[UsageItem, ...]:
-    chosen = [
-        (section.name, weight)
-        for section, weight in zip(request.system, situation.preamble.sections, strict=True)
-        if section.kind == key
-    ]
-    shares = apportion(tokens, [weight for _, weight in chosen])
-    source = source if len(chosen) == 1 else "estimated"
-    return tuple(UsageItem(name, share, source, name) for (name, _), share in zip(chosen, shares, strict=True))
-
-
-def _tool_items(tokens: int, source: CountSource, request: Request, situation: Situation) -> tuple[UsageItem, ...]:
-    shares = apportion(tokens, situation.preamble.tools)
-    source = source if source == "estimated" or len(shares) == 1 else "derived"
-    items = [
-        UsageItem(tool.name, share, source, tool.name, tool.origin)
-        for tool, share in zip(request.tools, shares, strict=True)
-    ]
-    return tuple(sorted(items, key=lambda item: (item.group != "built-in", item.group)))
-
-
-def _title(message: Message) -> str:
-    """The first words of a message, on one line."""
-    words = message.text.split(maxsplit=12)[:12]
-    return " ".join(words)[:60] if words else row_of(message, "text")
 
 
 # -- attribution: which rows the total belongs to ----------------------------------------------------------------------
@@ -292,113 +250,88 @@ class Attribution(NamedTuple):
     warning: str = ""
 
 
-class Flexible(NamedTuple):
-    """Tokens that are not certain: their best figure, how uncertain it is, and the range they can be in."""
-
-    tokens: float
-    doubt: float
-    least: float
-    most: float
-
-    def shifted(self, missing: float) -> float:
-        """`missing` more (or fewer, if negative), as far as the range goes."""
-        return min(max(self.tokens + missing, self.least), self.most)
-
-
 def attribute(request: Request, situation: Situation) -> Attribution:
     """How the total of `situation` is attributed."""
-    total, account, calibration = situation.estimate.tokens, situation.account, situation.calibration
+    estimate, base, account, preamble, calibration = situation
+    total, measured = estimate.tokens, base.measurement is not None
     rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
-    split = split_preamble(request, situation.preamble, calibration)
-    tokens = {key: measured for key, (measured, _, _) in rows.items()}
-    tokens["tool_results"] = max(0.0, tokens["tool_results"] - situation.estimate.cleared)
-    tokens["hidden"] = min(float(total), calibration.hidden + split.hidden)
+    prompts = split_preamble(request, preamble, calibration)
+    tokens = {key: known for key, (known, _, _) in rows.items()}
+    tokens["tool_results"] = max(0.0, tokens["tool_results"] - estimate.cleared)
+    tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
-    guess = learned(account.sums, calibration)
-    texts = Flexible(guess, _doubt(situation, guess), FACTOR_LOW * guess, FACTOR_HIGH * guess)
-    missing = total - sum(tokens.values()) - texts.tokens - split.flexible.tokens
-    texts_tokens, preamble_tokens, rest = _share(missing, texts, split.flexible)
+    # What is missing is shared out by how uncertain both estimates are, as far as they can be off.
+    texts, before = learned(account.sums, calibration), sum(prompts.tokens.values())
+    missing = total - sum(tokens.values()) - texts - before
+    doubt, doubt_before = _doubt(account, texts), prompts.doubt * before
+    share = missing * doubt / (doubt + doubt_before) if doubt + doubt_before else 0.0
+    new_texts = min(max(texts + share, FACTOR_LOW * texts), FACTOR_HIGH * texts)
+    new_before = min(max(before + missing - (new_texts - texts), prompts.least * before), prompts.most * before)
+    new_texts = min(max(texts + missing - (new_before - before), FACTOR_LOW * texts), FACTOR_HIGH * texts)
+    rest = missing - (new_texts - texts) - (new_before - before)
     if rest > UNATTRIBUTED * total:  # more than all estimates could be off by: something else is in the total
-        texts_tokens, preamble_tokens, rest = texts.tokens, split.flexible.tokens, missing
+        new_texts, new_before, rest = texts, before, missing
+    estimated = sum(guess for _, guess, _ in rows.values())
+    factor = new_texts / estimated if estimated else 0.0
+    for key, (_, guess, _) in rows.items():
+        tokens[key] += factor * guess
+    for key, guess in prompts.tokens.items():
+        tokens[key] = guess * new_before / before if before else 0.0
 
-    factor = _ratio(texts_tokens, sum(estimated for _, estimated, _ in rows.values()))
-    for key, (_, estimated, _) in rows.items():
-        tokens[key] += factor * estimated
-    for key, weight in split.weights.items():
-        tokens[key] = weight * _ratio(preamble_tokens, split.flexible.tokens)
-    measured = situation.base.measurement is not None
-    sources: dict[str, CountSource] = {**split.sources, "hidden": "derived"}
-    for key, (_, estimated, derived) in rows.items():  # a row is as sure as the least sure of its messages
-        sources[key] = "estimated" if estimated > 0 else "derived" if derived > 0 else "measured"
-    if measured:
-        sources |= _differences(rows, split, guess)
-    return _with_rest(Attribution(tokens, sources, factor), total, rest, measured=measured)
-
-
-def _share(missing: float, texts: Flexible, preamble: Flexible) -> tuple[float, float, float]:
-    """The tokens of both with `missing` shared out by their doubt within their ranges, and what neither can take."""
-    doubt = texts.doubt + preamble.doubt
-    new_texts = texts.shifted(missing * texts.doubt / doubt if doubt else 0.0)
-    new_preamble = preamble.shifted(missing - (new_texts - texts.tokens))
-    new_texts = texts.shifted(missing - (new_preamble - preamble.tokens))
-    return new_texts, new_preamble, missing - (new_texts - texts.tokens) - (new_preamble - preamble.tokens)
-
-
-def _differences(rows: RowTokens, split: PreambleSplit, guess: float) -> dict[str, CountSource]:
-    """The only estimated row, if there is one: the difference of a measured total and the certain rows."""
-    preamble = [key for key, weight in split.weights.items() if weight > 0]
-    guessed = [key for key, (_, estimated, _) in rows.items() if estimated > 0]
-    if len(guessed) == 1 and not split.flexible.doubt:
-        return {guessed[0]: "derived"}
-    certain = guess <= MARGIN_TOKENIZER * split.flexible.tokens
-    if len(preamble) == 1 and certain and split.sources[preamble[0]] == "estimated":
-        return {preamble[0]: "derived"}
-    return {}
-
-
-def _with_rest(attribution: Attribution, total: int, rest: float, *, measured: bool) -> Attribution:
-    """`attribution` with `rest`, which is in none of its rows (negative: they come to more than there is)."""
-    tokens, sources, warning = dict(attribution.tokens), dict(attribution.sources), ""
+    sources, warning = _sources(rows, prompts, texts, measured=measured), ""
     largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
     elif rest > 0:
         tokens["unattributed"] = rest
-        sources["unattributed"] = "derived" if measured else "estimated"
         if measured and rest > TEMPLATE:
             warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
     else:
-        sum_of_rows = sum(tokens.values())
-        warning = (
-            f"the rows come to {round(sum_of_rows):,} tokens, the whole request has {total:,}: they were scaled down"
-        )
+        came_to = round(sum(tokens.values()))
+        warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
-    present = {key: value for key, value in tokens.items() if value > 0}
-    return Attribution(present, sources, attribution.factor, warning)
+    return Attribution({key: value for key, value in tokens.items() if value > 0}, sources, factor, warning)
 
 
-def _ratio(new: float, old: float) -> float:
-    return new / old if old > 0 else 0.0
+def _sources(
+    rows: Mapping[str, tuple[float, float, float]], prompts: PreambleSplit, texts: float, *, measured: bool
+) -> dict[str, CountSource]:
+    """How the tokens of each row are known; a row is as sure as the least sure of its messages.
+
+    The only estimated row of a measured total is the difference of it and the certain rows.
+    """
+    rest: CountSource = "derived" if measured else "estimated"
+    sources: dict[str, CountSource] = {**prompts.sources, "hidden": "derived", "unattributed": rest}
+    for key, (_, guess, derived) in rows.items():
+        sources[key] = "estimated" if guess > 0 else "derived" if derived > 0 else "measured"
+    guessed = [key for key, (_, guess, _) in rows.items() if guess > 0]
+    sections = [key for key, tokens in prompts.tokens.items() if tokens > 0]
+    if measured and len(guessed) == 1 and not (sections and prompts.doubt):
+        sources[guessed[0]] = "derived"
+    elif measured and len(sections) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[sections[0]]:
+        sources[sections[0]] = "counted" if prompts.sources[sections[0]] == "counted" else "derived"
+    return sources
 
 
-def _doubt(situation: Situation, guess: float) -> float:
+def _doubt(account: Account, guess: float) -> float:
     """How uncertain the messages' estimates are, in tokens: texts by class, the rest as any tokenizer's count."""
-    account = situation.account
-    texts = unpack(account.sums.classes)
-    margins = margins_of(account.model)
-    content = sum(tokens for _, tokens in texts)
-    return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * max(0.0, guess - content)
+    texts, margins = unpack(account.sums.classes), margins_of(account.model)
+    rest = max(0.0, guess - sum(tokens for _, tokens in texts))
+    return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
 
 
 class PreambleSplit(NamedTuple):
-    """Tokens and their source by row key (one of `PREAMBLE_ROWS`), and how certain their sum is.
+    """Tokens and their source by row key (one of `PREAMBLE_ROWS`).
 
-    `hidden` is what calls had beyond these, and what they agree on: a prompt that the server adds.
+    `doubt` is the share by which their sum is uncertain, `least` and `most` the factors it can be off by. `hidden` is
+    what calls had beyond these, and what they agree on: a prompt that the server adds.
     """
 
-    weights: Mapping[str, float]
+    tokens: Mapping[str, float]
     sources: Mapping[str, CountSource]
-    flexible: Flexible
+    doubt: float
+    least: float
+    most: float
     hidden: float = 0.0
 
 
@@ -410,49 +343,34 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     an estimate, and so does what is unlikely as long as one call alone says so. If two say so, the server adds it.
     """
     if preamble.counted is not None:
-        return _split(preamble.counted._asdict(), ("counted", "counted"), doubt=0.0, within=COUNTED_RANGE)
-    weights = _estimated_weights(request, preamble)
-    whole, prompts = sum(weights.values()), sum(weights[key] for key in SECTION_ROWS)
+        sources: dict[str, CountSource] = dict.fromkeys(PREAMBLE_ROWS, "counted")
+        return PreambleSplit(preamble.counted._asdict(), sources, 0.0, 1 - COUNTED_RANGE, 1 + COUNTED_RANGE)
+    tokens = dict.fromkeys(PREAMBLE_ROWS, 0.0)
+    for section, guess in zip(request.system, preamble.sections, strict=True):
+        tokens[section.kind] += guess
+    tokens["system"] += preamble.per_request if tokens["system"] else 0.0
+    prompts = sum(tokens.values())
+    tokens["tools"] = sum(preamble.tools) + preamble.fixed
     costs = calibration.preambles.costs
-    measured = costs.get(preamble.digest)
+    whole = costs.get(preamble.digest)
     added = 0.0
-    if measured is not None and measured.agreed and measured.actual > FACTOR_HIGH * whole + TEMPLATE:
-        added = measured.actual - whole
+    if whole is not None and whole.agreed and whole.actual > FACTOR_HIGH * (prompts + tokens["tools"]) + TEMPLATE:
+        added = whole.actual - prompts - tokens["tools"]
     hidden = max(0.0, added - calibration.hidden)
     # What a request without tools has before its messages.
     alone = costs.get(preamble_digest(request.system, ()))
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
-    difference = 0.0 if measured is None or alone is None else measured.actual - alone.actual
-    likely = LEAST_PREAMBLE * weights["tools"] <= difference <= FACTOR_HIGH * weights["tools"]
-    if measured is None or alone is None or difference <= 0 or not likely:
-        flexible = Flexible(whole, MARGIN_HEURISTIC * whole, LEAST_PREAMBLE * whole, FACTOR_HIGH * whole)
-        return PreambleSplit(weights, dict.fromkeys(weights, "estimated"), flexible, hidden)
-    weights["tools"] = difference
+    tools = 0.0 if whole is None or alone is None else whole.actual - alone.actual
+    likely = LEAST_PREAMBLE * tokens["tools"] <= tools <= FACTOR_HIGH * tokens["tools"]
+    if whole is None or alone is None or tools <= 0 or not likely:
+        sources = dict.fromkeys(PREAMBLE_ROWS, "estimated")
+        return PreambleSplit(tokens, sources, MARGIN_HEURISTIC, LEAST_PREAMBLE, FACTOR_HIGH, hidden)
+    tokens["tools"] = tools
     for key in SECTION_ROWS:
-        weights[key] *= _ratio(max(0.0, alone.actual - added), prompts)
-    one = sum(weights[key] > 0 for key in SECTION_ROWS) <= 1
-    agreed = measured.agreed and alone.agreed
+        tokens[key] *= max(0.0, alone.actual - added) / prompts if prompts else 0.0
+    several = sum(tokens[key] > 0 for key in SECTION_ROWS) > 1
+    sources = {**dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived"), "tools": "derived"}
+    agreed = whole.agreed and alone.agreed
     doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
-    split = _split(weights, ("derived" if one else "estimated", "derived"), doubt=doubt, within=within)
-    return split._replace(hidden=hidden)
-
-
-def _estimated_weights(request: Request, preamble: Preamble) -> dict[str, float]:
-    """The estimates of sections and tools by row key."""
-    weights: dict[str, float] = dict.fromkeys(PREAMBLE_ROWS, 0.0)
-    for section, tokens in zip(request.system, preamble.sections, strict=True):
-        weights[section.kind] += tokens
-    weights["system"] += preamble.per_request if weights["system"] else 0.0
-    weights["tools"] += sum(preamble.tools) + preamble.fixed
-    return weights
-
-
-def _split(
-    weights: Mapping[str, float], sources: tuple[CountSource, CountSource], *, doubt: float, within: float
-) -> PreambleSplit:
-    """The split into `weights`; `sources` are those of the prompts and of the tools, `doubt` and `within` shares."""
-    whole = sum(weights.values())
-    flexible = Flexible(whole, doubt * whole, (1 - within) * whole, (1 + within) * whole)
-    prompts, tools = sources
-    return PreambleSplit(weights, {**dict.fromkeys(SECTION_ROWS, prompts), "tools": tools}, flexible)
+    return PreambleSplit(tokens, sources, doubt, 1 - within, 1 + within, hidden)
