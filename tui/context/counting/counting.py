@@ -8,10 +8,11 @@ arithmetic and may change between releases without a recount.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from threading import Lock
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
 
+from tui.context.counting.cache import Cache, CountCache
 from tui.context.counting.classes import LATIN, pack, total, unpack
 from tui.context.counting.digests import message_digest, system_digest, tool_digest
 from tui.context.counting.families import prior_of
@@ -35,23 +36,6 @@ from tui.messages import (
 from tui.text.json_text import parse_json
 
 PROJECTION_VERSION = 5  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
-MEMORY_ENTRIES = 65_536  # counts of messages in memory, over all tokenizers; when there are more, it begins anew
-
-
-class CountCache(Protocol):
-    """Persistent storage for counts. Values are small tuples of integers."""
-
-    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
-        """The stored values of `digests`; those without one are left out."""
-        ...
-
-    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        """Store `values`, replacing earlier ones. The store may drop old entries at any time."""
-        ...
-
-    def clear(self, tokenizer: str) -> None:
-        """Remove all values stored under `tokenizer`."""
-        ...
 
 
 class RawCount(NamedTuple):
@@ -116,13 +100,11 @@ def reasoning_tokens(message: Message) -> int | None:
 
 
 class TokenCounter:
-    """Counts content with the tokenizer of a model. Safe to use from several threads."""
+    """Counts content with the tokenizer of a model, each once. Safe to use from several threads."""
 
-    def __init__(self, cache: CountCache | None = None) -> None:
-        self._cache = cache
-        self._messages: dict[str, dict[bytes, RawCount]] = {}  # by tokenizer and digest
-        self._texts: dict[tuple[str, bytes], int] = {}  # of sections and tools
-        self._lock = Lock()
+    def __init__(self, stored: CountCache | None = None) -> None:
+        self._messages = Cache(stored, PROJECTION_VERSION, RawCount._make, tuple)
+        self._texts: Cache[int] = Cache(stored, PROJECTION_VERSION, itemgetter(0), lambda tokens: (tokens,))
 
     def count_text(self, text: str, model: str) -> int | None:
         """Tokens of `text` for `model`, or None where counting failed. Not cached."""
@@ -143,74 +125,43 @@ class TokenCounter:
     def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
         """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
         tokenizer = get_tokenizer(model)
-        with self._lock:
-            remembered = self._messages.setdefault(tokenizer.name, {})
-            counts = {digest: remembered[digest] for digest in digests if digest in remembered}
-        missing = {digest: message for digest, message in zip(digests, messages, strict=True) if digest not in counts}
-        if missing:
-            stored = self._stored(tokenizer, list(missing))
-            read = {digest: RawCount._make(stored[digest]) for digest in missing if digest in stored}
-            fresh = {d: _raw_count(message, tokenizer) for d, message in missing.items() if d not in read}  # in order
-            sure = {digest: raw for digest, raw in fresh.items() if not raw.failed}
-            self._remember(remembered, read | sure)
-            self._store(tokenizer, sure)
-            counts |= read | fresh
+        counts = self._messages.get(tokenizer.name, digests)
+        if len(counts) < len(digests):
+            missing = {d: message for d, message in zip(digests, messages, strict=True) if d not in counts}
+            fresh = {digest: _raw_count(message, tokenizer) for digest, message in missing.items()}
+            self._messages.put(tokenizer.name, {digest: raw for digest, raw in fresh.items() if not raw.failed})
+            counts |= fresh
         return [counts[digest] for digest in digests]
-
-    def _remember(self, remembered: dict[bytes, RawCount], counts: Mapping[bytes, RawCount]) -> None:
-        with self._lock:
-            if len(counts) + sum(map(len, self._messages.values())) > MEMORY_ENTRIES:
-                for others in self._messages.values():
-                    others.clear()
-            remembered.update(counts)
 
     def count_section(self, section: SystemSection, model: str) -> int | None:
         """Tokens of one section of the system prompt, or None where counting failed."""
-        return self._text_count(get_tokenizer(model), system_digest(section), section.text)
+        return self._text_tokens(section.text, model, system_digest(section))
 
     def count_tool(self, tool: ToolSchema, model: str) -> int | None:
         """Tokens of one tool's schema, without the family's fixed cost of having tools at all; None where it failed."""
-        tokenizer, prior = get_tokenizer(model), prior_of(model)
+        prior = prior_of(model)
         style = prior.schema_style
-        key = tool_digest(tool) + style.encode()
-        raw = self._text_count(tokenizer, key, schema_text(tool, style))
-        return None if raw is None else max(1, round(prior.per_tool + raw * prior.schema_factor))
+        tokens = self._text_tokens(schema_text(tool, style), model, tool_digest(tool) + style.encode())
+        return None if tokens is None else max(1, round(prior.per_tool + tokens * prior.schema_factor))
 
-    def _text_count(self, tokenizer: Tokenizer, digest: bytes, text: str) -> int | None:
-        count = self._texts.get((tokenizer.name, digest))
-        if count is None:
-            stored = self._stored(tokenizer, [digest]).get(digest)
-            try:
-                count = tokenizer.count(text) if stored is None else stored[0]
-            except TokenizerError:
-                return None
-            self._texts[tokenizer.name, digest] = count
-            if stored is None:
-                self._store(tokenizer, {digest: (count,)})
-        return count
-
-    def _stored(self, tokenizer: Tokenizer, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
-        return {} if self._cache is None else self._cache.get_many(tokenizer.name, PROJECTION_VERSION, digests)
-
-    def _store(self, tokenizer: Tokenizer, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        if values and self._cache is not None:
-            self._cache.put_many(tokenizer.name, PROJECTION_VERSION, values)
+    def _text_tokens(self, text: str, model: str, digest: bytes) -> int | None:
+        name = get_tokenizer(model).name
+        tokens = self._texts.get(name, [digest]).get(digest)
+        if tokens is None and (tokens := self.count_text(text, model)) is not None:
+            self._texts.put(name, {digest: tokens})
+        return tokens
 
 
 def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
-    failed = 0
-    classes = reasoning_classes = 0
+    try:
+        return _count_parts(message, tokenizer.classes, tokenizer.name)
+    except TokenizerError:
+        return _count_parts(message, lambda text: pack({LATIN: heuristic_count(text)}), tokenizer.name, failed=1)
 
-    def count(text: str) -> int:
-        """Tokens by class, packed."""
-        nonlocal failed
-        if not text:
-            return 0
-        try:
-            return tokenizer.classes(text)
-        except TokenizerError:
-            failed = 1
-            return pack({LATIN: heuristic_count(text)})
+
+def _count_parts(message: Message, count: Callable[[str], int], tokenizer: str, failed: int = 0) -> RawCount:
+    """`count` gives the tokens of a text by class, packed."""
+    classes = reasoning_classes = 0
 
     def add(text: str) -> int:
         """Tokens, added to `classes`."""
@@ -229,7 +180,7 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 reasoning_classes += counted
                 reasoning += round(total(counted))
             case ToolCall():
-                tool_calls += add(part.name) + add(_arguments_as_read(part.arguments, tokenizer.name))
+                tool_calls += add(part.name) + add(_arguments_as_read(part.arguments, tokenizer))
                 calls += 1
                 arguments += _argument_count(part.arguments)
             case ToolResult():
