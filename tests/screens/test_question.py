@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
-
-import pytest
-from textual.content import Content
+from typing import Any
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
-from tui.screens.base import LongText, Panel, clickable
+from tui.screens.base import LongText, Panel
 from tui.screens.form import FormPanel
 from tui.screens.pager import Pager
 from tui.screens.picker import Picker
@@ -65,12 +62,6 @@ async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
             await run.shows(MARKUP)
             assert run.text.split("\n")[0].count(MARKUP) or run.text.split("\n")[2].count(MARKUP)
             await run.press("escape")
-
-
-def test_a_key_on_the_edge_of_a_panel_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.base.key_now", lambda _screen, key, _action: key)
-    edge = clickable(cast("Any", None), ("[", "open", "open"), ("]", "close", "close"))
-    assert Content.from_markup(edge).plain == "[ open   ] close"
 
 
 async def test_a_short_text_is_answered_at_once_and_no_text_has_to_be_read_to_decline() -> None:

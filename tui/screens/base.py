@@ -279,10 +279,9 @@ def key_now(screen: Screen[Any], key: str, action: str) -> str:
     return next((name.replace("ctrl+", "^").replace("escape", "esc") for name in others), key)
 
 
-def clickable(screen: Screen[Any], *hints: Hint) -> str:
-    """`enter open   esc close` for a panel's edge, as markup; clicking one has the same effect."""
-    keys = [(key_now(screen, key, action).replace("[", "\\["), word, action) for key, word, action in hints]
-    return "   ".join(f"[@click={_full(action)}]{key} {word}[/]" for key, word, action in keys)
+def clickable(screen: Screen[Any], *hints: Hint) -> Content:
+    """`enter open   esc close` for a panel's edge. Clicking one has the same effect."""
+    return Content("   ").join(_key_label(screen, hint) for hint in hints)
 
 
 def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:
@@ -290,18 +289,14 @@ def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:
 
     Clicking one has the same effect.
     """
-    shown = [(key_now(screen, key, action), word, action) for key, word, action in hints]
-    gap = "   " if sum(len(key) + len(word) + 4 for key, word, _ in shown) <= width else "  "
-    while len(shown) > 1 and sum(len(key) + len(word) + 1 + len(gap) for key, word, _ in shown) - len(gap) > width:
-        shown.pop(-2)
-    pieces = [
-        Content.assemble((key, "bold $primary"), (f" {word}", "$text-muted")).stylize(
-            Style.from_meta({"@click": _full(action)})
-        )
-        for key, word, action in shown
-    ]
-    return Content(gap).join(pieces)
+    labels = [_key_label(screen, hint, "bold $primary", "$text-muted") for hint in hints]
+    gap = "   " if sum(label.cell_length + 3 for label in labels) <= width else "  "
+    while len(labels) > 1 and Content(gap).join(labels).cell_length > width:
+        labels.pop(-2)
+    return Content(gap).join(labels)
 
 
-def _full(action: str) -> str:
-    return action if "." in action else f"screen.{action}"
+def _key_label(screen: Screen[Any], hint: Hint, key_style: str = "", word_style: str = "") -> Content:
+    key, word, action = hint
+    label = Content.assemble((key_now(screen, key, action), key_style), (f" {word}", word_style))
+    return label.stylize(Style.from_meta({"@click": action if "." in action else f"screen.{action}"}))

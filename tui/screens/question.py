@@ -109,7 +109,7 @@ class QuestionPanel(AnswerPanel[str]):
     def _say_keys(self) -> None:
         keys = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
         hint = self.query_one(LongText).hint if self.question.must_read else ""
-        self.query_one(".panel").border_subtitle = f"{hint}{keys}"
+        self.query_one(".panel").border_subtitle = Content.assemble(hint, keys)
 
     def on_key(self, event: events.Key) -> None:
         """What the person is writing goes on in the prompt, and its Enter answers nothing."""
@@ -207,7 +207,8 @@ class ApprovalPanel(AnswerPanel["Decision"]):
         self.call_after_refresh(self._say_keys)
 
     def _say_keys(self) -> None:
-        self.query_one(".panel").border_subtitle = f"{self.query_one(LongText).hint}{clickable(self, STOP)}"
+        hint = self.query_one(LongText).hint
+        self.query_one(".panel").border_subtitle = Content.assemble(hint, clickable(self, STOP))
 
     def _line(self, decision: str, key: str, words: str) -> Content:
         key = key_now(self, key, f"decide('{decision}')")
