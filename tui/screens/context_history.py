@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from tui.chat.store.calls import CallRow
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
-
-log = logging.getLogger(__name__)
 
 
 class HistoryPanel(Panel[str]):

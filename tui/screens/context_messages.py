@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
@@ -18,8 +17,6 @@ from tui.widgets.line_list import LineList
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
-
-log = logging.getLogger(__name__)
 
 
 class MessagesPanel(Panel[str]):

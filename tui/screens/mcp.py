@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,15 +11,12 @@ from textual.content import Content
 
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
-from tui.text.clean import error_line
 from tui.views.tools_mcp import listed_tools
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
     from tui.views.tools_mcp import McpView
-
-log = logging.getLogger(__name__)
 
 HINTS: Mapping[str, Sequence[Hint]] = {
     "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
@@ -67,11 +63,8 @@ class McpPanel(RowsPanel[None, Row]):
 
     @work(group="mcp", exclusive=True, exit_on_error=False)
     async def _load(self) -> None:
-        try:
+        with self.errors_noted("listing the tools"):
             self._tools = await listed_tools(self.session)
-        except Exception as error:
-            log.exception("the tools could not be listed")
-            self._note = error_line(error)
         self.redraw()
 
     def redraw(self) -> None:
@@ -119,7 +112,7 @@ class McpPanel(RowsPanel[None, Row]):
     @work(group="mcp-change", exit_on_error=False)
     async def _change(self, kind: str, name: str, *, restart: bool) -> None:
         self._note = ""
-        try:
+        with self.errors_noted(f"changing {name}"):
             if kind == "tool":
                 line = next((tool for tool in self._tools if tool.name == name), None)
                 if line is not None:
@@ -129,8 +122,5 @@ class McpPanel(RowsPanel[None, Row]):
             elif kind == "server":
                 status = next(line.status for line in self.servers.lines if line.status.name == name)
                 await self.servers.switch(name, status.state in ("off", "failed"))
-        except Exception as error:
-            log.exception("%s could not be changed", name)
-            self._note = error_line(error)
         self.changed()
         self.follow()

@@ -103,9 +103,6 @@ class ModelPicker(Picker):
             self.query_one(".about", Static).update(plain(about_model(model.info, model.able, used)))
 
 
-log = logging.getLogger(__name__)
-
-
 class FitsPanel(Panel[None]):
     """A list to read."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textual import events, on
@@ -15,10 +17,13 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, Result, key_line
 from tui.text.cells import clip
+from tui.text.clean import error_line
 from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
+
+log = logging.getLogger(__name__)
 
 RowType = TypeVar("RowType", bound=Row)
 
@@ -123,6 +128,15 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         width = self.inner_width
         note = Content.styled(clip(self._note, width), "$text-accent")
         self.query_one(KeyLine).update(note if self._note else key_line(self, [*self.hints(), CLOSE], width))
+
+    @contextmanager
+    def errors_noted(self, work: str) -> Iterator[None]:
+        """Show an error of the body as a note. `work` names it in the log."""
+        try:
+            yield
+        except Exception as error:
+            log.exception("%s failed", work)
+            self._note = error_line(error)
 
     def say(self, text: str) -> None:
         """Show a note in place of the keys; "" restores them."""

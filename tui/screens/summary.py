@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,8 +21,6 @@ from tui.views.summary_text import figures_line
 if TYPE_CHECKING:
     from tui.chat.compaction.summaries import Weight
     from tui.views.summary_text import SummaryText
-
-log = logging.getLogger(__name__)
 
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""

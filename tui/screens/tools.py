@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +12,6 @@ from textual.content import Content
 
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
-from tui.text.clean import error_line
 from tui.views.tools_mcp import deferred_names, listed_tools, tool_rows, tools_summary, wrapped
 from tui.views.view import Row
 
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from tui.chat.calling.session_tools import ToolLine
     from tui.tools.approval import Remembered
     from tui.views.tools_mcp import ToolsView
-
-log = logging.getLogger(__name__)
 
 HINTS: Mapping[str, Sequence[Hint]] = {
     "source": (("space", "all on or off", "switch"),),
@@ -60,12 +56,9 @@ class ToolsPanel(RowsPanel[None, Row]):
 
     @work(group="tools", exclusive=True, exit_on_error=False)
     async def _load(self) -> None:
-        try:
+        with self.errors_noted("listing the tools"):
             self._tools = await listed_tools(self.session)
             self._answers = await self.session.tools.remembered()
-        except Exception as error:
-            log.exception("the tools could not be listed")
-            self._note = error_line(error)
         self.redraw()
 
     def redraw(self) -> None:
@@ -100,14 +93,10 @@ class ToolsPanel(RowsPanel[None, Row]):
         self._note = ""
         affected = [line for line in self._tools if (line.name if kind == "tool" else line.origin) == name]
         on = not any(line.on for line in affected)
-        try:
-            for pattern in _patterns(
-                name if kind == "source" else "", [line.name for line in affected if line.on is not on]
-            ):
+        names = [line.name for line in affected if line.on is not on]
+        with self.errors_noted(f"switching {name}"):
+            for pattern in _patterns(name if kind == "source" else "", names):
                 await self.session.tools.switch(pattern, on)
-        except Exception as error:
-            log.exception("%s could not be switched", name)
-            self._note = error_line(error)
         await self.session.refresh_usage()
         self.changed()
         self.follow()
@@ -115,11 +104,8 @@ class ToolsPanel(RowsPanel[None, Row]):
     @work(group="tools-change", exit_on_error=False)
     async def _forget(self, name: str) -> None:
         self._note = ""
-        try:
+        with self.errors_noted(f"forgetting the answer for {name}"):
             await self.session.tools.forget(name)
-        except Exception as error:
-            log.exception("the answer for %s could not be forgotten", name)
-            self._note = error_line(error)
         self.follow()
 
 
