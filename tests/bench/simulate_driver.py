@@ -36,19 +36,11 @@ from tui.chat.conversation.events import (
     TurnFailed,
 )
 from tui.chat.conversation.projection import Target
-from tui.chat.runtime.model_facts import ModelFacts
-from tui.chat.runtime.services import Services, Toolbox
-from tui.chat.store.calls import CallLog
+from tui.chat.runtime.services import Services
 from tui.chat.store.ids import new_id
-from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings
-from tui.context.counting.costs import CostBook
-from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.calibration import CalibrationBook
-from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.limits import Percent
 from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
 from tui.providers.base import Provider
@@ -137,24 +129,7 @@ class SimTools:
 
 def make_services(store: SessionStore, settings: Settings, server: Provider, *tools: ToolSource) -> Services:
     """What a `ChatSession` needs, around one provider."""
-    counts = StoredCounts(store)
-    counter = TokenCounter(counts)
-
-    return Services(
-        store=store,
-        calls=CallLog(store),
-        settings=settings,
-        counter=counter,
-        estimator=HybridTokenEstimator(
-            counter,
-            ConversationStateTracker(StoredMeasurements(store)),
-            CalibrationBook(StoredCalibrations(store)),
-            CostBook(counts),
-        ),
-        models=ModelFacts(store, settings, lambda name: server),
-        provider=lambda name: server,
-        tools=Toolbox(settings.tools, store, list(tools)),
-    )
+    return Services.create(settings, store, lambda name: server, tools)
 
 
 class Simulation:

@@ -6,12 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.runtime.services import Services, Toolbox
+from tui.chat.runtime.services import Toolbox
 from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
@@ -185,9 +185,8 @@ async def open_workspace(
     workspace = await FakeWorkspace.open(Settings(**values))
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = provider
-    services = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
     box = Toolbox(workspace.settings.tools, workspace.store, sources if tools is None else (*sources, tools))
-    workspace.services = Services(**{**services, "tools": box})
+    workspace.services = replace(workspace.services, tools=box)
     await workspace.servers.close()
     workspace.servers = Servers(workspace.settings, workspace.store, box)
     await workspace.servers.load(Path.cwd())

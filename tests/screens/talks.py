@@ -17,7 +17,7 @@ from tests.usages import user as any_message
 from tui.chat.conversation.history import RecordKind
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.model_list import ListedModel, Listing, ModelList
-from tui.chat.runtime.services import Services, Toolbox
+from tui.chat.runtime.services import Toolbox
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
 from tui.chat.turn.fit import TRIM_LOG
@@ -185,9 +185,8 @@ class Talk:
         assert isinstance(workspace, TalkWorkspace)
         self._opened.append(workspace)
         workspace.talk, workspace.fake = self, self.server
-        services = {name: getattr(workspace.services, name) for name in Services.__dataclass_fields__}
         box = Toolbox(settings.tools, workspace.store, self.tools)
-        workspace.services = Services(**{**services, "tools": box})
+        workspace.services = replace(workspace.services, tools=box)
         models = SetModels(workspace.services, workspace.model_list._configs)
         models.current = self.models
         workspace.model_list = models

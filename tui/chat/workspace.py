@@ -19,23 +19,17 @@ from tui.chat.conversation.history import RecordKind, fold_records, unreadable
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
-from tui.chat.runtime.model_facts import ModelFacts
-from tui.chat.runtime.services import Services, Toolbox
+from tui.chat.runtime.services import Services
 from tui.chat.servers import Servers
-from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.calls import CallRow
 from tui.chat.store.database import DamagedError
 from tui.chat.store.ids import new_id
 from tui.chat.store.imports import ImportLog
-from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
+from tui.chat.store.learned import optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
-from tui.context.counting.costs import CostBook
-from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.calibration import CalibrationBook
-from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.reduction.trimming import TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
@@ -65,25 +59,8 @@ class Workspace:
         self._configs = configs
         self._providers: dict[str, Provider] = {}
         self.deleted = ""  # id of the session deleted last by this program
-        counts = StoredCounts(store)
-        counter = TokenCounter(counts)
-        models = ModelFacts(store, settings, self.provider)
-        self.services = Services(
-            store=store,
-            calls=CallLog(store),
-            settings=settings,
-            counter=counter,
-            estimator=HybridTokenEstimator(
-                counter,
-                ConversationStateTracker(StoredMeasurements(store)),
-                CalibrationBook(StoredCalibrations(store)),
-                CostBook(counts),
-                models.answering,
-            ),
-            models=models,
-            provider=self.provider,
-            tools=Toolbox(settings.tools, store, [BuiltInTools(Path.cwd(), settings.tools.allow)]),
-        )
+        built_in = BuiltInTools(Path.cwd(), settings.tools.allow)
+        self.services = Services.create(settings, store, self.provider, [built_in])
         self.servers = Servers(settings, store, self.services.tools)
 
     @classmethod

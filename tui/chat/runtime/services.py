@@ -8,10 +8,14 @@ from typing import Any
 
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.calls import CallLog
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings, ToolSettings
+from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.reduction.deferral import BUILT_IN
 from tui.messages import SystemSection
 from tui.providers.base import Provider
@@ -109,7 +113,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Created once by the workspace. `provider` returns the provider of a name; it raises `ProviderError`."""
+    """`provider` returns the provider of a name; it raises `ProviderError`."""
 
     store: SessionStore
     calls: CallLog
@@ -119,3 +123,20 @@ class Services:
     models: ModelFacts
     provider: Callable[[str], Provider]
     tools: Toolbox
+
+    @classmethod
+    def create(
+        cls, settings: Settings, store: SessionStore, provider: Callable[[str], Provider], sources: Iterable[ToolSource]
+    ) -> Services:
+        """The services on a store, with the tools of these sources."""
+        counts = StoredCounts(store)
+        counter, models = TokenCounter(counts), ModelFacts(store, settings, provider)
+        estimator = HybridTokenEstimator(
+            counter,
+            ConversationStateTracker(StoredMeasurements(store)),
+            CalibrationBook(StoredCalibrations(store)),
+            CostBook(counts),
+            models.answering,
+        )
+        tools = Toolbox(settings.tools, store, sources)
+        return cls(store, CallLog(store), settings, counter, estimator, models, provider, tools)
