@@ -51,7 +51,7 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
         (recording,) = recordings(name)
         usages = [m.usage for m in recording.messages if m.role == "assistant" and m.usage and m.usage.input_total]
         inputs = [usage.input_total or 0 for usage in usages]
-        found = {
+        sums = {
             "calls": len(usages),
             "input_sum": sum(inputs),
             "cached_sum": sum(usage.input_cached or 0 for usage in usages),
@@ -60,7 +60,7 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
             "last_input": inputs[-1],
             "largest_input": max(inputs),
         }
-        assert found == {key: expected[key] for key in found}, name
+        assert sums == {key: expected[key] for key in sums}, name
         if "windows" in expected:
             assert recording.window in expected["windows"], name
 

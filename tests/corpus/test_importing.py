@@ -31,14 +31,14 @@ async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) ->
     for path in sorted((corpus_root() / "sessions" / kind).glob("*.jsonl"))[::2]:  # all of them take a minute
         recording = read_recording(path)
         store = SessionStore(tmp_path / "chatctx.db")
-        found = await asyncio.to_thread(
+        imported = await asyncio.to_thread(
             import_session, store, recording, providers=set(all_configs()), price=lambda *_: None
         )
-        calls = CallLog(store).rows(found.info.id)
+        calls = CallLog(store).rows(imported.info.id)
         store.close()
-        assert len(calls) == found.calls
+        assert len(calls) == imported.calls
         assert all(call.predicted is None for call in calls)
-        usage, messages, alone = await opened(tmp_path, found.info.id)
+        usage, messages, alone = await opened(tmp_path, imported.info.id)
         assert messages == len(recording.messages)
         assert usage.source == "delta"
         assert usage.basis.last_input == calls[-1].input_total, path.name

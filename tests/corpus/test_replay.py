@@ -24,33 +24,33 @@ def replays() -> list[Replay]:
 
 
 def figures(replays: list[Replay]) -> dict[str, float]:
-    scored = [call for found in replays for call in found.scored]
-    numbers = summary("all", sum(found.calls for found in replays), scored, 0.0)
+    scored = [call for result in replays for call in result.scored]
+    numbers = summary("all", sum(result.calls for result in replays), scored, 0.0)
     return {name: value for name, value in numbers.items() if isinstance(value, int | float)}
 
 
 def test_no_predictable_call_is_skipped(replays: list[Replay]) -> None:
-    found = figures(replays)
+    numbers = figures(replays)
     # 18 files and 4 compactions begin a context whose system prompt nobody wrote down.
-    assert (found["calls"], found["predicted"]) == (1_684, 1_662)
+    assert (numbers["calls"], numbers["predicted"]) == (1_684, 1_662)
 
 
 def test_errors_of_all_calls(replays: list[Replay]) -> None:
-    found = figures(replays)
-    assert found["median_abs_error_percent"] <= 0.01
-    assert found["p95_abs_error_percent"] <= 0.3
-    assert found["p99_abs_error_percent"] <= 0.8
-    assert abs(found["bias_percent"]) <= 0.05
+    numbers = figures(replays)
+    assert numbers["median_abs_error_percent"] <= 0.01
+    assert numbers["p95_abs_error_percent"] <= 0.3
+    assert numbers["p99_abs_error_percent"] <= 0.8
+    assert abs(numbers["bias_percent"]) <= 0.05
 
 
 def test_the_upper_bound_covers_what_it_says_and_is_narrow(replays: list[Replay]) -> None:
-    found = figures(replays)
-    assert 94 <= found["covered_by_upper_bound_percent"] <= 98
-    assert found["median_upper_bound_width_percent"] <= 1.0
+    numbers = figures(replays)
+    assert 94 <= numbers["covered_by_upper_bound_percent"] <= 98
+    assert numbers["median_upper_bound_width_percent"] <= 1.0
 
 
 def test_errors_of_the_first_five_calls_of_each_file(replays: list[Replay]) -> None:
-    errors = sorted(abs(call.error_percent) for found in replays for call in found.scored[:5])
+    errors = sorted(abs(call.error_percent) for result in replays for call in result.scored[:5])
     assert len(errors) == 90
     assert median(errors) <= 0.1
     assert errors[int(0.95 * (len(errors) - 1))] <= 0.7
@@ -61,7 +61,7 @@ def test_learning_and_measuring_beat_the_naive_method(replays: list[Replay]) -> 
     recordings = [read_recording(path) for path in paths]
     naive = figures([replay(recording, "", method="chars4") for recording in recordings])
     frozen = figures([replay(recording, "", learn=False) for recording in recordings])
-    learned = figures([found for found in replays if found.name in {path.name for path in paths}])
+    learned = figures([result for result in replays if result.name in {path.name for path in paths}])
     assert naive["median_abs_error_percent"] > 0.1
     assert naive["p95_abs_error_percent"] > 3 * learned["p95_abs_error_percent"]
     assert frozen["median_abs_error_percent"] >= learned["median_abs_error_percent"]

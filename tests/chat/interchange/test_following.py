@@ -20,14 +20,14 @@ from tui.cli.subcommands.watch import watch_lines
 
 def lines(calls: int) -> list[dict[str, Any]]:
     """A conversation of Claude Code whose context grows by about 100 tokens a call."""
-    found = []
+    entries = []
     for number in range(calls):
-        found.append(claude_line("user", f"question {number} about the parser") | {"uuid": f"u{number}"})
+        entries.append(claude_line("user", f"question {number} about the parser") | {"uuid": f"u{number}"})
         answer = [{"type": "text", "text": f"answer {number}, with some words"}]
         cached = 1_000 + 100 * number
         line = claude_answer(answer, f"r{number}", 9, cache_read_input_tokens=cached, cache_creation_input_tokens=0)
-        found.append(line | {"uuid": f"a{number}"})
-    return found
+        entries.append(line | {"uuid": f"a{number}"})
+    return entries
 
 
 def append(path: Path, *entries: Any) -> None:
@@ -37,14 +37,14 @@ def append(path: Path, *entries: Any) -> None:
 
 def state(follower: Follower, window: int | None = None) -> Followed:
     assert follower.poll()
-    found = follower.state(window)
-    assert found is not None
-    return found
+    followed = follower.state(window)
+    assert followed is not None
+    return followed
 
 
 def talk(calls: int) -> list[dict[str, Any]]:
     """Answers over several lines, with a tool's result between two of them."""
-    found: list[dict[str, Any]] = [{"type": "mode", "mode": "normal", "sessionId": "x"}]
+    entries: list[dict[str, Any]] = [{"type": "mode", "mode": "normal", "sessionId": "x"}]
     total = 1_000
     for number in range(calls):
         names = [f"c{number}a", f"c{number}b"]
@@ -60,9 +60,9 @@ def talk(calls: int) -> list[dict[str, Any]]:
         for at, (kind, block) in enumerate(blocks):
             answer = claude_answer([block], f"r{number}", 80, cache_read_input_tokens=total)
             line = answer if kind == "assistant" else claude_line("user", [block])
-            found.append(line | {"uuid": f"{number}-{at}"})
+            entries.append(line | {"uuid": f"{number}-{at}"})
         total += 80 + 2 * 240
-    return found
+    return entries
 
 
 @pytest.mark.parametrize("entries", [lines(6), talk(5)])
@@ -77,13 +77,13 @@ def test_line_by_line_the_total_before_each_call_is_what_replay_predicts(
     for line in entries:
         append(path, line)
         assert follower.poll()
-        found = follower.state()
-        if found is None:
+        followed = follower.state()
+        if followed is None:
             continue
-        if found.calls > calls:
-            calls = found.calls
+        if followed.calls > calls:
+            calls = followed.calls
             totals.append(total)
-        total = found.usage.total
+        total = followed.usage.total
     (recording,) = read_recordings(path)
     scored = replay(recording, "s").scored
     assert totals[1:] == [call.predicted for call in scored]
@@ -97,14 +97,14 @@ def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(following, "HEAD_BYTES", 1_000)
     path = tmp_path / "s.jsonl"
     append(path, *lines(60))
-    found = state(Follower(path))
-    assert found.title == "question 0 about the parser"
-    assert 5 <= found.calls < 60
-    assert found.usage.total == pytest.approx(1_000 + 100 * 59 + 9, abs=15)
-    assert found.cost_today is None  # what stands before may be of today, too
-    assert any("of the file were not read" in line.plain for line in watch_lines(found, 80))
+    followed = state(Follower(path))
+    assert followed.title == "question 0 about the parser"
+    assert 5 <= followed.calls < 60
+    assert followed.usage.total == pytest.approx(1_000 + 100 * 59 + 9, abs=15)
+    assert followed.cost_today is None  # what stands before may be of today, too
+    assert any("of the file were not read" in line.plain for line in watch_lines(followed, 80))
     append(path, *lines(61)[-2:])
-    assert state(Follower(path)).usage.total > found.usage.total
+    assert state(Follower(path)).usage.total > followed.usage.total
 
 
 def test_as_much_is_read_as_a_context_of_so_many_tokens_can_take(
@@ -176,8 +176,8 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
     assert state(follower).usage.basis.last_input == 1_000
     answer(2, 1_100)
     answer(3, 500, "helper")
-    found = state(follower)
-    assert (found.usage.basis.last_input, found.subagents, found.subagent_tokens) == (1_100, 1, 500)
+    followed = state(follower)
+    assert (followed.usage.basis.last_input, followed.subagents, followed.subagent_tokens) == (1_100, 1, 500)
     db.close()
     assert newest_session({}, home, tmp_path / "nowhere") is None
 
@@ -210,11 +210,11 @@ def test_a_file_that_shrank_is_read_from_its_beginning(tmp_path: Path) -> None:
 def test_how_far_it_is_to_the_compaction_and_what_came_from_the_cache(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     append(path, *lines(6))
-    found = state(Follower(path), window=10_000)
-    assert found.compacts_at == 8_000
-    assert found.growth == 100
-    assert found.calls_left == (8_000 - found.usage.total) // 100
-    assert found.cached_share == pytest.approx(1_500 / 1_503)
+    followed = state(Follower(path), window=10_000)
+    assert followed.compacts_at == 8_000
+    assert followed.growth == 100
+    assert followed.calls_left == (8_000 - followed.usage.total) // 100
+    assert followed.cached_share == pytest.approx(1_500 / 1_503)
 
 
 def test_a_claude_session_over_200k_has_the_large_window(tmp_path: Path) -> None:
@@ -229,8 +229,8 @@ def test_a_claude_session_over_200k_has_the_large_window(tmp_path: Path) -> None
 def test_a_claude_session_that_was_compacted_below_200k_has_the_small_window(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     append(path, *lines(1))
-    found = state(Follower(path)).usage.limits
-    assert (found.context, found.detail) == (1_000_000, "or 200k, unless it is [1m]: --window")
+    limits = state(Follower(path)).usage.limits
+    assert (limits.context, limits.detail) == (1_000_000, "or 200k, unless it is [1m]: --window")
     boundary = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {}, "sessionId": "x"}
     append(path, boundary | {"compactMetadata": {"trigger": "manual", "preTokens": 150_000}})
     assert state(Follower(path)).usage.limits.context == 1_000_000
@@ -243,15 +243,15 @@ def test_the_window_of_codex_is_in_its_file_and_never_is_a_subagents_context_the
     rollout.user("hi")
     rollout.answer("hello")
     rollout.usage(1_000, 9)
-    found = state(Follower(rollout.write(tmp_path)))
-    assert (found.program, found.usage.limits.context) == ("codex", 258_400)
+    followed = state(Follower(rollout.write(tmp_path)))
+    assert (followed.program, followed.usage.limits.context) == ("codex", 258_400)
     path = tmp_path / "s.jsonl"
     append(path, *lines(1))
     (tmp_path / "s" / "subagents").mkdir(parents=True)
     append(tmp_path / "s" / "subagents" / "agent-1.jsonl", *(line | {"isSidechain": True} for line in lines(3)))
-    found = state(Follower(path))
-    assert (found.subagents, found.subagent_tokens) == (1, 1_203)
-    assert found.usage.basis.last_input == 1_003
+    followed = state(Follower(path))
+    assert (followed.subagents, followed.subagent_tokens) == (1, 1_203)
+    assert followed.usage.basis.last_input == 1_003
 
 
 def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
@@ -261,21 +261,21 @@ def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
         path = home / ".claude" / "projects" / name / f"{name}.jsonl"
         path.parent.mkdir(parents=True)
         append(path, claude_line("user", "hi") | {"cwd": str(folder)})
-    found = newest_session({}, home, work)
-    assert found is not None
-    assert found.path.name == "a.jsonl"
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path.name == "a.jsonl"
     chat = home / ".gemini" / "tmp" / "work" / "chats" / "session-1.json"
     chat.parent.mkdir(parents=True)
     chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
-    found = newest_session({}, home, work)
-    assert found is not None
-    assert found.path == chat
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path == chat
     agent = home / ".codex" / "sessions" / "2026" / "05" / "01" / "rollout-1.jsonl"
     agent.parent.mkdir(parents=True)
     append(agent, {"type": "session_meta", "payload": {"cwd": str(work), "source": {"subagent": "review"}}})
-    found = newest_session({}, home, work)
-    assert found is not None
-    assert found.path == chat
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path == chat
     assert newest_session({}, home, tmp_path / "nowhere") is None
 
 

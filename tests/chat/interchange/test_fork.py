@@ -43,16 +43,16 @@ async def test_measurements_hold_in_a_fork_without_a_call(tmp_path: Path, at: in
     provider = ScriptedProvider()
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        seen = []
+        totals = []
         for number in range(3):
             await drain(session.send(f"{number}: {WORDS}"))
             assert session.usage is not None
-            seen.append(session.usage.total)
+            totals.append(session.usage.total)
         inputs = [m.usage.input_total for m in session.messages if m.usage is not None]
         fork = await workspace.fork(session.id, session.messages[at].id)
         usage = await fork.refresh_usage()
         assert usage.source == "exact"
-        assert usage.total == (seen[at // 2] if at % 2 else inputs[at // 2])
+        assert usage.total == (totals[at // 2] if at % 2 else inputs[at // 2])
         assert len(provider.requests) == 3
 
 
@@ -195,26 +195,29 @@ def record(ident: str, kind: str, **data: object) -> Record:
 
 
 CASES: dict[str, tuple[Record, Callable[[list[Record]], bool]]] = {
-    "trim before": (record("2", "trim", state={}), lambda kept: len(kept) == 1),
-    "trim after": (record("4", "trim", state={}), lambda kept: not kept),
-    "set aside before": (record("2", "set_aside", ids=["1", "9"]), lambda kept: kept[0].data["ids"] == ["1"]),
-    "set aside with it": (record("2", "set_aside", ids=["1", "2"]), lambda kept: not kept),
-    "set aside later": (record("4", "set_aside", ids=["1"]), lambda kept: not kept),
-    "of others": (record("2", "set_aside", ids=["9"]), lambda kept: not kept),
-    "restore of nothing": (record("2", "restore", record="0"), lambda kept: not kept),
-    "undo of nothing": (record("2", "checkpoint", type="undo", compaction="0"), lambda kept: not kept),
-    "summary elsewhere": (record("2", "checkpoint", type="compaction", id="c", summary="9"), lambda kept: not kept),
-    "cleared results": (record("2", "checkpoint", type="compaction", id="c", summary=""), lambda kept: len(kept) == 1),
-    "left out here": (record("9", "leave_out", message="1"), lambda kept: len(kept) == 1),
-    "left out elsewhere": (record("9", "leave_out", message="9"), lambda kept: not kept),
-    "memory": (record("9", "memory", files=[]), lambda kept: len(kept) == 1),
+    "trim before": (record("2", "trim", state={}), lambda copy: len(copy) == 1),
+    "trim after": (record("4", "trim", state={}), lambda copy: not copy),
+    "set aside before": (record("2", "set_aside", ids=["1", "9"]), lambda copy: copy[0].data["ids"] == ["1"]),
+    "set aside with it": (record("2", "set_aside", ids=["1", "2"]), lambda copy: not copy),
+    "set aside later": (record("4", "set_aside", ids=["1"]), lambda copy: not copy),
+    "of others": (record("2", "set_aside", ids=["9"]), lambda copy: not copy),
+    "restore of nothing": (record("2", "restore", record="0"), lambda copy: not copy),
+    "undo of nothing": (record("2", "checkpoint", type="undo", compaction="0"), lambda copy: not copy),
+    "summary elsewhere": (record("2", "checkpoint", type="compaction", id="c", summary="9"), lambda copy: not copy),
+    "cleared results": (
+        record("2", "checkpoint", type="compaction", id="c", summary=""),
+        lambda copy: len(copy) == 1,
+    ),
+    "left out here": (record("9", "leave_out", message="1"), lambda copy: len(copy) == 1),
+    "left out elsewhere": (record("9", "leave_out", message="9"), lambda copy: not copy),
+    "memory": (record("9", "memory", files=[]), lambda copy: len(copy) == 1),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_records_hold_in_a_fork(case: str) -> None:
-    given, holds = CASES[case]
-    assert holds(forked_records([given], {"1", "2"}, "2", "3"))
+    case_record, holds = CASES[case]
+    assert holds(forked_records([case_record], {"1", "2"}, "2", "3"))
 
 
 def test_what_was_restored_or_undone_is_so_in_the_fork() -> None:

@@ -27,9 +27,9 @@ PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SessionStore]:
-    found = SessionStore(tmp_path / "chatctx.db")
-    yield found
-    found.close()
+    opened = SessionStore(tmp_path / "chatctx.db")
+    yield opened
+    opened.close()
 
 
 def price(usage: Usage, provider: str, model: str) -> float | None:
@@ -66,13 +66,13 @@ async def test_the_next_request_is_measured_without_what_the_other_program_sent(
     store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    found = imported(store, claude_session(tmp_path / "a.jsonl"))
-    assert 14_900 < found.not_in_file < 15_100
-    usage = await measured(tmp_path, found.info.id)
+    result = imported(store, claude_session(tmp_path / "a.jsonl"))
+    assert 14_900 < result.not_in_file < 15_100
+    usage = await measured(tmp_path, result.info.id)
     assert usage.source == "delta"
     assert usage.basis.last_input == 15_940
     assert usage.basis.last_output == 310
-    assert abs(usage.total - (15_940 + 310 - found.not_in_file)) <= 5
+    assert abs(usage.total - (15_940 + 310 - result.not_in_file)) <= 5
     assert usage.upper_bound >= usage.total
 
 
@@ -119,15 +119,15 @@ async def test_a_session_opens_where_nothing_can_be_written(store: SessionStore,
 
 
 def test_every_call_is_there_as_reported_and_none_has_a_prediction(store: SessionStore, tmp_path: Path) -> None:
-    found = imported(store, claude_session(tmp_path / "a.jsonl"))
-    first, second = calls = CallLog(store).rows(found.info.id)
+    result = imported(store, claude_session(tmp_path / "a.jsonl"))
+    first, second = calls = CallLog(store).rows(result.info.id)
     estimates = ("predicted", "upper_bound", "source", "known", "estimated")
     assert all(getattr(call, name) is None for call in calls for name in estimates)
     assert (second.input_total, second.input_cached, second.output_total) == (15_940, 15_000, 310)
     assert [first.cost, second.cost] == [0.5, 0.5]
-    replies = [message.id for message in store.messages(found.info.id) if message.role == "assistant"]
+    replies = [message.id for message in store.messages(result.info.id) if message.role == "assistant"]
     assert [first.message, second.message] == replies
-    figures = totals("here", CallLog(store).groups(found.info.id))
+    figures = totals("here", CallLog(store).groups(result.info.id))
     assert (figures.calls, figures.estimates.calls, figures.first_estimates.calls) == (2, 0, 0)
 
 
@@ -216,14 +216,14 @@ def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_pat
 
 def test_what_was_imported_before_is_recognised_by_its_content(store: SessionStore, tmp_path: Path) -> None:
     first = imported(store, claude_session(tmp_path / "a.jsonl")).info
-    with pytest.raises(AlreadyHereError, match="--again") as known:
+    with pytest.raises(AlreadyHereError, match="--again") as refusal:
         imported(store, claude_session(tmp_path / "other name.jsonl"))
-    assert (known.value.info.id, known.value.more) == (first.id, 0)
+    assert (refusal.value.info.id, refusal.value.more) == (first.id, 0)
     path = claude_session(tmp_path / "grown.jsonl")
     path.write_text(path.read_text() + json.dumps(claude_line("user", "one more question")) + "\n")
-    with pytest.raises(AlreadyHereError, match="1 are new") as known:
+    with pytest.raises(AlreadyHereError, match="1 are new") as refusal:
         imported(store, path)
-    assert (known.value.info.id, known.value.more) == (first.id, 1)
+    assert (refusal.value.info.id, refusal.value.more) == (first.id, 1)
     assert imported(store, claude_session(tmp_path / "different.jsonl", preamble=9_000)).info.id != first.id
     again = import_session(store, read_recording(path), providers=PROVIDERS, price=price, again=True).info
     assert len(store.sessions()) == 3

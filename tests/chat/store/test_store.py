@@ -332,7 +332,7 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         Attachment("text", "Notes.md", "text/markdown", "ab" * 32, 9, text="inside"),
     )
     store.add_message(session, Message("assistant", parts, id=new_id()))
-    for found in [
+    for words in [
         "über",
         "WOLKEN",
         "MUß",
@@ -346,7 +346,7 @@ def test_a_search_finds_what_can_be_read_and_nothing_else(store: SessionStore) -
         "東京",
         "Die 東京 𠮷野",
     ]:
-        assert store.sessions(found), found
+        assert store.sessions(words), words
     first = {
         query: search_values(query)["stored"] for query in ("a", "ÜBER Den", "muß", "東京 a")
     }  # what SQL looks for

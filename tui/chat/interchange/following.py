@@ -219,7 +219,7 @@ class Follower:
     def __init__(self, path: Path, session: str = "") -> None:
         self.path = path
         self._session = session
-        self._seen: tuple[float, ...] = ()  # sizes in bytes and times of the last change
+        self._stamp: tuple[float, ...] = ()  # sizes in bytes and times of the last change
         self._growing = False  # the last answer may not be complete
         self._recording: Recording | None = None
         self._subagents: dict[Path, Tail] = {}
@@ -237,14 +237,14 @@ class Follower:
     def poll(self) -> bool:
         """Read the lines that were added. Returns whether `state` may differ. Raises `RecordingError`."""
         try:
-            seen = _stamp(self.path)
-            if seen == self._seen:
+            stamp = _stamp(self.path)
+            if stamp == self._stamp:
                 settled = self._growing and time.time() - _changed(self.path) >= QUIET_SECONDS
                 self._growing = self._growing and not settled
                 return settled
-            self._seen = seen
+            self._stamp = stamp
             self._growing = time.time() - _changed(self.path) < QUIET_SECONDS
-            self._read(int(seen[0]))
+            self._read(int(stamp[0]))
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
         return True

@@ -237,7 +237,7 @@ _TEXTS |= {"compaction", "summary", "first", "last", "answer"}  # of checkpoints
 _LISTS = {"ids", "names", "kept"}
 _TIMES = ("at", "created_at", "updated_at")
 
-Row = TypeVar("Row", SessionInfo, Record, CallRow)
+Row = TypeVar("Row", SessionInfo, Record, CallRow, Message)
 
 
 def checked(recording: Recording) -> Recording:
@@ -255,34 +255,44 @@ def checked(recording: Recording) -> Recording:
     )
 
 
-def checked_messages(messages: Sequence[Message]) -> list[Message]:
+def checked_messages(messages: Sequence[Message]) -> Iterator[Message]:
     """`messages` as they can be stored. One that was still being written counts as interrupted.
 
     Raises `RecordingError` for an invalid message.
     """
-    checked: list[Message] = []
     ids: set[str] = set()
     for number, message in enumerate(messages, 1):
-        reason = _message_fault(message) or ("its id occurs twice" if message.id in ids else "")
-        if reason:
-            raise RecordingError(f"damaged: message {number}: {reason}")
+        place = f"message {number}: "
+        for value in (message, message.usage, *message.parts):
+            if value is not None:
+                _check(value, place)
+        for name, allowed in _ALLOWED.items():
+            if getattr(message, name) not in allowed:
+                raise RecordingError(f"damaged: {place}{name} is {getattr(message, name)!r}")
+        if not message.id or message.id in ids:
+            raise RecordingError(
+                f"damaged: {place}its id occurs twice" if message.id else f"damaged: {place}it has no id"
+            )
         ids.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
-        names = ("provider", "model", "finish_reason", "error")
-        texts: dict[str, Any] = {name: storable(getattr(message, name)) for name in names}
-        changed = any(text != getattr(message, name) for name, text in texts.items())
-        checked.append(replace(message, **texts) if changed else message)
-    return checked
+        yield _storable(message)
 
 
 def checked_row(row: Row) -> Row:
     """A row of the session or its calls as it can be stored. Raises `RecordingError` if invalid."""
-    if fault := _fault(row):
-        raise RecordingError(f"damaged: {fault}")
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
-    texts: dict[str, Any] = {name: storable(value) for name, value in values.items() if isinstance(value, str)}
-    return replace(row, **texts)
+    _check(row)
+    return _storable(row)
+
+
+def _storable(row: Row) -> Row:
+    """`row` with texts that SQLite can store."""
+    texts: dict[str, Any] = {}
+    for field in fields(row):
+        value = getattr(row, field.name)
+        if isinstance(value, str) and (text := storable(value)) != value:
+            texts[field.name] = text
+    return replace(row, **texts) if texts else row
 
 
 def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
@@ -299,28 +309,16 @@ def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(map(checked_row, records))
 
 
-def _message_fault(message: Message) -> str:
-    """What is wrong with a message; "" for nothing."""
-    for value in (message, message.usage, *message.parts):
-        if value is not None and (fault := _fault(value)):
-            return fault
-    for name, allowed in _ALLOWED.items():
-        if getattr(message, name) not in allowed:
-            return f"{name} is {getattr(message, name)!r}"
-    return "" if message.id else "it has no id"
-
-
-def _fault(value: Any) -> str:
-    """The first field of a dataclass whose value is not of its declared type, or no possible number or time."""
+def _check(value: Any, place: str = "") -> None:
+    """Raises `RecordingError` if a dataclass has a value that is not of its declared type, or no possible number."""
     for name, types, low, high in _rules(value.__class__):
         content = getattr(value, name)
         if not isinstance(content, types):
-            return f"{name} of a {type(value).__name__} is {type(content).__name__}"
+            raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {type(content).__name__}")
         if isinstance(content, int | float) and not low <= content < high:
-            return f"{name} of a {type(value).__name__} is {content!r:.20}"
+            raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {content!r:.20}")
     if isinstance(value, Usage) and not all(isinstance(term, str) for term in value.terms):
-        return "terms of a Usage is no text"
-    return ""
+        raise RecordingError(f"damaged: {place}terms of a Usage is no text")
 
 
 @cache

@@ -146,8 +146,8 @@ def _rows(
     """The readable rows of a table, with the columns of the new table, in its order."""
     new_columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
     with suppress(sqlite3.DatabaseError):
-        there = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
-        columns = ", ".join(name if name in there else "NULL" for name in new_columns)
+        old_columns = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
+        columns = ", ".join(name if name in old_columns else "NULL" for name in new_columns)
         return [row[1:] for row in readable_rows(old, Rows(table, key, columns, where), values or {})]
     return []
 

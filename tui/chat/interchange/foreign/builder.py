@@ -106,9 +106,9 @@ class Builder:
 
     def set_aside(self, ids: Iterable[str], at: float | None = None) -> None:
         """Record that messages are not sent any more. Without a time, since the last message."""
-        if left := list(ids):
+        if messages := list(ids):
             at = self.messages[-1].created_at if at is None else at
-            self.records.append(Record(new_id(), RecordKind.SET_ASIDE, at, {"ids": left}))
+            self.records.append(Record(new_id(), RecordKind.SET_ASIDE, at, {"ids": messages}))
 
     def picture(self, media_type: str, data: str) -> list[Attachment]:
         """The attachment for an image or document in base64, its bytes kept; none if it can't be decoded."""

@@ -208,11 +208,11 @@ class Reader(Builder):
         context = self.messages[self.start :]
         if not context or not path & self._lines.get(context[0].id, set()):
             return  # the beginning is in another file, or was compacted: nothing can be said
-        left = [m for m in context if m.role == "assistant" and not self._lines.get(m.id, set()) & path]
-        if not left:
+        abandoned = [m for m in context if m.role == "assistant" and not self._lines.get(m.id, set()) & path]
+        if not abandoned:
             return
-        calls = {part.id for m in left for part in m.parts if isinstance(part, ToolCall)}
-        dropped = {m.id for m in left}
+        calls = {part.id for m in abandoned for part in m.parts if isinstance(part, ToolCall)}
+        dropped = {m.id for m in abandoned}
         for other in context:
             answers = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
             beside = other.role == "user" and not self._lines.get(other.id, path) & path

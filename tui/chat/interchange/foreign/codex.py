@@ -127,11 +127,13 @@ class Reader(Builder):
             self._message(item)
         elif kind == "reasoning":
             summary = "\n".join(str(piece.get("text", "")) for piece in item.get("summary") or [])
-            sealed = str(item.get("encrypted_content") or "")
-            sealed = "" if sealed == "REDACTED" else sealed
+            encrypted = str(item.get("encrypted_content") or "")
+            encrypted = "" if encrypted == "REDACTED" else encrypted
             ident = item.get("id")
             self._answer.append(
-                Reasoning(summary, self._provider, self._model, encrypted=sealed, item_id=str(ident) if ident else None)
+                Reasoning(
+                    summary, self._provider, self._model, encrypted=encrypted, item_id=str(ident) if ident else None
+                )
             )
         elif kind in _CALLS:
             self._call(item)

@@ -70,9 +70,9 @@ def _threads(file: SourceFile) -> Iterator[Recording]:
 def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
     """The messages from after `stop` to `tip`, oldest first."""
     chain: list[Row] = []
-    seen: set[str] = set()
-    while tip and tip != stop and tip not in seen:
-        seen.add(tip)
+    visited: set[str] = set()
+    while tip and tip != stop and tip not in visited:
+        visited.add(tip)
         rows = file.query("SELECT * FROM messages WHERE hash = ?", (tip,))
         if not rows:
             break

@@ -248,13 +248,13 @@ def _step(
 def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:
     metadata = next((value for value in (part.get("metadata") or {}).values() if isinstance(value, dict)), {})
     signature = metadata.get("signature")
-    sealed = metadata.get("reasoningEncryptedContent") or metadata.get("reasoningOpaque")
+    encrypted = metadata.get("reasoningEncryptedContent") or metadata.get("reasoningOpaque")
     return Reasoning(
         str(part.get("text") or ""),
         provider,
         model,
         signature=str(signature) if signature else None,
-        encrypted="" if sealed and "REDACTED" in str(sealed) else str(sealed) if sealed else None,
+        encrypted="" if encrypted and "REDACTED" in str(encrypted) else str(encrypted) if encrypted else None,
     )
 
 
