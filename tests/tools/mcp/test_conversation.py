@@ -174,22 +174,26 @@ async def test_a_server_of_the_newest_protocol_is_listened_to(monkeypatch: pytes
     async def subscribed(_context: object, _params: object) -> types.EmptyResult:
         return types.EmptyResult()
 
+    monkeypatch.setattr("tui.tools.mcp.connection.LISTEN_AGAIN", 0.01)
     bus = InMemorySubscriptionBus()
-    server: Any = Server(
-        "pages",
-        on_list_resources=listed,
-        on_subscribe_resource=subscribed,
-        on_subscriptions_listen=ListenHandler(bus),
+    handler = ListenHandler(bus)
+    program: Any = Server(
+        "pages", on_list_resources=listed, on_subscribe_resource=subscribed, on_subscriptions_listen=handler
     )
-    async with connected(monkeypatch, lambda: by_sdk(server)) as connection:
-        await connection.follow("x://page")
+    async with connected(monkeypatch, lambda: by_sdk(program)) as server:
 
         async def changed() -> None:
             await bus.publish(ResourceUpdated(uri="x://page"))
 
-        for _ in range(200):  # until its subscription has got there
-            await connection._thread.run(changed())
-            if connection.status.updated:
-                break
-            await asyncio.sleep(0.01)
-        assert connection.status.updated == ("x://page",)
+        async def ended() -> None:
+            handler.close()
+
+        for _ in range(2):
+            await server.follow("x://page")
+            for _ in range(200):  # until its subscription has got there
+                await server._thread.run(changed())
+                if server.status.updated:
+                    break
+                await asyncio.sleep(0.01)
+            assert server.status.updated == ("x://page",)
+            await server._thread.run(ended())  # the server ends the stream: it is opened again

@@ -64,7 +64,8 @@ class Connection:
         self._timeout = config.timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
         self._questions = 0  # waiting for the person
-        self._subscribed: dict[str, asyncio.Task[None] | None] = {}  # by URI
+        self._subscribed: set[str] = set()  # URIs
+        self._listeners: list[asyncio.Task[None]] = []
 
     @contextlib.contextmanager
     def without_timeout(self) -> Iterator[None]:
@@ -156,66 +157,63 @@ class Connection:
             result = await self._client.complete(reference, argument, dict(variable.filled_in) or None)
         return result.completion.values
 
-    async def follow(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever a list changes. For servers with the newer protocol, which have to be asked."""
-        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-        from mcp.shared.exceptions import MCPError
-
+    def watch_lists(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever a list changes. Servers with an older protocol notify without being asked."""
         has = self._client.server_capabilities
         tools, prompts, resources = (bool(it and it.list_changed) for it in (has.tools, has.prompts, has.resources))
-        if not (tools or prompts or resources):
-            return
-        while True:
-            try:
-                async with self._client.listen(
-                    tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
-                ) as events:
-                    async for _ in events:
-                        changed()
-            except ListenNotSupportedError:
-                return  # older servers notify without being asked
-            except (MCPError, TimeoutError) as error:
-                log.info("changes of a server's lists are not heard of: %s", error)
-                return
-            except SubscriptionLost:
-                log.info("a server's change notifications were cut off; subscribing again")
-            await asyncio.sleep(LISTEN_AGAIN)
-            changed()  # changes missed in the meantime
+        if self._listens and (tools or prompts or resources):
+            self._listen(
+                changed, tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+            )
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to changes of a resource, if the server supports it. Raises the SDK's errors."""
         import mcp.types as types
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         resources = self._client.server_capabilities.resources
         if resources is None or not resources.subscribe or uri in self._subscribed:
             return
         if len(self._subscribed) >= MOST_SUBSCRIBED:
             return
-        self._subscribed[uri] = None
-        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            self._subscribed[uri] = asyncio.create_task(self._listen_to(uri))
+        self._subscribed.add(uri)
+        if self._listens:
+            self._listen(lambda: None, resource_subscriptions=(uri,))  # the notification comes as all others do
             return
         request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
         await self._client.session.send_request(request, types.EmptyResult)
 
-    async def _listen_to(self, uri: str) -> None:
-        """Keep a subscription of the newer protocol open; its notifications come as all others do."""
+    @property
+    def _listens(self) -> bool:
+        """Whether changes are announced on streams that the client opens (from MCP 2026-07-28 on)."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def _listen(self, changed: Callable[[], None], **events: Any) -> None:
+        """Call `changed` at each of these events, until `close`, and whenever some may have been missed."""
         from mcp.client.subscriptions import SubscriptionLost
         from mcp.shared.exceptions import MCPError
 
-        try:
-            async with self._client.listen(resource_subscriptions=(uri,)) as events:
-                async for _ in events:
-                    pass
-        except (MCPError, TimeoutError, SubscriptionLost) as error:
-            log.info("changes of a resource are not heard of: %s", error)
+        async def listen() -> None:
+            while True:
+                try:
+                    async with self._client.listen(**events) as subscription:
+                        async for _ in subscription:
+                            changed()
+                except (MCPError, TimeoutError) as error:
+                    log.info("a server's changes are not announced: %s", error)
+                    return
+                except SubscriptionLost:
+                    log.info("a server's change notifications were cut off; subscribing again")
+                await asyncio.sleep(LISTEN_AGAIN)
+                changed()
 
-    def unsubscribe(self) -> None:
+        self._listeners.append(asyncio.create_task(listen()))
+
+    def close(self) -> None:
         """The connection ends."""
-        for task in self._subscribed.values():
-            if task is not None:
-                task.cancel()
+        for task in self._listeners:
+            task.cancel()
 
     async def _with_timeout(
         self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
@@ -323,6 +321,7 @@ async def connect(
         async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
             await stack.enter_async_context(client)
         requests.connection = connection = Connection(client, normalizer, requests, config)
+        stack.callback(connection.close)
         yield connection
 
 

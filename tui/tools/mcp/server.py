@@ -248,9 +248,9 @@ class McpServer:
             tokens=self._tokens,
         ) as connection:
             await self._list_all(connection)
-            for uri in self._followed:  # of the connection before
+            for uri in tuple(self._followed):  # of the connection before
                 await self._follow(uri)
-            follow = asyncio.create_task(connection.follow(lambda: signals.put_nowait("changed")))
+            connection.watch_lists(lambda: signals.put_nowait("changed"))
             loop, pause = asyncio.get_running_loop(), DEBOUNCE
             try:
                 asked_at = loop.time()
@@ -259,10 +259,8 @@ class McpServer:
                     asked_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, LONGEST_DEBOUNCE)
             finally:
                 self._connection = None
-                connection.unsubscribe()
                 self._listed.set()
                 self._start_ended.clear()
-                follow.cancel()
 
     async def _listed_again(self, connection: Connection) -> bool:
         """False if it was stopped meanwhile: a server that does not answer must not delay the exit."""
