@@ -70,12 +70,12 @@ def read(values: list[Any]) -> Recording:
 
 
 def _chat(values: list[Any]) -> Recording:
-    seen = Recording("openai-chat")
+    recording = Recording("openai-chat")
     calls: dict[Any, list[str]] = {}
     last: Any = None
     for value in values:
         if value.get("error"):
-            seen.failed = True
+            recording.failed = True
             break  # nothing is read after an error
         choice = value["choices"][0] if value.get("choices") else {}
         delta = choice.get("delta") or {}
@@ -83,15 +83,15 @@ def _chat(values: list[Any]) -> Recording:
         pieces: list[Any] = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         for piece in pieces:
             if piece["type"] == "thinking":
-                seen.reasoning += "".join(part["text"] for part in piece["thinking"])
+                recording.reasoning += "".join(part["text"] for part in piece["thinking"])
             else:
-                seen.text += piece["text"]
+                recording.text += piece["text"]
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         if not thought:
             thought = "".join(
                 item.get("text") or item.get("summary") or "" for item in delta.get("reasoning_details") or []
             )
-        seen.reasoning += thought
+        recording.reasoning += thought
         for call in delta.get("tool_calls") or []:
             key = call.get("index", call.get("id"))
             key = last if key is None else key
@@ -101,16 +101,16 @@ def _chat(values: list[Any]) -> Recording:
             calls[key] = [name or function.get("name") or "", arguments + (function.get("arguments") or "")]
         usage = value.get("usage") or choice.get("usage") or (value.get("x_groq") or {}).get("usage")
         if usage:
-            seen.input, seen.output = usage["prompt_tokens"], usage["completion_tokens"]
-            hidden = usage.get("total_tokens", 0) - seen.input
-            seen.output = max(seen.output, hidden)
-        seen.ended = choice.get("finish_reason") or seen.ended
-    seen.calls = [(name, arguments) for name, arguments in calls.values()]
-    return seen
+            recording.input, recording.output = usage["prompt_tokens"], usage["completion_tokens"]
+            hidden = usage.get("total_tokens", 0) - recording.input
+            recording.output = max(recording.output, hidden)
+        recording.ended = choice.get("finish_reason") or recording.ended
+    recording.calls = [(name, arguments) for name, arguments in calls.values()]
+    return recording
 
 
 def _anthropic(values: list[Any]) -> Recording:
-    seen = Recording("anthropic")
+    recording = Recording("anthropic")
     blocks: dict[int, dict[str, Any]] = {}
     order: list[dict[str, Any]] = []
     usage: dict[str, Any] = {}
@@ -130,33 +130,33 @@ def _anthropic(values: list[Any]) -> Recording:
                 block["json"] += delta.get("partial_json", "")
             case "message_delta":
                 usage.update({k: v for k, v in value["usage"].items() if v is not None})
-                seen.ended = value["delta"].get("stop_reason") or seen.ended
+                recording.ended = value["delta"].get("stop_reason") or recording.ended
                 details = value["delta"].get("stop_details") or {}
-                seen.refusal = details.get("explanation") or seen.refusal
+                recording.refusal = details.get("explanation") or recording.refusal
             case "error":
-                seen.failed = True
+                recording.failed = True
                 break
     for block in order:
         match block["type"]:
             case "text":
-                seen.text += block["text"]
+                recording.text += block["text"]
             case "thinking":
-                seen.reasoning += block["thinking"]
-                seen.signatures += [block["signature"]] if block.get("signature") else []
+                recording.reasoning += block["thinking"]
+                recording.signatures += [block["signature"]] if block.get("signature") else []
             case "redacted_thinking":
-                seen.signatures.append(block["data"])
+                recording.signatures.append(block["data"])
             case "tool_use":
-                seen.calls.append((block["name"], block["json"] or json.dumps(block["input"])))
+                recording.calls.append((block["name"], block["json"] or json.dumps(block["input"])))
     passes = [item for item in usage.get("iterations") or [] if item["type"] in ("message", "fallback_message")]
     source = passes[-1] if passes else usage
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    seen.input = sum(source.get(name) or 0 for name in names)
-    seen.output = source["output_tokens"]
-    return seen
+    recording.input = sum(source.get(name) or 0 for name in names)
+    recording.output = source["output_tokens"]
+    return recording
 
 
 def _responses(values: list[Any]) -> Recording:
-    seen = Recording("openai-responses")
+    recording = Recording("openai-responses")
     items: list[Any] = []
     for value in values:
         match value["type"]:
@@ -165,19 +165,19 @@ def _responses(values: list[Any]) -> Recording:
             case "response.completed" | "response.incomplete":
                 response = value["response"]
                 usage = response.get("usage") or {}
-                seen.input, seen.output = usage.get("input_tokens"), usage.get("output_tokens")
-                seen.ended = (response.get("incomplete_details") or {}).get("reason") or response["status"]
+                recording.input, recording.output = usage.get("input_tokens"), usage.get("output_tokens")
+                recording.ended = (response.get("incomplete_details") or {}).get("reason") or response["status"]
             case "response.failed" | "error":
-                seen.failed = True
+                recording.failed = True
                 break
     for item in items:
         match item["type"]:
             case "message":
-                seen.text += "".join(part.get("text", "") for part in item["content"])
+                recording.text += "".join(part.get("text", "") for part in item["content"])
             case "function_call":
-                seen.calls.append((item["name"], item["arguments"]))
+                recording.calls.append((item["name"], item["arguments"]))
             case "reasoning":
                 parts = item.get("summary") or item.get("content") or []
-                seen.reasoning += "\n\n".join(part["text"] for part in parts)
-                seen.signatures += [item["encrypted_content"]] if item.get("encrypted_content") else []
-    return seen
+                recording.reasoning += "\n\n".join(part["text"] for part in parts)
+                recording.signatures += [item["encrypted_content"]] if item.get("encrypted_content") else []
+    return recording

@@ -28,9 +28,9 @@ def test_recorded_error_bodies() -> None:
         error = classify_error(entry["status"], entry["body"], headers=headers, provider=entry["host"])
         assert error.kind in BY_STATUS[entry["status"]], (entry["path"], str(error))
         assert error.limit is None
-        said = entry["body"].get("message") or entry["body"].get("detail") or entry["body"]["error"]["message"]
-        if said != "Provider returned error":  # OpenRouter's wrapper; the provider's own words are shown instead
-            assert " ".join(said.split())[:80] in str(error)
+        message = entry["body"].get("message") or entry["body"].get("detail") or entry["body"]["error"]["message"]
+        if message != "Provider returned error":  # OpenRouter's wrapper; the provider's own words are shown instead
+            assert " ".join(message.split())[:80] in str(error)
         kinds[error.kind] += 1
     assert sum(kinds.values()) == 32
     # The one reasoning item that lost its follower is the signature case; four are unknown models under 400 or 404.

@@ -34,21 +34,21 @@ CLEARED = {"d0-161e0df1cb-0.jsonl": "the recording program left old tool results
 
 
 def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
-    counter, seen, doubted, bounded = TokenCounter(), Counter[str](), {}, 0
+    counter, verdicts, doubted, bounded = TokenCounter(), Counter[str](), {}, 0
     rows = [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
     for row in rows:
-        known = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
-        outcome = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
+        estimator = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
+        outcome = estimator.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
         verdict = outcome.verdict
         assert verdict is not None
         bounded += row.actual <= outcome.upper_bound
-        seen["exact" if verdict.confirmed else verdict.kind] += 1
+        verdicts["exact" if verdict.confirmed else verdict.kind] += 1
         if not verdict.believed:
             doubted[row.model] = verdict.reason
     share = 100 * bounded / len(rows)
-    say(f"{len(rows)} recorded requests weighed: {dict(seen)}, {share:.1f} % under the upper bound")
+    say(f"{len(rows)} recorded requests weighed: {dict(verdicts)}, {share:.1f} % under the upper bound")
     assert doubted.keys() == UNSENT.keys()
-    assert seen["exact"] >= 0.85 * len(rows)  # the rest have more in their templates than their text explains
+    assert verdicts["exact"] >= 0.85 * len(rows)  # the rest have more in their templates than their text explains
     assert 94 <= share <= 98
 
 
@@ -56,14 +56,14 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     monkeypatch: pytest.MonkeyPatch, say: Callable[[str], None]
 ) -> None:
     """System prompt and tools are not in the files: the first call of a context is like that of a gateway."""
-    seen, wrong = Counter[str](), list[tuple[str, str]]()
+    verdicts, wrong = Counter[str](), list[tuple[str, str]]()
     once = HybridTokenEstimator.record
     current = Path()
 
     def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> CallOutcome:
         outcome = once(self, *args, **{**values, "recorded": False})
         assert outcome.verdict is not None
-        seen[outcome.verdict.kind] += 1
+        verdicts[outcome.verdict.kind] += 1
         first = "can have" in outcome.verdict.reason
         if not outcome.verdict.believed and not first:
             wrong.append((current.name, outcome.verdict.reason))
@@ -73,15 +73,15 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     for kind in ("claude-code", "pi", "gemini-cli"):
         for current in sorted((corpus_root() / "sessions" / kind).glob("*.jsonl")):
             replay(read_recording(current), current.name)
-    say(f"{sum(seen.values())} recorded calls weighed as live ones: {dict(seen)}")
+    say(f"{sum(verdicts.values())} recorded calls weighed as live ones: {dict(verdicts)}")
     assert {name for name, _ in wrong} <= CLEARED.keys(), wrong
     assert len(wrong) <= 3
-    assert seen["doubted"] <= 22  # contexts that begin in a file
+    assert verdicts["doubted"] <= 22  # contexts that begin in a file
 
 
 def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str], None]) -> None:
     """The output that a stream ends with is its own, whatever the answer holds."""
-    counter, seen = TokenCounter(), Counter[str]()
+    counter, costs = TokenCounter(), Counter[str]()
     for name in files():
         for _, want in recordings.answers(corpus_root() / "streams" / name):
             calls = [ToolCall(str(number), *call) for number, call in enumerate(want.calls)]
@@ -93,9 +93,9 @@ def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str
             count = counter.count_message(reply, model or "recorded")
             cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0, exact=model is not None)
             assert cost.output == want.output, name
-            seen["with output that is not in the answer" if cost.unseen else "whole"] += 1
-    say(f"{sum(seen.values())} recorded answers weighed: {dict(seen)}")
-    assert sum(seen.values()) >= 85
+            costs["with output that is not in the answer" if cost.unseen else "whole"] += 1
+    say(f"{sum(costs.values())} recorded answers weighed: {dict(costs)}")
+    assert sum(costs.values()) >= 85
 
 
 def test_a_recording_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ def rows() -> list[Row]:
 
 
 def test_errors_with_the_model_left_out(rows: list[Row]) -> None:
-    found = evaluate(rows)
+    evaluated = evaluate(rows)
     for key, limit in LIMITS.items():
-        errors = [error for row, error in found if (row.family, bool(row.request.tools)) == key]
+        errors = [error for row, error in evaluated if (row.family, bool(row.request.tools)) == key]
         assert len(errors) >= 40, key
         assert median(errors) <= limit, key
 

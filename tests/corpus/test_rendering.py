@@ -41,8 +41,8 @@ def recorded() -> list[str]:
         except ValueError:  # one client writes a single value over many lines
             values = [json.loads(content)]
         texts.update(strings(values))
-    found = sorted(texts, key=lambda text: (len(text), text))
-    return found[:: max(1, len(found) // TEXTS)]
+    ordered = sorted(texts, key=lambda text: (len(text), text))
+    return ordered[:: max(1, len(ordered) // TEXTS)]
 
 
 def shown(rows: list[Row]) -> list[tuple[str, int, int, str]]:

@@ -25,8 +25,8 @@ def files() -> list[str]:
         root = corpus_root() / "streams"
     except (pytest.skip.Exception, pytest.fail.Exception):
         return ["missing"]
-    found = [*root.glob("*/*.sse"), *root.glob("*/*.chunks.txt")]
-    return sorted(str(path.relative_to(root)) for path in found)
+    paths = [*root.glob("*/*.sse"), *root.glob("*/*.chunks.txt")]
+    return sorted(str(path.relative_to(root)) for path in paths)
 
 
 async def play(body: bytes, dialect: recordings.Dialect) -> Answer:

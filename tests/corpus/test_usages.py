@@ -48,14 +48,14 @@ def reasoning_is_extra(usage: dict[str, Any]) -> bool:
 
 def expected(entry: dict[str, Any], usage: dict[str, Any]) -> Reading:
     """Their most detailed reading under that dialect. 0 and absent are the same there."""
-    wanted = dialect(usage)
+    dialects = dialect(usage)
     best: dict[str, int] = {}
     for reading in entry["extracted"]:
         readers = [(item["provider_id"], item["api_flavor"]) for item in reading["extractors"]]
-        if "chat" in wanted:
+        if "chat" in dialects:
             extra = reasoning_is_extra(usage)
             readers = [pair for pair in readers if (pair[0] == "x-ai") == extra]
-        if {name for pair in readers for name in pair} & wanted and len(reading["usage"]) > len(best):
+        if {name for pair in readers for name in pair} & dialects and len(reading["usage"]) > len(best):
             best = reading["usage"]
     fields = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens")
     values = [best.get(name) or None for name in fields]

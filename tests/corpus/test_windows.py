@@ -45,11 +45,11 @@ class Counts:
         self._known: dict[int, tuple[Message, int]] = {}
 
     def message(self, message: Message) -> int:
-        known = self._known.get(id(message))
-        if known is None or known[0] is not message:
-            known = message, max(1, round(self._counter.count_message(message, MODEL).size))
-            self._known[id(message)] = known
-        return known[1]
+        cached = self._known.get(id(message))
+        if cached is None or cached[0] is not message:
+            cached = message, max(1, round(self._counter.count_message(message, MODEL).size))
+            self._known[id(message)] = cached
+        return cached[1]
 
     def request(self, request: Request) -> int:
         return FIXED + sum(map(self.message, request.messages))
@@ -61,13 +61,13 @@ def sessions() -> list[Path]:
 
 def calls(path: Path) -> Iterator[list[Message]]:
     """The history before each answer, as it was said: without the summaries of other programs."""
-    said: list[Message] = []
+    messages: list[Message] = []
     for message in read_recording(path).messages:
         if message.kind == "summary":
             continue
-        if message.role == "assistant" and said:
-            yield said
-        said.append(message)
+        if message.role == "assistant" and messages:
+            yield messages
+        messages.append(message)
 
 
 def limits(window: int) -> Budget:
@@ -82,14 +82,14 @@ def test_rolling_never_over_and_groups_whole(window: int, say: Callable[[str], N
     for path in sessions():
         state = NO_TRIM
         before: tuple[Message, ...] = ()
-        for said in calls(path):
-            request = request_for(said, TARGET)
+        for history in calls(path):
+            request = request_for(history, TARGET)
             figures["requests"] += 1
             try:
                 result = build_final_prompt(request, counts.request, count=counts.message, budget=budget, state=state)
             except ContextOverflowError as error:
                 figures["refused"] += 1
-                least = FIXED + sum(counts.message(m) for m in said[-1:] if m.role == "user")
+                least = FIXED + sum(counts.message(m) for m in history[-1:] if m.role == "user")
                 assert least > budget.max_input, f"{path.name}: {error}"
                 continue
             assert counts.request(result.request) <= budget.max_input
@@ -113,21 +113,21 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
     for path in sessions():
         records: list[CompactionRecord] = []
         summaries: list[Message] = []
-        for said in calls(path):
+        for history in calls(path):
             figures["requests"] += 1
-            request = request_for(apply_compactions([*said, *summaries], records), TARGET)
+            request = request_for(apply_compactions([*history, *summaries], records), TARGET)
             total = counts.request(request)
             if total < budget.compaction_at:
                 continue
             try:
-                plan = plan_compaction(request.messages, counts.message, usage=measured(total, budget), history=said)
+                plan = plan_compaction(request.messages, counts.message, usage=measured(total, budget), history=history)
             except CompactionRefusedError:
                 figures["refused"] += 1  # the session trims then
                 continue
-            record, summary = carried_out(plan, f"~{len(summaries):06d}", said)
+            record, summary = carried_out(plan, f"~{len(summaries):06d}", history)
             records.append(record)
             summaries += summary
-            after = request_for(apply_compactions([*said, *summaries], records), TARGET)
+            after = request_for(apply_compactions([*history, *summaries], records), TARGET)
             assert problems(after.messages) == []
             accept_compaction(total, counts.request(after), budget.compaction_at)
             figures["cleared only" if isinstance(plan, ClearResults) else "summaries"] += 1
@@ -136,14 +136,14 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
 
 
 def carried_out(
-    plan: ClearResults | Summarise, ident: str, said: Sequence[Message]
+    plan: ClearResults | Summarise, ident: str, history: Sequence[Message]
 ) -> tuple[CompactionRecord, list[Message]]:
     """The record of `plan`, and a summary as long as it may be."""
     if isinstance(plan, ClearResults):
         return CompactionRecord(ident, 0.0, 1, 1, 0, cleared=plan.cleared), []
     summary = Message("user", (Text("word " * plan.allowance),), id=ident, kind="summary")
     record = CompactionRecord(
-        ident, 0.0, 1, 1, len(plan.source), plan.first, plan.last, ident, plan.kept, plan.cleared, said[-1].id
+        ident, 0.0, 1, 1, len(plan.source), plan.first, plan.last, ident, plan.kept, plan.cleared, history[-1].id
     )
     return record, [summary]
 

@@ -58,8 +58,8 @@ class Recorder:
     def read(self, seconds: float, until: str = "") -> None:
         """Read what is written in `seconds`: up to `until`, or until nothing more comes for a while."""
         end, start = time.monotonic() + seconds, len(self.written)
-        while (left := end - time.monotonic()) > 0:
-            if not select.select([self._master], [], [], min(left, QUIET))[0]:
+        while (remaining := end - time.monotonic()) > 0:
+            if not select.select([self._master], [], [], min(remaining, QUIET))[0]:
                 if len(self.written) > start and not until:
                     return
                 continue

@@ -107,8 +107,8 @@ def test_a_call_that_is_sent_again_as_a_whole_stays_one() -> None:
 
 
 def test_a_rate_limit_that_can_never_pass_is_not_waited_for() -> None:
-    said = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45012. Visit the rate page."
-    error = classify_error(429, {"error": {"message": said, "code": "rate_limit_exceeded"}})
+    message = "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45012. Visit the rate page."
+    error = classify_error(429, {"error": {"message": message, "code": "rate_limit_exceeded"}})
     assert error.kind == "bad_request" and error.retry_after is None and "/compact" in str(error)
     passing = "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 5012. Try again in 8s."
     assert classify_error(429, {"error": {"message": passing}}).kind == "rate_limit"

@@ -32,11 +32,11 @@ fetch(victim, {credentials: "include", mode: "no-cors"}).finally(() => { done.se
 @contextmanager
 def stranger() -> Iterator[tuple[int, list[str]]]:
     """A server of somebody else: its port, and the headers of what it was asked."""
-    seen: list[str] = []
+    headers: list[str] = []
 
     class Stranger(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(str(self.headers))
+            headers.append(str(self.headers))
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -48,7 +48,7 @@ def stranger() -> Iterator[tuple[int, list[str]]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Stranger)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield server.server_port, seen
+        yield server.server_port, headers
     finally:
         server.shutdown()
         server.server_close()
@@ -62,7 +62,11 @@ async def go(page: Page, url: str) -> None:
 
 async def test_no_page_of_a_stranger_gets_into_the_chat(program: str, tmp_path: Path) -> None:
     rules = "--host-resolver-rules=MAP *.example 127.0.0.1"
-    with serving(tmp_path) as (url, port), stranger() as (other, seen), browsing(program, url, tmp_path, rules) as tool:
+    with (
+        serving(tmp_path) as (url, port),
+        stranger() as (other, visits),
+        browsing(program, url, tmp_path, rules) as tool,
+    ):
         async with page_at(tool) as page:
             await page.until("document.querySelector('.xterm-helper-textarea') !== null")
             here = await page.value("location.href")
@@ -76,5 +80,5 @@ async def test_no_page_of_a_stranger_gets_into_the_chat(program: str, tmp_path: 
             assert "its own pages only" in await page.value("document.body.textContent")
             await go(page, here)
             await page.until("document.querySelector('.xterm-helper-textarea') !== null")  # it still works
-    assert len(seen) >= 2
-    assert not [headers for headers in seen if "chatctx" in headers]
+    assert len(visits) >= 2
+    assert not [headers for headers in visits if "chatctx" in headers]

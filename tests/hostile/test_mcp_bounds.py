@@ -47,10 +47,10 @@ async def test_an_answer_without_end_is_cut_off(attack: Attack, transport: Trans
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_a_redirect_to_another_server_is_not_followed(transport: Transport) -> None:
-    asked = []
+    connections = []
 
     async def elsewhere(writer: asyncio.StreamWriter, _dialect: Dialect) -> None:
-        asked.append(writer)
+        connections.append(writer)
         await begin(writer, "application/json")
 
     async with hostile_server(elsewhere, "openai-chat") as other:
@@ -59,8 +59,8 @@ async def test_a_redirect_to_another_server_is_not_followed(transport: Transport
             await begin(writer, "text/plain", 307, f"location: {other}/mcp")
 
         async with hostile_server(redirect, "openai-chat") as url:
-            said = await failure(f"{url}/mcp", transport)
-    assert "Redirect" in said and not asked
+            error = await failure(f"{url}/mcp", transport)
+    assert "Redirect" in error and not connections
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

@@ -91,8 +91,8 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
     keys = pytest.MonkeyPatch()
 
     def start(*, window: int = 2048, template: Path | None = None, api_key: str = "") -> LlamaServer:
-        wanted = (window, template, api_key)
-        server = running.pop(wanted, None)
+        key = (window, template, api_key)
+        server = running.pop(key, None)
         if server is None or not server.process.running:
             if problem := missing_part():
                 required(problem)
@@ -106,7 +106,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
             if key_env:
                 keys.setenv(key_env, api_key)
             server = LlamaServer(url, process.model, window, key_env, log_file, process)
-        running[wanted] = server  # the latest stands last
+        running[key] = server  # the latest stands last
         return server
 
     yield start

@@ -64,11 +64,11 @@ class CountingServer:
 
     def answer(self, path: str, body: dict[str, Any]) -> bytes:
         words = " ".join(self.random.choice(WORDS) for _ in range(self.random.randint(1, 12)))
-        given, output = self.size(conversation(body)), self.count(words)
+        tokens, output = self.size(conversation(body)), self.count(words)
         pieces = [f"{word} " for word in words.split()[:-1]] + words.split()[-1:]
         if path.endswith("/messages"):
             events: list[dict[str, Any]] = [
-                {"type": "message_start", "message": {"usage": {"input_tokens": given, "output_tokens": 1}}},
+                {"type": "message_start", "message": {"usage": {"input_tokens": tokens, "output_tokens": 1}}},
                 {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
                 *(
                     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
@@ -86,13 +86,13 @@ class CountingServer:
                 *({"type": "response.output_text.delta", "output_index": 0, "delta": piece} for piece in pieces),
                 {
                     "type": "response.completed",
-                    "response": {"usage": {"input_tokens": given, "output_tokens": output}},
+                    "response": {"usage": {"input_tokens": tokens, "output_tokens": output}},
                 },
             ]
             return b"".join(sse(event, named=True) for event in events)
         chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        chunks.append({"choices": [], "usage": {"prompt_tokens": given, "completion_tokens": output}})
+        chunks.append({"choices": [], "usage": {"prompt_tokens": tokens, "completion_tokens": output}})
         return b"".join(sse(chunk) for chunk in chunks) + b"data: [DONE]\n\n"
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -177,12 +177,12 @@ async def test_hundreds_of_turns_through_a_breaking_proxy(
                     retried += 1
                     async for _ in session.retry():
                         pass
-            said = [message.text for message in session.messages if message.role == "user"]
+            questions = [message.text for message in session.messages if message.role == "user"]
             calls = workspace.services.calls.rows(session.id)
         finally:
             await workspace.close()
 
-    assert said == written  # no message of the person is lost
+    assert questions == written  # no message of the person is lost
     assert server.refused == []  # and the conversation stayed sendable throughout
     assert server.broken > TURNS / BREAK_ONE_IN / 2 and retried > 10
     states = {message.status for message in session.messages if message.role == "assistant"}

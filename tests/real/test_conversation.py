@@ -106,8 +106,8 @@ async def test_many_turns_in_a_small_window(llama_server: StartServer, tmp_path:
         assert acted == 2
         assert {call.verdict for call in calls_of(session)} <= {"believed", "confirmed"}
         stored = session._conversation.store.messages(session.id)
-        said = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
-        assert said == [STORY.format(n=number) for number in range(turns)]
+        questions = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
+        assert questions == [STORY.format(n=number) for number in range(turns)]
         assert len([m for m in stored if m.role == "assistant"]) == turns
     assert server.refusals(since) == []
 
@@ -126,15 +126,15 @@ def test_a_kill_in_mid_stream_loses_less_than_a_second(llama_server: StartServer
     command = [sys.executable, "-m", "tui", "ask", "Tell me a very long story about a lighthouse keeper."]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
-        seen: list[tuple[float, bytes]] = []
+        pieces: list[tuple[float, bytes]] = []
         started = time.monotonic()
-        while time.monotonic() - started < 60 and (not seen or time.monotonic() - seen[0][0] < 1.5):
+        while time.monotonic() - started < 60 and (not pieces or time.monotonic() - pieces[0][0] < 1.5):
             piece = os.read(child.stdout.fileno(), 4096)
             assert piece, "the answer ended before it could be cut"
-            seen.append((time.monotonic(), piece))
+            pieces.append((time.monotonic(), piece))
         child.send_signal(signal.SIGKILL)
         killed = time.monotonic()
-    shown_a_second_before = b"".join(piece for at, piece in seen if at < killed - 1.0).decode()
+    shown_a_second_before = b"".join(piece for at, piece in pieces if at < killed - 1.0).decode()
     listed = subprocess.run(
         [sys.executable, "-m", "tui", "ask", "--continue", "--json", "Say yes."],
         env=env,
@@ -148,8 +148,8 @@ def test_a_kill_in_mid_stream_loses_less_than_a_second(llama_server: StartServer
     messages = [line["message"] for line in lines if line["type"] == "message"]
     assert [m["role"] for m in messages] == ["user", "assistant", "user", "assistant"]
     assert messages[1]["status"] == "interrupted"
-    kept = "".join(part["text"] for part in messages[1]["parts"])
-    assert kept.startswith(shown_a_second_before)
+    stored = "".join(part["text"] for part in messages[1]["parts"])
+    assert stored.startswith(shown_a_second_before)
     assert shown_a_second_before
 
 

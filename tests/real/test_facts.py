@@ -49,14 +49,14 @@ async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
         before = (await session.refresh_usage()).total
         [done] = [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         assert len(requests) >= 2  # the source is larger than what one request takes beside its instructions
-        asked = "\n".join(m.text for request in requests for m in request.messages)
-        assert [fact for fact in FACTS if fact not in asked] == []
+        sent = "\n".join(m.text for request in requests for m in request.messages)
+        assert [fact for fact in FACTS if fact not in sent] == []
         usage = session.usage
         assert usage is not None
         assert (done.messages, done.before, done.after) == (2 * len(FACTS), before, usage.total)
         assert done.summary is not None
         assert not [e for e in await drain(session.send("And now?")) if isinstance(e, TurnFailed)]
         assert requests[-1].messages[0].text == done.summary.text
-        said = "\n".join(m.text for m in session._conversation.store.messages(session.id))
-        assert [fact for fact in FACTS if fact not in said] == []
+        stored = "\n".join(m.text for m in session._conversation.store.messages(session.id))
+        assert [fact for fact in FACTS if fact not in stored] == []
     assert server.refusals(since) == []
