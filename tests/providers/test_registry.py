@@ -83,7 +83,6 @@ class TestTables:
             ("box", ProviderSettings(), "base_url"),
             ("antropic", None, "did you mean anthropic"),
             ("qqq", None, r"add \[providers.qqq\]"),
-            ("box", ProviderSettings(kind="cobol", base_url=NOWHERE), "unknown kind"),
             ("groq", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
         ],
     )

@@ -20,11 +20,9 @@ PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machi
 PROBE_BYTES = 1_000_000  # bytes read of a model list
 
 
-_DIALECTS: Mapping[str, Dialect] = {
+_DIALECTS: Mapping[str, Dialect] = {  # by `kind` in the config file
     "openai-compatible": "openai-chat",
-    "openai-chat": "openai-chat",
     "openai": "openai-responses",
-    "openai-responses": "openai-responses",
     "anthropic": "anthropic",
 }
 
@@ -66,9 +64,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
     if not base_url and not (preset and preset.dialect in ("local", "demo")):
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
     own_address = preset is None or base_url != preset.base_url
-    dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS.get(table.kind)
-    if dialect is None:
-        raise ValueError(f"provider {name!r} has the unknown kind {table.kind!r}; known: {', '.join(_DIALECTS)}")
+    dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS[table.kind]
     if table.context_management and dialect not in ("anthropic", "openai-responses"):
         raise ValueError(f"provider {name!r} has no context_management: only Anthropic's Messages API has it")
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")

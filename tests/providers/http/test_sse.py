@@ -19,7 +19,7 @@ from tui.providers.http.sse import ServerSentEvent, SSEDecoder
 
 
 def decode(*pieces: bytes) -> list[ServerSentEvent]:
-    decoder = SSEDecoder()
+    decoder = SSEDecoder(1_000_000)
     return [event for piece in pieces for event in decoder.feed(piece)]
 
 

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tui import __version__
 from tui.providers.base import ProviderError
-from tui.providers.config import MAX_RESPONSE
 from tui.providers.http.proxies import CERTIFICATES, client_options, proxy_for
 from tui.providers.keys import one_line, redact
 from tui.providers.surrogates import whole_texts
@@ -82,7 +81,7 @@ class Client:
         await self._http.aclose()
 
 
-async def openai_client(base_url: str, key: str | None, limit: int = MAX_RESPONSE) -> Client:
+async def openai_client(base_url: str, key: str | None, limit: int) -> Client:
     """A client for OpenAI's dialects. Its answers may have `limit` bytes. Raises `ProviderError`."""
     http = await _connect(base_url, limit)
     address, query = _split_query(base_url)
@@ -98,7 +97,7 @@ async def openai_client(base_url: str, key: str | None, limit: int = MAX_RESPONS
     return Client(http, address, key or NO_KEY, query, headers)
 
 
-async def anthropic_client(base_url: str, key: str | None, limit: int = MAX_RESPONSE, *, beta: str = "") -> Client:
+async def anthropic_client(base_url: str, key: str | None, limit: int, *, beta: str = "") -> Client:
     """A client for Anthropic's dialect. Its answers may have `limit` bytes. Raises `ProviderError`.
 
     `beta` names the features before their release that requests may use.

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui.providers.config import MAX_RESPONSE
 from tui.providers.http.sizes import TooLargeError, text_cost
 
 _PIECE = 64  # bytes of a piece of a line in addition to its characters
@@ -31,7 +30,7 @@ class SSEDecoder:
     An event may take `limit` bytes of memory. `lines` counts complete lines.
     """
 
-    def __init__(self, limit: int = MAX_RESPONSE) -> None:
+    def __init__(self, limit: int) -> None:
         self.lines = 0
         self._limit = limit
         self._size = 0  # bytes of the event so far
