@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tui.chat.interchange.locations import session_files
 
 
@@ -20,3 +22,14 @@ def test_files_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
     put(home / ".claude" / "projects" / "-work" / "a" / "subagents" / "agent-1.jsonl", 5)
     files = session_files({"CODEX_HOME": str(codex)}, home)
     assert [(file.program, file.path) for file in files] == [("Codex", new), ("Claude Code", old)]
+
+
+def test_folders_of_the_system_are_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    log = put(tmp_path / "config" / "io.datasette.llm" / "logs.db", 1)
+    put(tmp_path / ".config" / "io.datasette.llm" / "logs.db", 2)
+    files = session_files({"XDG_CONFIG_HOME": str(tmp_path / "config")}, tmp_path)
+    assert [(file.program, file.path) for file in files] == [("llm", log)]
+    monkeypatch.setattr("sys.platform", "darwin")
+    log = put(tmp_path / "Library" / "Application Support" / "io.datasette.llm" / "logs.db", 1)
+    assert [file.path for file in session_files({}, tmp_path)] == [log]

@@ -42,32 +42,28 @@ def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
 def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:
     """Program, folder and pattern. The environment variables are those of the programs."""
 
-    def at(variable: str, *default: str) -> Path:
-        return Path(env[variable]) if env.get(variable) else home.joinpath(*default)
+    def at(variable: str, default: Path) -> Path:
+        return Path(env[variable]) if env.get(variable) else default
 
-    data = at("XDG_DATA_HOME", ".local", "share")
-    config = at("XDG_CONFIG_HOME", ".config")
-    support = home / "Library" / "Application Support" if sys.platform == "darwin" else data
-    yield "Claude Code", at("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"
+    data = at("XDG_DATA_HOME", home / ".local" / "share")
+    config = at("XDG_CONFIG_HOME", home / ".config")
+    mac, library = sys.platform == "darwin", home / "Library" / "Application Support"
+    apps, app_data = (library, library) if mac else (config, data)
+    claude, codex = at("CLAUDE_CONFIG_DIR", home / ".claude"), at("CODEX_HOME", home / ".codex")
+    yield "Claude Code", claude / "projects", "*/*.jsonl"
     yield "Claude Code", config / "claude" / "projects", "*/*.jsonl"
-    yield "Codex", at("CODEX_HOME", ".codex") / "sessions", "*/*/*/rollout-*.jsonl"
-    yield "Codex", at("CODEX_HOME", ".codex") / "archived_sessions", "rollout-*.jsonl"
+    yield "Codex", codex / "sessions", "*/*/*/rollout-*.jsonl"
+    yield "Codex", codex / "archived_sessions", "rollout-*.jsonl"
     yield "Gemini CLI", home / ".gemini" / "tmp", "*/chats/session-*.json*"
     yield "opencode", data / "opencode", "opencode*.db"
     yield "opencode", data / "opencode" / "storage" / "session", "*/ses_*.json"
     yield "pi", home / ".pi" / "agent" / "sessions", "*/*.jsonl"
     yield "qwen-code", home / ".qwen" / "projects", "*/chats/*.jsonl"
-    yield "Kimi", at("KIMI_SHARE_DIR", ".kimi") / "sessions", "*/*/wire.jsonl"
-    yield "goose", support / "goose" / "sessions", "sessions.db"
-    yield "goose", support / "goose" / "sessions", "*.jsonl"
-    yield "llm", at("LLM_USER_PATH", *_llm(home)), "logs.db"
+    yield "Kimi", at("KIMI_SHARE_DIR", home / ".kimi") / "sessions", "*/*/wire.jsonl"
+    yield "goose", app_data / "goose" / "sessions", "sessions.db"
+    yield "goose", app_data / "goose" / "sessions", "*.jsonl"
+    yield "llm", at("LLM_USER_PATH", apps / "io.datasette.llm"), "logs.db"
     for editor in ("Code", "VSCodium", "Cursor"):
-        storage = (config if sys.platform != "darwin" else support) / editor / "User" / "globalStorage"
         for extension in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"):
-            yield "Cline, Roo Code or Kilo Code", storage / extension / "tasks", "*/api_conversation_history.json"
-
-
-def _llm(home: Path) -> tuple[str, ...]:
-    if sys.platform == "darwin":
-        return ("Library", "Application Support", "io.datasette.llm")
-    return (".config", "io.datasette.llm")
+            tasks = apps / editor / "User" / "globalStorage" / extension / "tasks"
+            yield "Cline, Roo Code or Kilo Code", tasks, "*/api_conversation_history.json"

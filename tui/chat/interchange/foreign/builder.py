@@ -42,6 +42,7 @@ class Builder:
         self.blobs: dict[str, bytes] = {}
         self.names: dict[str, str] = {}
         self.start = 0
+        self._summary = ""  # id of the last one, at which the next compaction begins
 
     def add(
         self,
@@ -90,11 +91,11 @@ class Builder:
         summary = self.add(role, content, at, kind="summary", provider=provider, model=model, usage=usage)
         if replaced:
             self.record_summary(replaced, summary, at, ids)
-        self.start = len(self.messages) - 1
+        self.start, self._summary = len(self.messages) - 1, summary
 
     def record_summary(self, replaced: Sequence[Message], summary: str, at: float, verbatim: Any = ()) -> None:
         """Record that the message `summary` replaces others, except those that stay `verbatim`."""
-        first, last = replaced[0].id, replaced[-1].id
+        first, last = self._summary or replaced[0].id, replaced[-1].id
         self._checkpoint(CompactionRecord(new_id(), at, 0, 0, len(replaced), first, last, summary, tuple(verbatim)))
 
     def clear(self, results: Iterable[tuple[str, str]], at: float) -> None:
@@ -171,20 +172,19 @@ class Builder:
         `unscored` says why, if no answer has a usage.
         """
         return Recording(
-            source, str(title or "") or first_words(self.messages, fallback), tuple(self.messages),
+            source, str(title or "") or self._first_words() or fallback, tuple(self.messages),
             tuple(self.records), self.blobs, window=window,
             unscored="" if any(message.usage for message in self.messages) else unscored,
             unpredictable=dict(unpredictable or {}), corrected=corrected or {},
         )  # fmt: skip
 
-
-def first_words(messages: Iterable[Message], fallback: str) -> str:
-    """A title: the first words of the person."""
-    for message in messages:
-        words = message.text.split() if message.role == "user" and message.kind == "chat" else []
-        if words and not words[0].startswith("<"):
-            return " ".join(words)[:80]
-    return fallback
+    def _first_words(self) -> str:
+        """The first words of the person."""
+        for message in self.messages:
+            words = message.text.split() if message.role == "user" and message.kind == "chat" else []
+            if words and not words[0].startswith("<"):
+                return " ".join(words)[:80]
+        return ""
 
 
 def seconds(stamp: Any) -> float:

@@ -30,7 +30,6 @@ def read(file: SourceFile) -> list[Recording]:
     chat = Builder()
     aside: list[str] = []  # messages of branches that were left
     first_from: dict[int | str, int] = {}  # number or id of an entry -> position of the first message from there on
-    before = ""  # the last compaction's summary, at which the next one begins
     for number, line in enumerate(file.lines):
         count = first_from[number] = len(chat.messages)
         if "id" in line:
@@ -44,9 +43,6 @@ def read(file: SourceFile) -> list[Recording]:
             begin = first_from.get(first_kept if isinstance(first_kept, int) else str(first_kept), count)
             summary = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
             chat.compact([summary], seconds(line.get("timestamp")), verbatim=begin)
-            if before and count > start:
-                chat.records[-1] = replace(chat.records[-1], data={**chat.records[-1].data, "first": before})
-            before = chat.messages[-1].id
             chat.start = max(start, min(begin, count))
         elif _add(chat, line) and not active:
             aside.append(chat.messages[-1].id)
