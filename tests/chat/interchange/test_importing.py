@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tests.chat.store.test_store import EVERYTHING, user
 from tests.recordings import read_recording
-from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file, import_session, provider_name
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
+from tui.chat.interchange.export import export_session
+from tui.chat.interchange.importing import (
+    AlreadyHereError,
+    Imported,
+    checked,
+    checked_records,
+    checked_row,
+    import_file,
+    import_recording,
+    import_session,
+    provider_name,
+)
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.calls import CallLog
+from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.database import StoreError
 from tui.chat.store.imports import ImportLog
-from tui.chat.store.store import SessionStore
+from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings, ToolSettings
 from tui.context.usage.usage import ContextUsage
-from tui.messages import Usage
+from tui.messages import Message, Request, ToolResult, Usage
 
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 
@@ -229,6 +245,164 @@ def test_what_was_imported_before_is_recognised_by_its_content(store: SessionSto
     assert len(store.sessions()) == 3
     for session in (first.id, again.id):
         store.update_session(session, deleted_at=1.0)
-    assert (
-        imported(store, claude_session(tmp_path / "a.jsonl")).info.id != first.id
-    )  # what was deleted is not in the way
+    deleted = first.id
+    assert imported(store, claude_session(tmp_path / "a.jsonl")).info.id != deleted
+
+
+# -- our own export ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[tuple[SessionStore, SessionStore]]:
+    opened = SessionStore(tmp_path / "one.db"), SessionStore(tmp_path / "two.db")
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def exported(store: SessionStore, path: Path) -> SessionInfo:
+    """A session with a bit of everything, and its export."""
+    store.create_session(SessionInfo("0a", "a title", "p", "m", 1.0, 1.0))
+    store.add_message("0a", user("hello"))
+    store.add_message("0a", EVERYTHING)
+    store.add_record("0a", "pin", {"id": "01", "on": True})
+    store.put_blob("00", b"\x00image")
+    store.add_message("0a", Message("tool", (ToolResult("c", "fetch", "cut", full="11"),), id="99"))
+    store.put_blob("11", b"all of it")
+    calls = CallLog(store)
+    call = calls.begin(Request("p", "m", (), session="0a"), None, message="01", kind="chat")
+    calls.finish(call, usage=Usage(10, 5), seconds=1.5, cost=0.25)
+    export_session(path, store, "0a")
+    info = store.session("0a")
+    assert info is not None
+    return info
+
+
+def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    one, two = stores
+    info = exported(one, tmp_path / "a.jsonl")
+    assert import_recording(read_recording(tmp_path / "a.jsonl"), two) == info
+    assert two.session("0a") == info
+    assert two.messages("0a") == one.messages("0a")
+    assert two.records("0a") == one.records("0a")
+    assert two.blob("00") == b"\x00image"
+    assert two.blob("11") == b"all of it"
+    assert CallLog(two).rows() == CallLog(one).rows()
+    export_session(tmp_path / "b.jsonl", two, "0a")
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+
+
+def test_a_second_import_is_a_second_session(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    one, _ = stores
+    exported(one, tmp_path / "a.jsonl")
+    copy = import_recording(read_recording(tmp_path / "a.jsonl"), one)
+    assert copy.id != "0a"
+    assert one.messages(copy.id) == one.messages("0a")
+    assert len(CallLog(one).rows(copy.id)) == 1
+    assert len(CallLog(one).rows()) == 2
+
+
+def test_a_foreign_session_opens_with_its_compaction(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        claude_line("user", "one", timestamp="2026-01-01T00:00:00Z"),
+        claude_answer([{"type": "text", "text": "two"}], "r1", 9),
+        claude_line("user", "what happened so far") | {"isCompactSummary": True},
+        claude_line("user", "three", timestamp="2026-01-02T00:00:00Z"),
+    )
+    store, _ = stores
+    info = import_recording(read_recording(path), store)
+    assert (info.title, info.provider, info.model, info.messages) == ("one", "anthropic", "claude-opus-4-6", 4)
+    assert (info.created_at, info.updated_at) == (1_767_225_600.0, 1_767_312_000.0)
+    state = fold_records(store.records(info.id))
+    request = build_request(store.messages(info.id), state, Target("anthropic", "m"))
+    assert [message.text for message in request.messages] == ["what happened so far", "three"]
+
+
+def test_a_growing_message_is_closed(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    one, two = stores
+    exported(one, tmp_path / "a.jsonl")
+    recording = read_recording(tmp_path / "a.jsonl")
+    growing = replace(recording.messages[-1], status="streaming")
+    info = import_recording(checked(replace(recording, messages=(growing,), blobs={})), two)
+    assert [message.status for message in two.messages(info.id)] == ["interrupted"]
+
+
+def test_a_failed_import_leaves_nothing(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    one, two = stores
+    exported(one, tmp_path / "a.jsonl")
+    recording = read_recording(tmp_path / "a.jsonl")
+    doubled = replace(recording, messages=(*recording.messages, recording.messages[0]))
+    with pytest.raises(StoreError):
+        import_recording(doubled, two)
+    assert two.sessions() == []
+    (tmp_path / "bad.jsonl").write_text("nonsense", encoding="utf-8")
+    with pytest.raises(RecordingError):
+        import_recording(read_recording(tmp_path / "bad.jsonl"), two)
+
+
+def test_calls_whose_ids_are_taken_get_ids_of_their_own(
+    stores: tuple[SessionStore, SessionStore], tmp_path: Path
+) -> None:
+    one, _ = stores
+    exported(one, tmp_path / "a.jsonl")
+    path = tmp_path / "changed by hand.jsonl"  # another session, the same calls
+    path.write_text((tmp_path / "a.jsonl").read_text().replace('"0a"', '"0b"'))
+    assert import_recording(read_recording(path), one).id == "0b"
+    rows = CallLog(one).rows()
+    assert sorted(row.session for row in rows) == ["0a", "0b"]
+    assert len({row.id for row in rows}) == 2
+
+
+# -- what can not be stored, shown or folded -------------------------------------------------------------------------
+
+
+INFO = SessionInfo("01", "title", "local", "m", 1.0, 2.0)
+CALL = CallRow("c1", "01", None, "chat", "local", "m", 1.0, "success", 5, None, "delta", 5, -3)
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "words"),
+    [
+        (INFO, {"title": ["x"]}, "title of a SessionInfo is list"),
+        (INFO, {"rolling": []}, "rolling of a SessionInfo is list"),
+        (INFO, {"updated_at": 1e308}, "updated_at of a SessionInfo is 1e"),  # no list of sessions could show it
+        (INFO, {"created_at": float("nan")}, "created_at of a SessionInfo is nan"),
+        (CALL, {"predicted": 10**30}, "predicted of a CallRow is 1000"),
+        (CALL, {"cost": "much"}, "cost of a CallRow is str"),
+        (CALL, {"model": None}, "model of a CallRow is NoneType"),
+    ],
+)
+def test_a_row_that_can_not_be(row: Any, changes: dict[str, Any], words: str) -> None:
+    assert checked_row(row) == row
+    with pytest.raises(RecordingError, match=words):
+        checked_row(replace(row, **changes))
+
+
+def test_half_a_character_in_a_label_is_mended() -> None:
+    assert checked_row(replace(INFO, title="a\ud800b")).title == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("pin", {"id": "m1"}, "KeyError"),
+        ("pin", {"id": ["m1"], "on": True}, "id of a record 'pin' is no text"),
+        ("set_aside", {"ids": ["m1", {}]}, "ids of a record 'set_aside' is no text"),
+        ("set_aside", {"ids": 5}, "ids of a record"),
+        ("system", {}, "KeyError"),
+        ("trim", {"state": []}, "can't be read"),
+        ("checkpoint", {"type": "compaction", "id": "c", "at": 1.0, "before": float("inf")}, "can't be read"),
+        ("checkpoint", {"type": "odd"}, "can't be read"),
+    ],
+)
+def test_a_record_that_can_not_be_folded(kind: str, data: dict[str, Any], words: str) -> None:
+    with pytest.raises(RecordingError, match=words):
+        checked_records([Record("r1", kind, 1.0, data)])
+
+
+def test_a_file_nested_without_end_is_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "deep.jsonl"
+    file.write_text('{"a":' * 50_000)
+    with pytest.raises(RecordingError, match=r"deep\.jsonl: damaged"):
+        read_recording(file)

@@ -25,7 +25,7 @@ from tui.chat.store.ids import new_id
 from tui.chat.store.imports import ImportLog
 from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
-from tui.chat.store.store import SessionInfo, SessionStore, search_values
+from tui.chat.store.store import SessionInfo, SessionStore, UsageError, search_values
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -423,3 +423,28 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
     assert store.add_record(session, "tools", {"name": "x", "on": True}).id > record.id
     ids.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
     assert ids.new_id() < "1"
+
+
+def test_a_session_by_its_beginning(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "chatctx.db")
+    for ident in ("01a2", "01a3", "02"):
+        store.create_session(SessionInfo(ident, "", "local", "m", 1.0, 1.0))
+    assert [store.find(text).id for text in ("01a3", "02")] == ["01a3", "02"]
+    with pytest.raises(UsageError, match="several sessions begin with '01a': write more of the id"):
+        store.find("01a")
+    for nothing in ("03", "", "*"):
+        with pytest.raises(UsageError, match="list them with: chatctx sessions"):
+            store.find(nothing)
+    store.close()
+
+
+def test_the_last_session_is_found_behind_any_number_of_starts_without_a_word(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "chatctx.db")
+    assert store.last_session() is None
+    store.create_session(SessionInfo("0", "", "local", "m", 1.0, 1.0))
+    store.add_message("0", Message("user", (Text("hello"),), id="1", created_at=1.0))
+    for number in range(30):
+        store.create_session(SessionInfo(f"{number + 1:02}", "", "local", "m", 1e10 + number, 1e10 + number))
+    last = store.last_session()
+    assert last is not None and last.id == "0"
+    store.close()
