@@ -25,7 +25,7 @@ from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
 from tui.terminal.signals import on_termination
-from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme
+from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
 if TYPE_CHECKING:
     from tui.config.settings import Settings
@@ -124,20 +124,18 @@ class ChatApp(CopyingApp):
 
     def _start_theme(self) -> None:
         """Load only the current theme before the first frame; its errors are reported later."""
-        self._theme_complaint = ""
-        try:
-            theme = find_theme(self.settings.theme, self.settings.themes_dir)
-        except ThemeError as error:
-            theme, self._theme_complaint = None, str(error)
-        if theme is None:
-            if not self._theme_complaint and self.settings.theme not in self.available_themes:
-                self._theme_complaint = f"There is no theme {self.settings.theme!r}; /theme lists what there is."
-            theme = find_theme(DEFAULT_THEME, self.settings.themes_dir)
-        if self.settings.theme in self.available_themes:
-            self.theme = self.settings.theme
-        elif theme is not None:
+        self._theme_complaint, name = "", self.settings.theme
+        if name not in self.available_themes:
+            try:
+                theme = find_theme(name, self.settings.themes_dir)
+                if theme is None:
+                    self._theme_complaint = f"There is no theme {name!r}; /theme lists what there is."
+            except ThemeError as error:
+                theme, self._theme_complaint = None, str(error)
+            theme = theme or shipped_theme(DEFAULT_THEME)
             self.register_theme(theme)
-            self.theme = theme.name
+            name = theme.name
+        self.theme = name
 
     def on_mount(self) -> None:
         """Apply the person's keys and report theme errors. Signals end the program like ctrl+q."""

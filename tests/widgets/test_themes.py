@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from textual.color import Color
-from textual.theme import Theme
 
+from tests.screens.talks import Talk, opener, settings_in
+from tui.app import ChatApp
 from tui.views.context_picture import COLOURS
-from tui.widgets.themes import ThemeError, find_theme, load_themes, parse_theme, read_theme, shipped_dir
+from tui.widgets.themes import (
+    DEFAULT_THEME,
+    ThemeError,
+    find_theme,
+    load_themes,
+    parse_theme,
+    read_theme,
+    shipped_dir,
+    shipped_theme,
+)
 
 SHIPPED = sorted(path.stem for path in shipped_dir().glob("*.toml"))
 TRUE_COLOUR = [name for name in SHIPPED if name != "chatctx-terminal"]
@@ -28,22 +37,15 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def shipped(name: str) -> Theme:
-    """A theme of the program."""
-    theme = find_theme(name, Path(os.devnull) / "themes")
-    assert theme is not None
-    return theme
-
-
 def test_there_are_at_least_six_and_the_special_ones_are_among_them() -> None:
     assert len(SHIPPED) >= 6
     assert {"chatctx-dark", "chatctx-light", "chatctx-contrast", "chatctx-terminal"} <= set(SHIPPED)
-    assert shipped("chatctx-terminal").ansi
+    assert shipped_theme("chatctx-terminal").ansi
 
 
 @pytest.mark.parametrize("name", TRUE_COLOUR)
 def test_text_is_readable(name: str) -> None:
-    theme = shipped(name)
+    theme = shipped_theme(name)
     grounds = [str(theme.background), str(theme.surface), str(theme.panel), theme.variables["block-cursor-background"]]
     texts = {
         key: str(value)
@@ -65,7 +67,7 @@ def test_text_is_readable(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRUE_COLOUR)
 def test_the_picture_is_readable(name: str) -> None:
-    theme = shipped(name)
+    theme = shipped_theme(name)
     seen = set()
     for colour in COLOURS:
         front, back = theme.variables[f"context-{colour}"], theme.variables[f"context-{colour}-back"]
@@ -123,4 +125,14 @@ def test_colours_of_the_picture_can_be_changed_one_by_one() -> None:
     colors = {"primary": "#82aaff", "foreground": "#fff", "background": "#000"}
     theme = parse_theme("x", {"colors": colors, "context": {"system": "#ff0000"}})
     assert theme.variables["context-system"] == "#ff0000"
-    assert theme.variables["context-tools"] == shipped("chatctx-dark").variables["context-tools"]
+    assert theme.variables["context-tools"] == shipped_theme("chatctx-dark").variables["context-tools"]
+
+
+@pytest.mark.parametrize("name", [DEFAULT_THEME, "mine"])
+def test_a_broken_file_does_not_stop_the_program(name: str, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, theme=name)
+    settings.themes_dir.mkdir()
+    (settings.themes_dir / f"{name}.toml").write_text("dark = 3")
+    app = ChatApp(settings, opener(Talk(), settings))
+    assert app.theme == DEFAULT_THEME
+    assert f"{name}.toml" in app._theme_complaint

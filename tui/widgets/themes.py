@@ -71,6 +71,11 @@ def find_theme(name: str, user_dir: Path) -> Theme | None:
     return None
 
 
+def shipped_theme(name: str) -> Theme:
+    """The program's own theme called `name`, which exists."""
+    return read_theme(shipped_dir() / f"{name}.toml")
+
+
 def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
     """All themes of both directories (the person's replace the program's), and a line for each invalid file."""
     themes: dict[str, Theme] = {}

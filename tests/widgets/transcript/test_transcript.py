@@ -380,28 +380,28 @@ async def test_find_counts_marks_and_walks() -> None:
     messages[20] = Message("user", (Text("a needle here"),), "m20")
     messages[150] = Message("assistant", (Reasoning("the NEEDLE hides"), Text("needle **needle**")), "m150", model="m")
     async with running(messages) as (pilot, transcript):
-        assert transcript.find("needle") == 4
-        assert transcript.find_previous() == (4, 4)
-        assert transcript.find_previous() == (3, 4)
-        assert transcript.find_previous() == (2, 4)
+        assert await transcript.search("needle") == 4
+        assert transcript.go_to_hit(forward=False) == (4, 4)
+        assert transcript.go_to_hit(forward=False) == (3, 4)
+        assert transcript.go_to_hit(forward=False) == (2, 4)
         await pilot.pause()
         assert "NEEDLE hides" in "\n".join(screen(transcript))  # the fold opened
-        assert transcript.find_previous() == (1, 4)
+        assert transcript.go_to_hit(forward=False) == (1, 4)
         await pilot.pause()
         line = line_of(transcript, "a needle here")
         hits = [s.text for s in transcript.render_line(line) if s.style and s.style.reverse]
         assert hits == ["needle"]
-        assert transcript.find_previous() == (4, 4)
-        assert transcript.find("no such thing") == 0
-        assert transcript.find_next() == (0, 0)
+        assert transcript.go_to_hit(forward=False) == (4, 4)
+        assert await transcript.search("no such thing") == 0
+        assert transcript.go_to_hit(forward=True) == (0, 0)
 
 
 async def test_the_hit_one_stands_on_is_marked_more_than_the_others() -> None:
     async with running([Message("user", (Text("a needle and a needle"),), "a")]) as (_, transcript):
-        transcript.find("needle")
+        await transcript.search("needle")
         marked = []
         for _ in range(2):
-            transcript.find_next()
+            transcript.go_to_hit(forward=True)
             strip = transcript.render_line(line_of(transcript, "needle"))
             marked.append([segment.style.reverse or False for segment in strip if segment.text == "needle"])
         assert marked == [[True, False], [False, True]]
@@ -410,8 +410,8 @@ async def test_the_hit_one_stands_on_is_marked_more_than_the_others() -> None:
 async def test_a_hit_over_a_line_break_is_marked_on_both_lines() -> None:
     source = "word " * 9 + "one two three"
     async with running([Message("assistant", (Text(source),), "a", model="m")], (55, 20)) as (_, transcript):
-        assert transcript.find("one two") == 1
-        transcript.find_next()
+        assert await transcript.search("one two") == 1
+        transcript.go_to_hit(forward=True)
         marked = [s.text for y in range(20 - 3) for s in transcript.render_line(y) if s.style and s.style.reverse]
         assert marked == ["one", "two"]
 

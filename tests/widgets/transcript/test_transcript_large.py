@@ -84,8 +84,8 @@ async def test_the_reader_who_comes_from_below_stays_near_the_end_of_it(gate: th
 
 async def test_what_is_found_in_it_is_shown_when_it_is_drawn(gate: threading.Event) -> None:
     async with running([large(), *conversation(12)]) as (pilot, view):
-        assert view.find("paragraph 200 of") == 1
-        assert view.find_previous() == (1, 1)
+        assert await view.search("paragraph 200 of") == 1
+        assert view.go_to_hit(forward=False) == (1, 1)
         gate.set()
         await until(pilot, lambda: drawn(view))
         assert any("paragraph 200 of" in view.render_line(y).text for y in range(view.size.height))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Awaitable, Callable
 
 import pytest
 from textual.app import App, ComposeResult
@@ -68,10 +69,12 @@ class Storm:
         self.view.set_not_sent({message.id: self.random.choice(("trimmed", "excluded")) for message in chosen})
         self.view.set_counts({message.id: (self.random.randrange(9_999), "estimated") for message in chosen})
 
-    def search(self) -> None:
-        self.view.find(self.random.choice(("code", "a", "", "日本")))
+    async def search(self) -> None:
+        await self.view.search(self.random.choice(("code", "a", "日本")))
         for _ in range(3):
-            self.random.choice((self.view.find_next, self.view.find_previous))()
+            self.view.go_to_hit(forward=self.random.random() < 0.5)
+        if self.random.random() < 0.5:
+            self.view.end_search()
 
     def move(self) -> None:
         self.random.choice(
@@ -88,10 +91,12 @@ class Storm:
         )()
 
     async def step(self, pilot: Pilot[None]) -> None:
-        action = self.random.choice(
-            (self.add, self.stream, self.stream, self.finish, self.reload, self.mark, self.search, self.move, self.move)
+        actions: tuple[Callable[[], Awaitable[None] | None], ...] = (
+            *(self.add, self.stream, self.stream, self.finish, self.reload),
+            *(self.mark, self.search, self.move, self.move),
         )
-        action()
+        if (unfinished := self.random.choice(actions)()) is not None:
+            await unfinished
         if self.random.random() < 0.1:
             await pilot.resize_terminal(self.random.randrange(15, 130), self.random.randrange(3, 40))
         await pilot.pause()

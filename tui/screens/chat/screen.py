@@ -474,7 +474,7 @@ class ChatScreen(BackgroundScreen):
                 self.drafts.remember(text)
             self.turns.rewind_to = ""
             self.composer.clear()
-        self.transcript.find("")
+        self.transcript.end_search()
         self.transcript.clear_cursor()
         self.clear_selection()
         self.composer.focus_prompt()

@@ -263,9 +263,9 @@ class ScreenUI:
     async def find(self, text: str) -> tuple[int, int]:
         """The nearest match above, then one after the other."""
         transcript = self.chat.transcript
-        if not text:
-            return transcript.find_next()
-        return transcript.find_previous() if await transcript.look_for(text) else (0, 0)
+        if text:
+            await transcript.search(text)
+        return transcript.go_to_hit(forward=not text)
 
     async def fold(self) -> None:
         """Fold or unfold the transcript."""

@@ -41,8 +41,8 @@ class Transcript(TranscriptView, can_focus=True):
         Binding("p", "request('pin')", "Pin", id="transcript.pin"),
         Binding("x", "request('exclude')", "Leave out", id="transcript.exclude"),
         Binding("o", "request('open')", "Open a tool's result", id="transcript.open"),
-        Binding("n", "find_next", "Next hit", id="transcript.find_next", show=False),
-        Binding("N", "find_previous", "Previous hit", id="transcript.find_previous", show=False),
+        Binding("n", "go_to_hit(True)", "Next hit", id="transcript.find_next", show=False),
+        Binding("N", "go_to_hit(False)", "Previous hit", id="transcript.find_previous", show=False),
     ]
 
     class ActionRequested(TextualMessage):
@@ -164,28 +164,22 @@ class Transcript(TranscriptView, can_focus=True):
 
     # --- search
 
-    def find(self, text: str) -> int:
-        """Search all messages, ignoring case, and mark the hits; returns their number. "" ends the search."""
-        return self._searched(Search(text, self.document.entries) if text else None)
+    async def search(self, text: str) -> int:
+        """Search all messages, ignoring case, and mark the hits; returns their number.
 
-    async def look_for(self, text: str) -> int:
-        """Like `find`, in a thread: ten thousand messages take 50 ms."""
-        return self._searched(await asyncio.to_thread(Search, text, list(self.document.entries)))
-
-    def _searched(self, search: Search | None) -> int:
-        self._search = search
+        In a thread: ten thousand messages take 50 ms.
+        """
+        self._search = await asyncio.to_thread(Search, text, list(self.document.entries))
         self.refresh()
-        return len(search.hits) if search else 0
+        return len(self._search.hits)
 
-    def find_next(self) -> tuple[int, int]:
-        """Go to the next hit; returns its number (from 1) and how many there are, (0, 0) for none."""
-        return self._find_step(forward=True)
+    def end_search(self) -> None:
+        """Forget the hits."""
+        self._search = None
+        self.refresh()
 
-    def find_previous(self) -> tuple[int, int]:
-        """Go to the previous hit; returns its number (from 1) and how many there are, (0, 0) for none."""
-        return self._find_step(forward=False)
-
-    def _find_step(self, *, forward: bool) -> tuple[int, int]:
+    def go_to_hit(self, *, forward: bool) -> tuple[int, int]:
+        """Go to the next or previous hit; returns its number (from 1) and how many there are, (0, 0) for none."""
         search, heights = self._search, self.document.heights
         hit = search.step(forward, heights.find(round(self.scroll_y))) if search and len(heights) else None
         if search is None or hit is None or search.current is None:
@@ -242,7 +236,7 @@ class Transcript(TranscriptView, can_focus=True):
         match action:
             case "request":
                 return self._cursor is not None
-            case "find_next" | "find_previous":
+            case "go_to_hit":
                 return self._search is not None
         return super().check_action(action, parameters)
 
@@ -256,13 +250,9 @@ class Transcript(TranscriptView, can_focus=True):
         """Fold or unfold the cursor's message, or everything."""
         self.toggle_fold()
 
-    def action_find_next(self) -> None:
-        """Go to the next hit."""
-        self.find_next()
-
-    def action_find_previous(self) -> None:
-        """Go to the previous hit."""
-        self.find_previous()
+    def action_go_to_hit(self, forward: bool) -> None:
+        """Go to the next or previous hit."""
+        self.go_to_hit(forward=forward)
 
     def action_request(self, action: Action) -> None:
         """Request an action on the cursor's message."""
