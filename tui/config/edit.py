@@ -47,12 +47,10 @@ def _changed(text: str, name: str, values: Mapping[str, str | None]) -> str:
         separator = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
         return text + separator + provider_table(name, values)
     table: Any = providers.setdefault(name, tomlkit.inline_table())
-    body = (
-        table.value.body if isinstance(table, AbstractTable) else []
-    )  # otherwise tomlkit's view of scattered dotted keys
+    body = table.value.body if isinstance(table, AbstractTable) else []  # else tomlkit's view of scattered dotted keys
     comments: list[
         Comment | Whitespace
-    ] = []  # comments after the last setting may belong to the next table: they stay last
+    ] = []  # after the last setting: they may belong to the next table, and stay last
     while body and isinstance(item := body[-1][1], Comment | Whitespace):
         comments.append(item)
         body.pop()

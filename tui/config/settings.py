@@ -6,7 +6,6 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -212,7 +211,6 @@ class Settings:
         return self.log_dir / "chatctx.log"
 
 
-@cache
 def _default_dirs() -> tuple[Path, Path, Path]:
     from platformdirs import PlatformDirs
 

@@ -215,7 +215,7 @@ def test_a_log_keeps_neither_keys_nor_escapes_and_is_bounded(tmp_path: Path) -> 
     assert log.lines[-1] == "line 299 %s %d"
     assert len(log.lines) == 200
     text = (tmp_path / "logs" / "mcp-x.log").read_text()
-    assert "cleared api_key=[key] hello" in text
+    assert "cleared api_key=[key] \ufffdhello" in text
     assert "\x1b" not in text
 
 

@@ -16,15 +16,13 @@ from typing import TextIO
 
 from tui.config.private import private_log
 from tui.providers.keys import redact
+from tui.text.clean import clean_output
 
 MOST_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
 MOST_A_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
 OUTPUT_WAIT = 1.0  # seconds to wait for the remaining output of an ended server
-
-_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
 
 # What launchers and runtimes write around the reason: stack frames, hints, where a log is.
 _AROUND = re.compile(
@@ -95,7 +93,7 @@ class ServerLog:
 
     def add(self, text: str) -> None:
         """Keep a line, without keys and terminal escapes."""
-        line = redact(_CONTROLS.sub("", text).rstrip())[:LONGEST]
+        line = redact(clean_output(text.rstrip()).replace("\n", " "))[:LONGEST]
         self._lines.append(line)
         self._since_start += 1
         if self._handler is None and self.path is not None:
