@@ -42,6 +42,11 @@ def test_no_learning_leaves_the_bounds(seen: list[tuple[float, float, float]]) -
     assert len(calibration.observations) <= KEPT
 
 
+def test_one_call_is_no_plural() -> None:
+    lessons = [replace(taught((1_000.0, 4.0, 1_304.0)), errors=Errors(calls=number)).lessons for number in (1, 2)]
+    assert [text.rpartition(" (")[2] for (text,) in lessons] == ["1 call)", "2 calls)"]
+
+
 def test_a_model_nobody_called_has_factor_one() -> None:
     assert (Calibration().factor, Calibration().markup_factor, Calibration().media_factor) == (1.0, 1.0, 1.0)
 

@@ -15,6 +15,7 @@ from tui.context.counting.classes import CLASSES, LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, SIGMA_FACTOR, SIGMA_VOCABULARY, Observation, alike, fit
 from tui.context.estimate.preamble import PreambleCosts, agree
+from tui.text.numbers import plural
 
 KEPT_ERRORS = 256
 ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
@@ -280,7 +281,7 @@ class Calibration:
         """What was learned that changes estimates, one line each."""
         lines = []
         if self.calls and abs(self.factor - 1) >= 0.01:
-            lines.append(f"Its text costs {self.factor:.2f} times the estimate ({self.calls:,} calls)")
+            lines.append(f"Its text costs {self.factor:.2f} times the estimate ({plural(self.calls, 'call')})")
         if self.hidden:
             lines.append(f"Its server adds about {round(self.hidden):,} tokens to every request")
         if abs(self.media_factor - 1) >= 0.01:
