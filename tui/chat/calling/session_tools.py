@@ -151,12 +151,12 @@ class SessionTools:
             target.capabilities.tools and self._services.models.takes_tools(target.provider, target.model) is not False
         )
 
-    async def without(self) -> None:
+    async def offer_none(self) -> None:
         """The server refused the tools: offer none to the model from now on."""
         await self._learn_support(False)
 
     async def offer_again(self) -> None:
-        """Take `without` back: the server refuses for another reason."""
+        """Take `offer_none` back: the server refuses for another reason."""
         await self._learn_support(None)
 
     async def _learn_support(self, takes_tools: bool | None) -> None:

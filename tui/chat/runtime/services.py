@@ -40,10 +40,10 @@ class Toolbox:
         self.settings = settings
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
-        # What `Servers` sets once there are any.
+        # Set by `Servers` once a server is configured.
         self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
-        self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # so that lists they said are new count
-        self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # how servers say they are to be used
+        self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # for lists that servers announced as changed
+        self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # of servers, for the model
         self._unsaved: dict[str, Remembered] = {}  # answers not stored because the disk is full
 
     # -- tools -------------------------------------------------------------------------------------------

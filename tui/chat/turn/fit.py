@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tui.chat.compaction.compactor import Compactor
@@ -80,25 +81,23 @@ class RequestFitter:
             await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)
 
     def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
-        for budget in budgets[:-1]:
-            with contextlib.suppress(ContextOverflowError):
-                return self._prompt_within(budget)
-        return self._prompt_within(budgets[-1])
-
-    def _prompt_within(self, budget: Budget) -> PromptResult:
         conversation = self._conversation
-        return build_final_prompt(
+        within = partial(
+            build_final_prompt,
             conversation.untrimmed_request(),
             self._meter.estimate,
             bound=self._meter.bound,
             count=self._meter.count,
-            budget=budget,
             state=conversation.state.trim,
             pinned=conversation.state.pinned,
             preserve_recent_turns=self._meter.settings.preserve_recent_turns,
             prefix_bound=conversation.target.capabilities.prefix_bound,
             trimmed=conversation.request(),
         )
+        for budget in budgets[:-1]:
+            with contextlib.suppress(ContextOverflowError):
+                return within(budget=budget)
+        return within(budget=budgets[-1])
 
     # -- compaction ----------------------------------------------------------------------------------------------
 

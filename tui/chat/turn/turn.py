@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 MOST_PAUSES = 5  # pauses of the server in one answer after which it is not asked to continue
 MOST_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
-STOPPED = Notice("info", "Stopped. What the tools returned is kept; write on when you like")
+STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there")
 
 
 class TurnError(Exception):
@@ -277,7 +277,7 @@ class Turn:
                 )
             case WithoutTools():
                 self._removed.append(Removed(error, self._tools.offer_again))
-                await self._tools.without()
+                await self._tools.offer_none()
                 notice = Notice("info", "According to its server this model calls no tools; asking again without them")
             case Reduce():
                 notice = Notice("info", f"{error} Reducing the request and asking again")
