@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, Result, clickable, key_now, set_title
 from tui.text.cells import pad, plain
-from tui.views.call_text import both_ends, readable_arguments, said_of_itself
+from tui.views.call_text import both_ends, description_line, readable_arguments
 from tui.views.view import Option as Answer
 from tui.views.view import Question
 
@@ -185,7 +185,7 @@ class ApprovalPanel(AnswerPanel["Decision"]):
             set_title(panel, f"Run {call.name}?")
             panel.border_subtitle = clickable(self, STOP)
             if self.asked.origin != "built-in":
-                about = said_of_itself(f"MCP server {self.asked.origin}", self.asked.description, 240)
+                about = description_line(f"MCP server {self.asked.origin}", self.asked.description, 240)
                 yield Static(plain(about), classes="about", markup=False)
             if self.asked.why:
                 yield Static(plain(self.asked.why), classes="why", markup=False)

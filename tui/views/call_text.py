@@ -53,18 +53,18 @@ def readable_arguments(arguments: Mapping[str, Any]) -> Content:
 
 def both_ends(lines: Sequence[tuple[str, str]]) -> Content:
     """`lines`, each a label and a text, without the middle if they are too many to be laid out at once."""
-    ends = [_as_far_as(MOST_LINES // 2, MOST_CHARACTERS // 2, end) for end in (lines, lines[::-1])]
+    ends = [_fitting(MOST_LINES // 2, MOST_CHARACTERS // 2, end) for end in (lines, lines[::-1])]
     return Content("\n").join(_joined(lines, *ends))
 
 
-def _as_far_as(most_lines: int, most_characters: int, lines: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    """How many of `lines` these limits take whole, and the characters that are left for the next one."""
-    left = most_characters
+def _fitting(most_lines: int, most_characters: int, lines: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """How many of `lines` these limits take whole, and the characters that remain for the next one."""
+    remaining = most_characters
     for number, (label, text) in enumerate(lines[:most_lines]):
         size = len(label) + len(text)
-        if size > left:
-            return number, max(0, left - len(label))
-        left -= size
+        if size > remaining:
+            return number, max(0, remaining - len(label))
+        remaining -= size
     return min(most_lines, len(lines)), 0
 
 
@@ -90,7 +90,7 @@ def _line(label: str, text: str) -> Content:
     return Content.assemble((label, "$text-muted"), (text, "$foreground"))
 
 
-def said_of_itself(origin: str, description: str, width: int) -> str:
+def description_line(origin: str, description: str, width: int) -> str:
     """A tool's own description on one line of at most `width` characters, marked as such."""
     text = clean_output(clean_line(description))
     words = f"{clean_line(origin)} says of it: {text}" if text else f"from {clean_line(origin)}"

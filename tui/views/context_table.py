@@ -298,7 +298,8 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
         facts.append(
             f"{plural(basis.compactions, 'compaction')}, saved {tokens_short(basis.compaction_saved, strip=True)}"
         )
-    return [Content.styled(line, "$text-muted") for line in _fill([f"basis   {_sum(usage)}", *facts], width)]
+    lines = [*textwrap.wrap(f"basis   {_sum(usage)}", width), *joined(facts, width)]
+    return [Content.styled(line, "$text-muted") for line in lines]
 
 
 def _by_class(basis: Basis) -> str:
@@ -342,15 +343,15 @@ def _sum(usage: ContextUsage) -> str:
     return text
 
 
-def _fill(sentences: Iterable[str], width: int) -> list[str]:
-    """The first sentence on its own line, the rest joined by dots and wrapped between facts."""
-    first, *rest = sentences
-    lines = textwrap.wrap(first, width) or [""]
-    line = ""
-    for fact in rest:
-        joined = f"{line}   ·   {fact}" if line else fact
-        if len(joined) > width and line:
-            lines += textwrap.wrap(line, width)
-            joined = fact
-        line = joined
-    return lines + textwrap.wrap(line, width)
+def joined(facts: Iterable[str], width: int) -> list[str]:
+    """Facts with dots between them, as many on a line of `width` cells as fit."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + len(_DOT) + len(fact) <= width:
+            lines[-1] += _DOT + fact
+        else:
+            lines += textwrap.wrap(fact, width)
+    return lines
+
+
+_DOT = "   ·   "

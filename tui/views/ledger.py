@@ -98,15 +98,8 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     """One request in `width` cells. Narrow, the time and the margin go first, then the prediction."""
     bounded = row.upper_bound is not None and row.predicted is not None and row.upper_bound > row.predicted
     margin = f"±{(row.upper_bound or 0) - (row.predicted or 0):,}" if bounded else ""
-    off = _off(row) or "·"
-    figures = f"{number:>4}"
-    if width >= _WIDE:
-        figures += f"  {_when(row.at, now):>6}"
-    if width >= _MEDIUM:
-        figures += f"{tokens_exact(row.predicted):>11}"
-    if width >= _WIDE:
-        figures += f" {margin:<8}"
-    figures += f"{tokens_exact(reported_tokens(row)):>11}{off:>9}   "
+    predicted, reported = tokens_exact(row.predicted), tokens_exact(reported_tokens(row))
+    figures = _figures(width, f"{number}", _when(row.at, now), predicted, margin, reported, _off(row) or "·")
     extra = [f"{row.left_out:,} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
@@ -124,11 +117,19 @@ def _when(at: float, now: float) -> str:
 
 def request_head(width: int) -> Content:
     """The column titles of `request_line`."""
-    text = f"{'#':>4}"
-    text += f"  {'when':>6}" if width >= _WIDE else ""
-    text += f"{'predicted':>11}" if width >= _MEDIUM else ""
-    text += " " * 9 if width >= _WIDE else ""
-    return Content.styled(clip(f"{text}{'reported':>11}{'off':>9}   verdict", width), "$text-muted")
+    heads = _figures(width, "#", "when", "predicted", "", "reported", "off")
+    return Content.styled(clip(f"{heads}verdict", width), "$text-muted")
+
+
+def _figures(width: int, number: str, when: str, predicted: str, margin: str, reported: str, off: str) -> str:
+    text = f"{number:>4}"
+    if width >= _WIDE:
+        text += f"  {when:>6}"
+    if width >= _MEDIUM:
+        text += f"{predicted:>11}"
+    if width >= _WIDE:
+        text += f" {margin:<8}"
+    return f"{text}{reported:>11}{off:>9}   "
 
 
 def request_details(row: CallRow) -> str:

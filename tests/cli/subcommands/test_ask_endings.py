@@ -54,7 +54,7 @@ ENDS = (
 @pytest.mark.parametrize("reason", [*WHOLE, *ENDS])
 def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     reply = Message("assistant", (Text("Yes."),), status="complete", finish_reason=reason)
-    code = Outcome(reply, "").exit_code()
+    code = Outcome(reply, "").report()
     assert code == (0 if reason in WHOLE else 1)
     assert bool(capsys.readouterr().err) == bool(code)
 
@@ -63,14 +63,14 @@ def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixt
 def test_an_answer_without_a_word_is_not_0(part: Part | None, capsys: pytest.CaptureFixture[str]) -> None:
     reason = "refusal" if isinstance(part, Refusal) else "stop"
     reply = Message("assistant", (part,) if part else (), status="complete", finish_reason=reason)
-    assert Outcome(reply, "").exit_code() == 1
+    assert Outcome(reply, "").report() == 1
     assert capsys.readouterr().err
 
 
 def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     refusal = Refusal("This is\nnot allowed.", "cyber", from_server=True)
     reply = Message("assistant", (Text("I will"), refusal), status="complete", finish_reason="refusal")
-    assert Outcome(reply, "").exit_code() == 1
+    assert Outcome(reply, "").report() == 1
     line = one_line(capsys.readouterr().err)
     assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line
 

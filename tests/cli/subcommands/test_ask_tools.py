@@ -30,7 +30,7 @@ async def test_what_is_not_allowed_is_refused_and_named(
         outcome = await _stream(await workspace.new_session(), "do it", [], silent=False, allowed=allowed)
     out, err = capsys.readouterr()
     assert source.ran == ran
-    assert outcome.exit_code() == 0
+    assert outcome.report() == 0
     assert out.endswith("done\n")
     assert err.splitlines() == [f"chatctx: {line}" for line in notices]
 

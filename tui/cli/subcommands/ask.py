@@ -103,7 +103,7 @@ async def ask(
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
             result = _result(chat, outcome) | {"cost": cost_of(groups).total, "seconds": round(time.time() - began, 3)}
             sys.stdout.write(json.dumps(result) + "\n")
-        code = outcome.exit_code()
+        code = outcome.report()
         return INTERRUPTED if code and interrupted.is_set() else code
     finally:
         await workspace.close()
@@ -172,8 +172,8 @@ class Outcome:
     reply: Message | None
     failure: str
 
-    def exit_code(self) -> int:
-        """0 for a complete answer; otherwise prints why on standard error."""
+    def report(self) -> int:
+        """The exit code: 0 for a complete answer; otherwise prints why on standard error."""
         reply = self.reply
         if self.failure:
             return complain(_outside(self.failure))
@@ -277,9 +277,9 @@ class Countdown:
 
     async def _run(self, seconds: float, attempt: int) -> None:
         end = time.monotonic() + seconds
-        while (left := ceil(end - time.monotonic())) > 0:
+        while (seconds_left := ceil(end - time.monotonic())) > 0:
             write_raw(sys.stderr, ERASE_LINE)
-            sys.stderr.write(f"chatctx: asking again in {left} s (attempt {attempt + 1}); ctrl+c stops")
+            sys.stderr.write(f"chatctx: asking again in {seconds_left} s (attempt {attempt + 1}); ctrl+c stops")
             sys.stderr.flush()
             await asyncio.sleep(min(1.0, max(0.05, end - time.monotonic())))
 

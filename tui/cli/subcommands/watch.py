@@ -24,6 +24,7 @@ from tui.text.clean import clean_text
 from tui.text.names import PREAMBLE_ROWS
 from tui.text.numbers import approx, money, percent, plural, size_text, tokens_exact, tokens_short
 from tui.views.context_picture import picture_lines
+from tui.views.context_table import joined
 
 POLL_SECONDS = 0.5  # one stat() call each
 
@@ -130,7 +131,7 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
     groups = [(name, _tokens(usage, keys)) for name, keys in _GROUPS]
     parts = [f"{name} {tokens_exact(tokens)}" for name, tokens in groups if tokens]
     lines.append(Content(clip("  " + "   ".join(parts), width)))
-    lines += [Content(clip(line, width)) for line in _filled(_sentences(followed), width)]
+    lines += map(Content, joined(_sentences(followed), width))
     return lines
 
 
@@ -184,15 +185,3 @@ def _sentences(followed: Followed) -> list[str]:
         tokens = tokens_exact(followed.subagent_tokens)
         sentences.append(f"{plural(followed.subagents, 'subagent')}, {tokens} tokens of their own")
     return sentences
-
-
-def _filled(sentences: list[str], width: int) -> list[str]:
-    """`sentences` on lines of `width` cells, as many per line as fit."""
-    lines: list[str] = []
-    for sentence in sentences:
-        joined = f"{lines[-1]}   ·   {sentence}" if lines else sentence
-        if lines and len(joined) <= width:
-            lines[-1] = joined
-        else:
-            lines.append(sentence)
-    return lines
