@@ -178,7 +178,7 @@ def test_both_ways_of_merging_agree(text: str) -> None:
     tokens = {b"ab": 1, b"bc": 2, b"aa": 3, b"abc": 4, b"aab": 5, b"cc": 6, b"abab": 7, b"bcbc": 8}
     data, rank = text.encode(), lambda token: tokens.get(token, ABSENT)
     bounds = list(range(len(data) + 1))
-    assert bpe._merge_short(data, list(bounds), rank) == bpe._merge_long(data, list(bounds), rank)
+    assert bpe._merge_by_scanning(data, list(bounds), rank) == bpe._merge_by_heap(data, list(bounds), rank)
     assert merge(data, list(bounds), rank)[-1] == len(data)
 
 

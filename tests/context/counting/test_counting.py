@@ -19,19 +19,19 @@ class Cache:
     """A `CountCache` in memory that says how often it was asked."""
 
     def __init__(self) -> None:
-        self.held: dict[tuple[str, int, bytes], tuple[int, ...]] = {}
+        self.values: dict[tuple[str, int, bytes], tuple[int, ...]] = {}
         self.reads = 0
 
     def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
         self.reads += len(digests)
         keys = {digest: (tokenizer, version, digest) for digest in digests}
-        return {digest: self.held[key] for digest, key in keys.items() if key in self.held}
+        return {digest: self.values[key] for digest, key in keys.items() if key in self.values}
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
-        self.held.update({(tokenizer, version, digest): value for digest, value in values.items()})
+        self.values.update({(tokenizer, version, digest): value for digest, value in values.items()})
 
     def clear(self, tokenizer: str) -> None:
-        self.held = {key: value for key, value in self.held.items() if key[0] != tokenizer}
+        self.values = {key: value for key, value in self.values.items() if key[0] != tokenizer}
 
 
 class Tallying(WordTokenizer):
@@ -75,7 +75,7 @@ def test_a_failed_count_is_unknown_and_not_kept() -> None:
     assert count.failed
     assert count.tokens is None
     assert count.size >= 100  # the character heuristic, marked
-    assert cache.held == {}
+    assert cache.values == {}
 
 
 def test_kinds_of_content_are_told_apart() -> None:

@@ -95,12 +95,12 @@ def test_a_chain_goes_on_from_where_it_stood() -> None:
 def test_the_preamble_knows_order_and_kind_but_not_origin() -> None:
     one, two = SystemSection("system", "prompt", "x"), SystemSection("memory", "notes", "y")
     tool = ToolSchema("look", "looks", "{}")
-    known = preamble_digest([one, two], [tool])
-    assert preamble_digest([two, one], [tool]) != known
-    assert preamble_digest([one, two], []) != known
-    assert preamble_digest([one, replace(two, kind="system")], [tool]) != known
-    assert preamble_digest([one, two], [replace(tool, parameters='{"type":"object"}')]) != known
-    assert preamble_digest([one, two], [replace(tool, origin="server")]) == known
+    digest = preamble_digest([one, two], [tool])
+    assert preamble_digest([two, one], [tool]) != digest
+    assert preamble_digest([one, two], []) != digest
+    assert preamble_digest([one, replace(two, kind="system")], [tool]) != digest
+    assert preamble_digest([one, two], [replace(tool, parameters='{"type":"object"}')]) != digest
+    assert preamble_digest([one, two], [replace(tool, origin="server")]) == digest
 
 
 @given(st.sampled_from(("user", "assistant", "tool")), st.text())

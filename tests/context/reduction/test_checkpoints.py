@@ -91,11 +91,11 @@ def test_edits_are_taken_back_one_by_one_before_the_compaction_itself() -> None:
     edits = [SummaryEdit(f"e{n}", 2.0, "c1", f"m{11 + n:06d}", before=50, after=50 + 5 * n) for n in (1, 2)]
     records: list[Checkpoint] = [first, *edits]
     assert active_compactions(records)[0].after == 50 + 5 + 10
-    seen = []
+    undone = []
     while (newest := last_undoable(records)) is not None:
-        seen.append((newest.id, ids(apply_compactions(messages, records))[0]))
+        undone.append((newest.id, ids(apply_compactions(messages, records))[0]))
         records.append(CompactionUndo(f"u{newest.id}", 9.0, newest.id))
-    assert seen == [("e2", "m000013"), ("e1", "m000012"), ("c1", "m000011")]
+    assert undone == [("e2", "m000013"), ("e1", "m000012"), ("c1", "m000011")]
     assert apply_compactions(messages, records) == tuple(messages[:10])
     assert active_compactions(records[:4])[0].after == 50 + 5
 

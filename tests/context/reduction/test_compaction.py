@@ -422,13 +422,13 @@ def test_the_target_is_the_persons_where_they_set_one() -> None:
     for _ in range(30):
         talk.turn()
     total = size(talk.messages)
-    found = {}
+    replaced = {}
     for share in (0.0, 0.3, 0.5, 0.6):
         target = Percent(100 * share) if share != 0.5 else None
         made = plan(talk.messages, total, summarise=True, target=target, preserve_recent_turns=20)
         assert isinstance(made, Summarise)
-        found[share] = len(made.source)
-    assert found[0.6] < found[0.5] < found[0.3] < found[0.0]
+        replaced[share] = len(made.source)
+    assert replaced[0.6] < replaced[0.5] < replaced[0.3] < replaced[0.0]
 
 
 @pytest.mark.parametrize(

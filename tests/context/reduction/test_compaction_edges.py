@@ -34,12 +34,12 @@ def test_what_would_reach_the_limit_is_refused_and_a_token_less_is_not(short: bo
     allowance = 1_250
     last = count(talk.messages[-1])
     fixed = threshold - allowance - last - (1 if short else 0)
-    given = usage(size(talk.messages) + fixed, 10_000, fixed=fixed)
+    measured = usage(size(talk.messages) + fixed, 10_000, fixed=fixed)
     if not short:
         with pytest.raises(CompactionRefusedError, match="8,500 is the limit"):
-            plan_compaction(talk.messages, count, usage=given)
+            plan_compaction(talk.messages, count, usage=measured)
         return
-    made = plan_compaction(talk.messages, count, usage=given)
+    made = plan_compaction(talk.messages, count, usage=measured)
     assert isinstance(made, Summarise)
     assert made.expected == threshold - 1
 
@@ -50,5 +50,5 @@ def test_counts_are_brought_to_what_the_total_says() -> None:
     counted = size(talk.messages)
     made = plan_compaction(talk.messages, count, usage=usage(2 * counted, 2 * counted))
     assert isinstance(made, Summarise)
-    left = talk.messages[[m.id for m in talk.messages].index(made.last) + 1 :]
-    assert made.expected == pytest.approx(made.allowance + 2 * size(left), abs=2)
+    rest = talk.messages[[m.id for m in talk.messages].index(made.last) + 1 :]
+    assert made.expected == pytest.approx(made.allowance + 2 * size(rest), abs=2)

@@ -68,17 +68,17 @@ def test_no_request_has_more_tools_than_openai_takes() -> None:
     st.integers(0, 3_000),
     st.lists(st.integers(0, 11), max_size=5),
 )
-def test_nothing_is_lost_nothing_doubled(kinds: list[tuple[str, int]], budget: int, found: list[int]) -> None:
+def test_nothing_is_lost_nothing_doubled(kinds: list[tuple[str, int]], budget: int, loaded: list[int]) -> None:
     tools = [tool(f"t{index}", origin) for index, (origin, _) in enumerate(kinds)]
     costs = [cost for _, cost in kinds]
-    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in found], search=search)
+    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in loaded], search=search)
     offered = [t for t in plan.sent if not t.name.startswith("search_tools")]
     assert sorted(t.name for t in (*offered, *plan.deferred)) == sorted(t.name for t in tools)
     assert plan.tokens == sum(cost for t, cost in zip(tools, costs, strict=True) if t in plan.deferred)
     eager = sum(
         cost
         for t, cost in zip(tools, costs, strict=True)
-        if t in plan.sent and t.origin != "built-in" and t.name not in {f"t{index}" for index in found}
+        if t in plan.sent and t.origin != "built-in" and t.name not in {f"t{index}" for index in loaded}
     )
     assert eager <= budget
 

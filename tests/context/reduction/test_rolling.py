@@ -118,8 +118,8 @@ def test_the_third_pass_takes_whole_turns_and_leaves_the_last_four() -> None:
     assert size(shown) <= 0.6 * (total - 100) < size(shown) + 2 * 308
     assert shown[-1] is talk.messages[-1]
     tight = trim(talk, 1500)
-    left = apply_trim(talk.messages, tight.state)
-    assert sum(m.role == "user" for m in left) == 4
+    recent = apply_trim(talk.messages, tight.state)
+    assert sum(m.role == "user" for m in recent) == 4
     assert tight.passes == (3,)
 
 
@@ -326,8 +326,8 @@ def test_unbound_reasoning_is_left_alone() -> None:
         talk.assistant(100, reasoning=60)
     talk.user()
     result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500))
-    kept = [m for m in result.request.messages if m.role == "assistant"]
-    assert kept and all(isinstance(m.parts[0], Reasoning) for m in kept)
+    answers = [m for m in result.request.messages if m.role == "assistant"]
+    assert answers and all(isinstance(m.parts[0], Reasoning) for m in answers)
 
 
 def test_a_trim_says_which_messages_and_how_many_tokens() -> None:

@@ -6,7 +6,6 @@ several times over in hash maps (70 MB for 200,000 tokens).
 
 from __future__ import annotations
 
-import lzma
 import sys
 import unicodedata
 from array import array
@@ -14,30 +13,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from heapq import heappop, heappush
-from importlib.resources import files
 from itertools import accumulate, chain, pairwise
 from operator import mul
 from typing import NamedTuple
 
 from tui.context.counting.classes import main_class, pack, word_classes
 from tui.context.counting.encodings import ABSENT, Encoding, plane_of, splitters
-from tui.context.counting.words import LONG, TokenizerError, WordCounter, packed, pieces
+from tui.context.counting.words import LONG, TokenizerError, WordCounter, packed, pieces, read_vocabulary
 
 WORD_BYTES = 8_192  # longer words are cut, which costs at most a token each time
 CACHED_LONG_WORDS = 64
 CACHED_RANKS = 16_384  # about 2 MB
 PREFIX = 3  # leading bytes of a token, which the index holds
-
-
-def read_vocabulary(name: str) -> bytes:
-    """The shipped file `name`, unpacked. Raises `TokenizerError` where it is missing or damaged."""
-    try:
-        packed = (files("tui.context.counting") / "vocabularies" / f"{name}.xz").read_bytes()
-        return lzma.decompress(packed)
-    except OSError as error:
-        raise TokenizerError(f"the vocabulary {name} cannot be read: {error}") from error
-    except lzma.LZMAError as error:
-        raise TokenizerError(f"the vocabulary {name} is damaged: reinstall chatctx") from error
 
 
 class Ranks(dict[bytes, int]):
@@ -143,7 +130,7 @@ class BpeCounter(WordCounter):
         self.encoding = encoding
         self.weights = weights
         self._ranks = load_ranks(encoding.vocabulary, encoding.size)
-        self._merge_long = lru_cache(CACHED_LONG_WORDS)(self._merge)
+        self._count_cached = lru_cache(CACHED_LONG_WORDS)(self._count_bytes)
 
     def split(self, text: str) -> Iterator[Iterable[str]]:
         if self.encoding.characters:
@@ -174,9 +161,9 @@ class BpeCounter(WordCounter):
         if len(data) > WORD_BYTES:
             step = WORD_BYTES // 4
             return sum(self.tokens(word[at : at + step]) for at in range(0, len(word), step))
-        return self._merge(data) if len(data) <= LONG else self._merge_long(data)
+        return self._count_bytes(data) if len(data) <= LONG else self._count_cached(data)
 
-    def _merge(self, data: bytes) -> int:
+    def _count_bytes(self, data: bytes) -> int:
         """Tokens of one word. The pair with the lowest rank is merged until no pair has a rank."""
         if self._ranks.find(data) != ABSENT:
             return 1
@@ -190,10 +177,10 @@ class BpeCounter(WordCounter):
 
 def merge(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
     """Token boundaries in `data` after merging its parts between `bounds`."""
-    return (_merge_short if len(bounds) <= LONG else _merge_long)(data, bounds, rank)
+    return (_merge_by_scanning if len(bounds) <= LONG else _merge_by_heap)(data, bounds, rank)
 
 
-def _merge_short(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
+def _merge_by_scanning(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
     """Scan all pairs before each merge."""
     pairs = [rank(data[start:end]) for start, end in zip(bounds, bounds[2:], strict=False)]
     while pairs:
@@ -209,7 +196,7 @@ def _merge_short(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -
     return bounds
 
 
-def _merge_long(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
+def _merge_by_heap(data: bytes, bounds: list[int], rank: Callable[[bytes], int]) -> list[int]:
     """Keep the pairs in a heap; for long words."""
     count = len(bounds) - 1
     ends = bounds[1:]  # of the part that begins at `bounds[at]`; 0 once it was merged into the one before it

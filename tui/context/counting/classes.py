@@ -104,8 +104,6 @@ def word_classes(word: str) -> dict[int, int]:
 
 def main_class(word: str) -> int:
     """The class of most characters of `word`; of several the first in `CLASSES`."""
-    if word.isascii() and word.strip().isalpha():
-        return LATIN
     counts = word_classes(word)
     return max(sorted(counts), key=counts.__getitem__)
 

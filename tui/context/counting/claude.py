@@ -14,9 +14,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from tui.context.counting.bpe import read_vocabulary
 from tui.context.counting.classes import BLANKS, LATIN, main_class
-from tui.context.counting.words import WordCounter, packed, pieces
+from tui.context.counting.words import WordCounter, packed, pieces, read_vocabulary
 
 CACHED_PARTS = 2_048
 PART = 512  # characters of the stream that are looked at together

@@ -1,9 +1,11 @@
-"""What all tokenizers share: a text is split into words, and the tokens of each word are cached."""
+"""What all tokenizers share: a vocabulary in a file, a text in words, and the tokens of each word in memory."""
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib.resources import files
 
 from tui.context.counting.classes import LANE, UNIT
 
@@ -14,6 +16,17 @@ CACHED_WORDS = 24_576  # about 2 MB
 
 class TokenizerError(Exception):
     """A tokenizer could not count a text. The message is one line."""
+
+
+def read_vocabulary(name: str) -> bytes:
+    """The shipped file `name`, unpacked. Raises `TokenizerError` where it is missing or damaged."""
+    try:
+        data = (files("tui.context.counting") / "vocabularies" / f"{name}.xz").read_bytes()
+        return lzma.decompress(data)
+    except OSError as error:
+        raise TokenizerError(f"the vocabulary {name} cannot be read: {error}") from error
+    except lzma.LZMAError as error:
+        raise TokenizerError(f"the vocabulary {name} is damaged: reinstall chatctx") from error
 
 
 class WordCounter(dict[str, int]):

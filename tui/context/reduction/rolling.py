@@ -17,10 +17,18 @@ from tui.context.reduction.groups import (
     starts_turn,
     without_reasoning,
 )
-from tui.context.reduction.trimming import NO_TRIM, Cut, TrimState, apply_trim, group_dropped, shorten, shorten_part
+from tui.context.reduction.trimming import (
+    NO_TRIM,
+    Cut,
+    TrimState,
+    apply_trim,
+    group_dropped,
+    shorten,
+    shorten_part,
+    truncation_marker,
+)
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Part, Request, ToolCall, ToolResult
-from tui.text.numbers import plural
 
 TARGET = 0.6  # share of the input budget that a trim leaves
 RESTORED_BELOW = 0.8  # of the budget: everything is sent again once all of it fits within this share
@@ -301,12 +309,12 @@ class Trimmer:
         if earlier is None or earlier.head:
             tokens = self._tokens(index, part)
             if tokens > LEAST_REPLACED:
-                self._cut(index, Cut(self._messages[index].id, part.call_id, _marker(group, tokens)))
+                self._cut(index, Cut(self._messages[index].id, part.call_id, truncation_marker(group, tokens)))
 
     def _cap(self, group: Group, index: int, part: ToolCall | ToolResult, cap: int) -> None:
         """Cut a result to its beginning and end, of `cap` tokens together; replace arguments by a marker."""
         tokens = self._tokens(index, part)
-        cut = Cut(self._messages[index].id, _call_id(part), _marker(group, tokens))
+        cut = Cut(self._messages[index].id, _call_id(part), truncation_marker(group, tokens))
         if isinstance(part, ToolCall):
             self._cut(index, replace(cut, marker=json.dumps({"truncated": cut.marker}, ensure_ascii=False)))
             return
@@ -359,15 +367,11 @@ def _call_id(part: ToolCall | ToolResult) -> str:
     return part.call_id if isinstance(part, ToolResult) else part.id
 
 
-def _marker(group: Group, tokens: int) -> str:
-    return f"[content truncated - {plural(group.age or 0, 'step')} ago, {tokens:,} tokens]"
-
-
 def _with_ends(cut: Cut, text: str, share: float) -> Cut:
     """`cut` with a share of `text` before and after its marker, which gets lines of its own."""
-    marker = f"\n{cut.marker.strip()}\n"
-    characters = max(0, int(len(text) * share) - len(marker))
-    return replace(cut, marker=marker, head=characters - characters // 2, tail=characters // 2)
+    line = f"\n{cut.marker.strip()}\n"
+    characters = max(0, int(len(text) * share) - len(line))
+    return replace(cut, marker=line, head=characters - characters // 2, tail=characters // 2)
 
 
 def _level(sizes: Sequence[int], total: int) -> int:

@@ -8,8 +8,14 @@ from typing import Any
 
 from tui.context.reduction.groups import Group, group_messages, opened, unbind
 from tui.messages import Message, Part, ToolCall, ToolResult
+from tui.text.numbers import plural
 
 KEPT_TRIMS = 100  # trims shown by `/usage`
+
+
+def truncation_marker(group: Group, tokens: int) -> str:
+    """What is sent in place of (a part of) a tool result or call of `group` that had `tokens`."""
+    return f"[content truncated - {plural(group.age or 0, 'step')} ago, {tokens:,} tokens]"
 
 
 @dataclass(frozen=True, slots=True)
