@@ -52,7 +52,7 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
     items = responses_wire.to_wire(request(*TURN), ResponsesStyle(official=False))["input"]
     assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
     assert items[-3]["output"] == "a plot:"
-    assert items[-1]["content"] == [image]
+    assert items[-1]["content"] == [{"type": "input_text", "text": "[from the result of look]"}, image]
 
 
 def test_what_is_gone_is_named() -> None:

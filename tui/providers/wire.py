@@ -1,4 +1,7 @@
-"""What every dialect's `to_wire` needs: system text, tool ids, arguments, attachments. Pure."""
+"""What every dialect's `to_wire` needs: system text, tool ids, arguments, attachments. Pure.
+
+Requests come from a projection: the ids of their calls are unique, and each result follows its call.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
@@ -137,50 +140,44 @@ def as_object(text: str | None) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-class ToolIds:
-    """Gives every call of a request a unique id that the dialect accepts, and each result the id of its call.
-
-    Servers differ: some use `call_0` in every turn, some send no id at all. An id that `valid` does not match, or that
-    occurs twice, is replaced by `prefix` and a hash in `digits` digits.
-    """
-
-    def __init__(self, valid: re.Pattern[str], prefix: str = "call_", digits: int = 24) -> None:
-        self._valid = valid
-        self._prefix = prefix
-        self._digits = digits
-        self._used: set[str] = set()
-        self._open: dict[str, list[str]] = {}
-
-    def call(self, original: str) -> str:
-        """The id to send for a call."""
-        wire, copy = original, 0
-        while not self._valid.fullmatch(wire) or wire in self._used:
-            digest = hashlib.sha256(f"{original}#{copy}".encode("utf-8", "surrogatepass")).hexdigest()
-            wire = self._prefix + digest[: self._digits]
-            copy += 1
-        self._used.add(wire)
-        self._open.setdefault(original, []).append(wire)
-        return wire
-
-    def result(self, original: str) -> str:
-        """The id of the call that a result answers: the oldest open call with that id."""
-        waiting = self._open.get(original)
-        return waiting.pop(0) if waiting else original
-
-
 _TOOL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CHAT_ID = re.compile(r"[!-~]{1,40}")
-_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 
 
-def usual_tool_ids() -> ToolIds:
-    """Ids for Anthropic and OpenAI: letters, digits, "_" and "-", at most 64."""
-    return ToolIds(_TOOL_ID)
+def tool_id(original: str) -> str:
+    """The id of a call, and of its result, for Anthropic and OpenAI's Responses: letters, digits, "_" and "-"."""
+    return original if _TOOL_ID.fullmatch(original) else f"call_{_hash(original)[:24]}"
 
 
-def chat_tool_ids(*, short: bool) -> ToolIds:
-    """Ids for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change.
+def chat_tool_id(original: str, *, short: bool) -> str:
+    """The same for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change.
 
     `short`: exactly nine letters or digits, for Mistral.
     """
-    return ToolIds(_MISTRAL_ID, "", 9) if short else ToolIds(_CHAT_ID)
+    if short:
+        return original if _SHORT_ID.fullmatch(original) else _hash(original)[:9]
+    return original if _CHAT_ID.fullmatch(original) else f"call_{_hash(original)[:24]}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def files_after_results(messages: Sequence[Message]) -> Iterator[Message]:
+    """`messages` for dialects whose results are text alone: their files follow in a user message.
+
+    It comes after all results of a step, and names each result before its files.
+    """
+    files: list[Part] = []
+    for message in messages:
+        if message.role == "tool":
+            for result, more in results_with_parts(message):
+                if attached := attached_files(more):
+                    files += [Text(f"[from the result of {result.name}]"), *attached]
+        elif files:
+            yield Message("user", tuple(files))
+            files = []
+        yield message
+    if files:
+        yield Message("user", tuple(files))

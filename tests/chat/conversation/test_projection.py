@@ -140,6 +140,13 @@ def test_ids_that_a_server_used_twice_are_told_apart() -> None:
     assert call_ids(once) == answered_ids(answer) != call_ids(again) == answered_ids(second)
 
 
+def test_an_id_is_never_given_that_another_call_has() -> None:
+    ids = ("x-2", "x", "x")
+    turns = [(message("assistant", ToolCall(i, "f", "1")), message("tool", ToolResult(i, "f", "r"))) for i in ids]
+    calls = sent(*(one for turn in turns for one in turn))[::2]
+    assert len(set().union(*map(call_ids, calls))) == 3
+
+
 def test_two_calls_of_one_answer_with_the_same_id_get_their_results_in_order() -> None:
     history = (
         message("assistant", ToolCall("x", "f", "1"), ToolCall("x", "f", "2")),

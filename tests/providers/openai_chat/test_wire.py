@@ -143,10 +143,10 @@ class TestChat:
         ]
 
     @pytest.mark.parametrize(
-        "ids", [["call_0", "call_0"], ["", ""], ["x" * 64, "y y"], ["functions.look:0", "functions.look:1"]]
+        "ids", [["call_0", "call_0-1"], ["", "-1"], ["x" * 64, "y y"], ["functions.look:0", "functions.look:1"]]
     )
     @pytest.mark.parametrize("short", [True, False])
-    def test_ids_are_unique_and_valid_and_results_find_their_call(self, ids: list[str], short: bool) -> None:
+    def test_ids_are_valid_and_results_have_those_of_their_calls(self, ids: list[str], short: bool) -> None:
         turns = []
         for number, call_id in enumerate(ids):
             turns += [

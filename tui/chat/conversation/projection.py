@@ -221,7 +221,9 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
     waiting: list[tuple[str, ToolCall]] = []  # the id in its result, and the call as it is sent
     for part in call.parts:
         if isinstance(part, ToolCall):
-            sent = part if part.id not in used_ids else replace(part, id=f"{part.id}-{len(used_ids)}")
+            sent = part
+            while sent.id in used_ids:
+                sent = replace(part, id=f"{sent.id}-{len(used_ids)}")
             used_ids.add(sent.id)
             waiting.append((part.id, sent))
             parts.append(sent)

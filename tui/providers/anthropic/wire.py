@@ -6,7 +6,6 @@ from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Req
 from tui.providers.config import AnthropicStyle
 from tui.providers.wire import (
     Json,
-    ToolIds,
     arguments_object,
     as_object,
     attached_files,
@@ -16,7 +15,7 @@ from tui.providers.wire import (
     plain_text,
     result_text,
     results_with_parts,
-    usual_tool_ids,
+    tool_id,
 )
 
 DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value
@@ -29,11 +28,10 @@ _CACHE: Json = {"type": "ephemeral"}
 
 def to_wire(request: Request, style: AnthropicStyle) -> Json:
     """The JSON body of POST /v1/messages, streaming."""
-    ids = usual_tool_ids()
     messages: list[Json] = []
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, request, ids)
+        blocks = _blocks(message, request)
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
@@ -104,9 +102,9 @@ def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
 
 
-def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
+def _blocks(message: Message, request: Request) -> list[Json]:
     if message.role == "tool":
-        return [_result(result, more, request, ids) for result, more in results_with_parts(message)]
+        return [_result(result, more, request) for result, more in results_with_parts(message)]
     blocks: list[Json] = []
     for part in message.parts:
         match part:
@@ -117,13 +115,13 @@ def _blocks(message: Message, request: Request, ids: ToolIds) -> list[Json]:
                 blocks.append(
                     {
                         "type": "tool_use",
-                        "id": ids.call(part.id),
+                        "id": tool_id(part.id),
                         "name": part.name,
                         "input": arguments_object(part.arguments),
                     }
                 )
             case ToolResult():
-                blocks.append(_result(part, [], request, ids))
+                blocks.append(_result(part, [], request))
             case Attachment():
                 blocks.append(_attachment(part, request))
             case ProviderItem(data=data) if part.provider == request.provider and (item := as_object(data)):
@@ -143,11 +141,11 @@ def _reasoning(part: Reasoning) -> list[Json]:
     return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
 
 
-def _result(part: ToolResult, more: list[Part], request: Request, ids: ToolIds) -> Json:
+def _result(part: ToolResult, more: list[Part], request: Request) -> Json:
     content: str | list[Json] = result_text(part, more)
     if files := [_attachment(file, request) for file in attached_files(more)]:
         content = [{"type": "text", "text": content}, *files]
-    block: Json = {"type": "tool_result", "tool_use_id": ids.result(part.call_id), "content": content}
+    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id), "content": content}
     return block | {"is_error": True} if part.is_error else block
 
 

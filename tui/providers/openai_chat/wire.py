@@ -9,13 +9,12 @@ from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, To
 from tui.providers.config import ChatStyle
 from tui.providers.wire import (
     Json,
-    ToolIds,
     arguments_text,
     as_object,
-    attached_files,
     attachment_text,
-    chat_tool_ids,
+    chat_tool_id,
     data_url,
+    files_after_results,
     own_reasoning,
     plain_text,
     result_text,
@@ -29,21 +28,12 @@ NO_THOUGHT = " "
 
 def to_wire(request: Request, style: ChatStyle) -> Json:
     """The JSON body of POST /chat/completions, streaming."""
-    ids = chat_tool_ids(short=style.short_tool_ids)
     messages: list[Json] = []
     if system := system_text(request.system):
         messages.append({"role": "system", "content": system})
-    waiting: list[Json] = []  # images of tool results: only user messages may have images in this dialect
-    for message in request.messages:
-        if message.role == "tool":
-            waiting += _result_files(message, request)
-        elif waiting:
-            _append(messages, {"role": "user", "content": waiting})
-            waiting = []
-        for wire in _message(message, request, style, ids):
+    for message in files_after_results(request.messages):  # only user messages may have images in this dialect
+        for wire in _message(message, request, style):
             _append(messages, wire)
-    if waiting:
-        _append(messages, {"role": "user", "content": waiting})
     body: Json = {"model": request.model, "messages": messages, "stream": True}
     if style.include_usage:
         body["stream_options"] = {"include_usage": True}
@@ -101,32 +91,23 @@ def _effort(request: Request, style: ChatStyle) -> Json:
             return {"reasoning_effort": "none" if off else level}
 
 
-def _message(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
+def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:
     if len(message.parts) == 1 and isinstance(message.parts[0], Text) and message.role != "tool":
         return _text_alone(message.role, message.parts[0].text, request, style)  # most messages: not the long way
     match message.role:
         case "assistant":
-            return _assistant(message, request, style, ids)
+            return _assistant(message, request, style)
         case "tool":
-            return [_result(part, more, ids) for part, more in results_with_parts(message)]
+            return [_result(part, more, style) for part, more in results_with_parts(message)]
         case "user":
-            results = [_result(part, [], ids) for part in message.parts if isinstance(part, ToolResult)]
+            results = [_result(part, [], style) for part in message.parts if isinstance(part, ToolResult)]
             content = _content(message, request)
             return [*results, {"role": "user", "content": content}] if content else results
 
 
-def _result(part: ToolResult, more: list[Part], ids: ToolIds) -> Json:
-    return {"role": "tool", "tool_call_id": ids.result(part.call_id), "content": result_text(part, more)}
-
-
-def _result_files(message: Message, request: Request) -> list[Json]:
-    """The images of a tool message as a user message, each result's after a line that names it."""
-    pieces: list[Json] = []
-    for part, more in results_with_parts(message):
-        files = [_attachment(file, request) for file in attached_files(more)]
-        if files:
-            pieces += [{"type": "text", "text": f"[from the result of {part.name}]"}, *files]
-    return pieces
+def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:
+    call = chat_tool_id(part.call_id, short=style.short_tool_ids)
+    return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
 
 
 def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> list[Json]:
@@ -158,11 +139,11 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _assistant(message: Message, request: Request, style: ChatStyle, ids: ToolIds) -> list[Json]:
+def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Json]:
     wire: Json = {"role": "assistant"}
     text = "".join(plain_text(part) for part in message.parts)
     same_provider = message.provider == request.provider
-    calls = [_call(part, ids, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
+    calls = [_call(part, style, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
     if not text and not calls:
         return []  # an answer with nothing but reasoning is refused as empty
     wire["content"] = text or None
@@ -187,10 +168,10 @@ def _details(part: Reasoning) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _call(part: ToolCall, ids: ToolIds, *, same_provider: bool) -> Json:
+def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
     """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
     wire: Json = {
-        "id": ids.call(part.id),
+        "id": chat_tool_id(part.id, short=style.short_tool_ids),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }

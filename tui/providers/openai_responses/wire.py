@@ -9,36 +9,26 @@ from tui.providers.capabilities import gpt_version, openai_efforts
 from tui.providers.config import ResponsesStyle
 from tui.providers.wire import (
     Json,
-    ToolIds,
     arguments_text,
     as_object,
     attached_files,
     attachment_text,
     data_url,
+    files_after_results,
     own_reasoning,
     plain_text,
     result_text,
     results_with_parts,
     system_text,
-    usual_tool_ids,
+    tool_id,
 )
 
 
 def to_wire(request: Request, style: ResponsesStyle) -> Json:
     """The JSON body of POST /responses, streaming."""
     official = style.official
-    ids = usual_tool_ids()
-    items: list[Json] = []
-    waiting: list[Json] = []  # images of tool results, if the server accepts them in user messages only
-    for message in request.messages:
-        if waiting and message.role != "tool":
-            items.append({"type": "message", "role": "user", "content": waiting})
-            waiting = []
-        if message.role == "tool" and not official:
-            waiting += [file for _, more in results_with_parts(message) for file in _files(more, request)]
-        items += _items(message, request, ids, official=official)
-    if waiting:
-        items.append({"type": "message", "role": "user", "content": waiting})
+    messages = request.messages if official else files_after_results(request.messages)
+    items = [item for message in messages for item in _items(message, request, official=official)]
     body: Json = {"model": request.model, "input": items, "store": False, "stream": style.streams}
     if system := system_text(request.system):
         body["instructions"] = system
@@ -74,13 +64,13 @@ def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
     return fields
 
 
-def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
+def _items(message: Message, request: Request, *, official: bool) -> list[Json]:
     if message.role == "assistant":
-        return _assistant(message, request, ids, official=official)
+        return _assistant(message, request, official=official)
     if message.role == "tool":
         answered = results_with_parts(message)
-        return [_result(part, more, _files(more, request) if official else [], ids) for part, more in answered]
-    results = [_result(part, [], [], ids) for part in message.parts if isinstance(part, ToolResult)]
+        return [_result(part, more, _files(more, request) if official else []) for part, more in answered]
+    results = [_result(part, [], []) for part in message.parts if isinstance(part, ToolResult)]
     content: list[Json] = []
     for part in message.parts:
         if isinstance(part, Attachment):
@@ -90,11 +80,11 @@ def _items(message: Message, request: Request, ids: ToolIds, *, official: bool) 
     return [*results, {"type": "message", "role": "user", "content": content}] if content else results
 
 
-def _result(part: ToolResult, more: list[Part], files: list[Json], ids: ToolIds) -> Json:
+def _result(part: ToolResult, more: list[Part], files: list[Json]) -> Json:
     output: str | list[Json] = result_text(part, more)
     if files:
         output = [{"type": "input_text", "text": output}, *files]
-    return {"type": "function_call_output", "call_id": ids.result(part.call_id), "output": output}
+    return {"type": "function_call_output", "call_id": tool_id(part.call_id), "output": output}
 
 
 def _files(parts: list[Part], request: Request) -> list[Json]:
@@ -110,7 +100,7 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bool) -> list[Json]:
+def _assistant(message: Message, request: Request, *, official: bool) -> list[Json]:
     """An answer's items in order; reasoning stays directly before the item it led to."""
     items: list[Json] = []
     last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
@@ -126,7 +116,7 @@ def _assistant(message: Message, request: Request, ids: ToolIds, *, official: bo
                 items.append(
                     {
                         "type": "function_call",
-                        "call_id": ids.call(part.id),
+                        "call_id": tool_id(part.id),
                         "name": part.name,
                         "arguments": arguments_text(part.arguments),
                     }
