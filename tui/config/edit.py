@@ -48,18 +48,17 @@ def _changed(text: str, name: str, values: Mapping[str, str | None]) -> str:
         return text + separator + provider_table(name, values)
     table: Any = providers.setdefault(name, tomlkit.inline_table())
     body = table.value.body if isinstance(table, AbstractTable) else []  # else tomlkit's view of scattered dotted keys
-    comments: list[
-        Comment | Whitespace
-    ] = []  # after the last setting: they may belong to the next table, and stay last
+    # Comments after the last setting may belong to the next table: they stay last.
+    trailing: list[Comment | Whitespace] = []
     while body and isinstance(item := body[-1][1], Comment | Whitespace):
-        comments.append(item)
+        trailing.append(item)
         body.pop()
     for key, value in values.items():
         if value is None:
             table.pop(key, None)
         else:
             table[key] = value
-    for item in reversed(comments):
+    for item in reversed(trailing):
         table.add(item)
     return tomlkit.dumps(document)
 
