@@ -134,7 +134,9 @@ class Servers:
             lines.append(f"{project.path} names MCP servers ({names}). Nothing of it was started: /mcp asks you.")
         for line in self.lines:
             if line.status.state == "failed":
-                lines.append(f"MCP server {line.status.name}: {line.status.reason.rstrip('.')}. /mcp shows more.")
+                reason = line.status.reason
+                stop = "" if reason.endswith((".", "?")) else "."
+                lines.append(f"MCP server {line.status.name}: {reason}{stop} /mcp shows more.")
             lines += [f"MCP server {line.status.name}: {issue.text}." for issue in line.status.issues if issue.fault]
             lines += [_updated_line(line.status, uri) for uri in line.status.updated]
         return self._new(lines)
