@@ -230,6 +230,13 @@ def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_pat
     assert is_imported(path)
 
 
+def test_what_grows_while_it_is_imported_is_not_imported_whole(store: SessionStore, tmp_path: Path) -> None:
+    path = claude_session(tmp_path / "a.jsonl")
+    for _ in import_file(store, path, providers=PROVIDERS, price=price):
+        path.write_text(path.read_text() + json.dumps(claude_line("user", "one more")) + "\n", encoding="utf-8")
+    assert not ImportLog(store).has_file(path, path.stat().st_size, path.stat().st_mtime)
+
+
 def test_what_was_imported_before_is_recognised_by_its_content(store: SessionStore, tmp_path: Path) -> None:
     first = imported(store, claude_session(tmp_path / "a.jsonl")).info
     with pytest.raises(AlreadyHereError, match="--again") as refusal:

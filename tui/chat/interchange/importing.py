@@ -79,6 +79,10 @@ def import_file(
 
     Raises `RecordingError` if the file can't be read, and `StoreError`.
     """
+    try:
+        status = path.stat()  # before it is read: it may grow meanwhile
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror or error}") from None
     complete = True
     for recording in read_recordings(path):
         outcome: Imported | RecordingError
@@ -88,7 +92,7 @@ def import_file(
             outcome, complete = error, complete and isinstance(error, AlreadyHereError)
         yield outcome
     if complete:
-        ImportLog(store).add_file(path)
+        ImportLog(store).add_file(path, status.st_size, status.st_mtime)
 
 
 def import_session(

@@ -42,19 +42,12 @@ class ImportLog:
         with self._database.transaction(durable=False) as db:
             db.execute("UPDATE imports SET unmeasured = NULL WHERE session = ?", (session,))
 
-    def add_file(self, path: Path) -> None:
-        """Record that `path` was imported in its present state."""
-        try:
-            status = path.stat()
-        except OSError:
-            return
+    def add_file(self, path: Path, size: int, changed: float) -> None:
+        """Record that a file was imported: its size in bytes and time of change, in seconds since the epoch."""
         with self._database.transaction(durable=False) as db:
-            db.execute(
-                "INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?)",
-                (str(path.absolute()), status.st_size, status.st_mtime),
-            )
+            db.execute("INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?)", (str(path.absolute()), size, changed))
 
     def has_file(self, path: Path, size: int, changed: float) -> bool:
-        """Whether a file was imported when it had this size in bytes and time of change, in seconds since the epoch."""
+        """Whether a file was imported in this state."""
         sql = "SELECT 1 FROM imported_files WHERE path = ? AND size = ? AND changed = ?"
-        return bool(self._database.query(sql, (str(path), size, changed)))
+        return bool(self._database.query(sql, (str(path.absolute()), size, changed)))
