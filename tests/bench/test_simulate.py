@@ -112,7 +112,7 @@ def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytes
 def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(request: Request, estimate: Callable[[Request], int], **_: object) -> rolling.PromptResult:
         if estimate(request) < 5_000:
-            return rolling.PromptResult(request, trimming.NO_TRIM, estimate(request), None, estimate(request))
+            return rolling.PromptResult(request, trimming.NO_TRIM, estimate(request), None)
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
     monkeypatch.setattr("tui.chat.turn.fit.build_final_prompt", gives_up)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui.chat.usage_report import totals
-from tui.context.reduction.trimming import KEPT_TRIMS, TrimLog, TrimRecord
+from tui.context.reduction.trimming import KEPT_TRIMS, TrimLog
 from tui.views.usage_table import UsageFigures, usage_lines
 
 
@@ -17,8 +17,8 @@ def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
     log = TrimLog()
     assert not any("rolling" in line or "left out" in line for line in shown(log))
     for _ in range(KEPT_TRIMS + 20):
-        log = log.add(50.0, TrimRecord(1.0, 3, 1_000, 104.0, 60.0)).add(70.0)
-    log = log.add(60.0, TrimRecord(2.0, 3, 5_000, 104.0, 60.0))
+        log = log.add(50.0, 1_000).add(70.0)
+    log = log.add(60.0, 5_000)
     lines = shown(log)
     assert "rolling context: 121 of 241 requests trimmed, 60 % of the budget used on average" in lines
     assert "the last 100 left out 104,000 tokens, 5,000 the latest" in lines

@@ -110,10 +110,9 @@ def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
         use = f", {percent(average)} of the budget used on average" if average is not None else ""
         text = f"rolling context: {trims.trimmed:,} of {trims.requests:,} requests trimmed{use}"
         lines += [(), *_sentence(text, width)]
-    if trims.recent:
-        tokens, count = sum(trim.tokens for trim in trims.recent), len(trims.recent)
-        last = f"the last {count}" if count > 1 else "the last one"
-        text = f"{last} left out {tokens_exact(tokens)} tokens, {tokens_exact(trims.recent[-1].tokens)} the latest"
+    if trims.latest:
+        last = f"the last {len(trims.latest)}" if len(trims.latest) > 1 else "the last one"
+        text = f"{last} left out {tokens_exact(sum(trims.latest))} tokens, {tokens_exact(trims.latest[-1])} the latest"
         lines += _sentence(text, width)
     for title, rows in (("by model", figures.models), ("by provider", figures.providers)):
         if rows:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.context.conversations import Talk, problems
-from tui.context.reduction.trimming import Cut, TrimLog, TrimRecord, TrimState, apply_trim
+from tui.context.reduction.trimming import Cut, TrimLog, TrimState, apply_trim
 from tui.messages import ToolResult
 
 
@@ -49,9 +49,8 @@ def test_the_log_keeps_the_last_hundred_trims_and_counts_all_requests() -> None:
     log = TrimLog()
     assert log.average_utilisation is None
     for number in range(250):
-        trim = TrimRecord(float(number), 3, 400, 101.0, 59.5) if number % 2 else None
-        log = log.add(60.0 if trim else 90.0, trim)
-    assert (log.requests, log.trimmed, len(log.recent)) == (250, 125, 100)
-    assert log.recent[-1].at == 249.0 and log.recent[0].at == 51.0
+        log = log.add(60.0, number) if number % 2 else log.add(90.0)
+    assert (log.requests, log.trimmed, len(log.latest)) == (250, 125, 100)
+    assert (log.latest[0], log.latest[-1]) == (51, 249)
     assert log.average_utilisation == 75.0
     assert TrimLog.from_json(json.loads(json.dumps(log.to_json()))) == log

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.turn.recovery import Reduce
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
-from tui.context.reduction.trimming import TrimLog, TrimRecord
+from tui.context.reduction.trimming import TrimLog
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
@@ -69,14 +68,11 @@ class RequestFitter:
         elif result.untrimmed:
             self._emit(Notice("info", "Everything fits again: what was left out is sent once more"))
         if result.max_tokens:  # for `/usage`
-            before, after = (100 * tokens / result.max_tokens for tokens in (result.before_tokens, result.tokens))
-            trim = None
-            if result.trimmed:
-                trim = TrimRecord(time.time(), len(result.message_ids), result.freed_tokens, before, after)
+            utilisation = 100 * result.tokens / result.max_tokens
 
             def logged(stored: dict[str, Any]) -> dict[str, Any]:
                 trims = TrimLog.from_json(stored) if stored else TrimLog()
-                return dict(trims.add(after, trim).to_json())
+                return dict(trims.add(utilisation, result.freed_tokens if result.trimmed else None).to_json())
 
             await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)
 

@@ -62,15 +62,14 @@ class PromptResult:
     """The request to send, the state to keep, and its size compared with the budget, in tokens.
 
     `passes` are the numbers of the passes that left out more than before (see `Trimmer.trim`); `untrimmed`: everything
-    was restored. `before_tokens` is the size before this trim, an upper bound like `tokens`; `freed_tokens` is the
-    estimate of what the trim left out; `message_ids` are the messages it shortened or dropped.
+    was restored. `freed_tokens` is the estimate of what the trim left out; `message_ids` are the messages it shortened
+    or dropped.
     """
 
     request: Request
     state: TrimState
     tokens: int
     max_tokens: int | None
-    before_tokens: int
     passes: tuple[int, ...] = ()
     message_ids: tuple[str, ...] = ()
     untrimmed: bool = False
@@ -111,16 +110,16 @@ def build_final_prompt(
 
     limit = budget.max_input
     sent = trimmed = trimmed or under(state)
-    tokens = before = cautious(sent)
+    tokens = cautious(sent)
     if limit is None:
-        return PromptResult(sent, state, tokens, None, before)
+        return PromptResult(sent, state, tokens, None)
     if tokens <= limit:
         if state.empty or not _all_fits(request, cautious, int(limit * RESTORED_BELOW), state, tokens):
-            return PromptResult(sent, state, tokens, limit, before)
+            return PromptResult(sent, state, tokens, limit)
         restored = TrimState(frontier=_newest(request.messages))
         sent = under(restored)
         tokens = cautious(sent)
-        return PromptResult(sent, restored, tokens, limit, tokens, untrimmed=True)
+        return PromptResult(sent, restored, tokens, limit, untrimmed=True)
 
     trimmer = Trimmer(
         request.messages,
@@ -147,7 +146,7 @@ def build_final_prompt(
     left = {message.id: message for message in sent.messages}
     changed = tuple(m.id for m in trimmed.messages if m.id and left.get(m.id) != m)
     freed = max(0, estimate(trimmed) - estimate(sent)) if passes else 0
-    return PromptResult(sent, state, tokens, limit, before, tuple(sorted(passes)), changed, freed_tokens=freed)
+    return PromptResult(sent, state, tokens, limit, tuple(sorted(passes)), changed, freed_tokens=freed)
 
 
 def _all_fits(request: Request, estimate: Callable[[Request], int], most: int, state: TrimState, tokens: int) -> bool:

@@ -89,37 +89,29 @@ NO_TRIM = TrimState()
 
 
 @dataclass(frozen=True, slots=True)
-class TrimRecord:
-    """One trim, for `/usage`. `at` in seconds since the epoch, `tokens` left out, utilisation in percent."""
-
-    at: float
-    messages: int
-    tokens: int
-    utilisation_before: float
-    utilisation_after: float
-
-
-@dataclass(frozen=True, slots=True)
 class TrimLog:
-    """The number of requests since rolling context was first enabled, and the last 100 trims, oldest first."""
+    """The requests since rolling context was first enabled, for `/usage`.
+
+    `latest` are the tokens left out by each of the last `KEPT_TRIMS` trims, oldest first.
+    """
 
     requests: int = 0
     trimmed: int = 0
     utilisation_sum: float = 0.0  # percent, over `requests`
-    recent: tuple[TrimRecord, ...] = ()
+    latest: tuple[int, ...] = ()
 
     @property
     def average_utilisation(self) -> float | None:
         """Average use of the input budget in percent; None before the first request."""
         return self.utilisation_sum / self.requests if self.requests else None
 
-    def add(self, utilisation: float, trim: TrimRecord | None = None) -> TrimLog:
-        """The log after one more request, sent at `utilisation` percent."""
+    def add(self, utilisation: float, left_out: int | None = None) -> TrimLog:
+        """The log after one more request, sent at `utilisation` percent; `left_out` tokens if it was trimmed."""
         return TrimLog(
             self.requests + 1,
-            self.trimmed + (trim is not None),
+            self.trimmed + (left_out is not None),
             self.utilisation_sum + utilisation,
-            (*self.recent, trim)[-KEPT_TRIMS:] if trim else self.recent,
+            self.latest if left_out is None else (*self.latest, left_out)[-KEPT_TRIMS:],
         )
 
     def to_json(self) -> dict[str, object]:
@@ -128,16 +120,16 @@ class TrimLog:
             "requests": self.requests,
             "trimmed": self.trimmed,
             "utilisation_sum": self.utilisation_sum,
-            "recent": [[r.at, r.messages, r.tokens, r.utilisation_before, r.utilisation_after] for r in self.recent],
+            "latest": list(self.latest),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrimLog:
         """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
         try:
-            recent = tuple(TrimRecord(float(a), int(m), int(t), float(b), float(f)) for a, m, t, b, f in data["recent"])
-            return cls(int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), recent)
-        except (KeyError, TypeError, ValueError) as error:
+            latest = tuple(map(int, data.get("latest", ())))
+            return cls(int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), latest)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a trim log: {error}") from error
 
 
