@@ -118,7 +118,7 @@ async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() ->
     messages, _ = planted(6, 2_000)
     large, small = budget(20_000), budget(2_000)
     goal = Faithful(large)
-    await summarise(goal, messages, base=BASE, budget=large, goal=small, count=count)
+    await summarise(goal, messages, base=BASE, budget=large, allowance=summary_allowance(small), count=count)
     unlimited = Faithful(large)
     await summarise(unlimited, messages, base=BASE, budget=large, count=count)
     assert len(goal.requests) > 1 and len(unlimited.requests) > 1
@@ -218,7 +218,7 @@ def test_the_prompt_asks_for_what_a_developer_needs_and_passes_the_wish_on() -> 
 async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY)
+    prefix = prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY))
     assert prefix is not None
     assert all(a is b for a, b in zip(prefix.messages, sent.messages, strict=False))
     assert (prefix.system, prefix.tools, prefix.reasoning) == (sent.system, sent.tools, sent.reasoning)
@@ -227,16 +227,16 @@ async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
 def test_not_where_part_of_the_source_is_not_sent_any_more() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages[1:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY) is None
+    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY)) is None
     shortened = [Message("tool", (ToolResult("call-0", "edit", "[cut]"),), id=messages[2].id)]
     sent = Request("test", "model", (*messages[:2], *shortened, *messages[3:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, goal=ROOMY) is None
+    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY)) is None
 
 
 async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_other_way() -> None:
     messages, facts = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages, instructions="", budget=ROOMY, goal=ROOMY)
+    prefix = prefix_request(sent, messages, instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY))
     model = Faithful(budget(60_000), [Completion("", complete=False)])
     summary = await summarise(model, messages, base=BASE, budget=budget(60_000), count=count, prefix=prefix)
     assert model.requests[0] is prefix
@@ -325,4 +325,4 @@ def test_pieces_are_labelled_by_who_said_what() -> None:
 def test_the_capacity_leaves_room_for_prompt_answer_and_error() -> None:
     for max_input in (1_536, 24_576, 184_000):
         space = budget(max_input)
-        assert 0 < source_capacity(space, space, count, "") < 0.85 * max_input
+        assert 0 < source_capacity(space, summary_allowance(space), count, "") < 0.85 * max_input

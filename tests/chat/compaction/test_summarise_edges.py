@@ -136,7 +136,11 @@ async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() ->
     messages, facts = planted(3, 50)
     space = budget(60_000)
     prefix = prefix_request(
-        replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space, goal=space
+        replace(BASE, messages=tuple(messages)),
+        messages,
+        instructions="",
+        budget=space,
+        allowance=summary_allowance(space),
     )
     assert prefix is not None
     model = Faithful(space, [CUT])
@@ -156,7 +160,9 @@ async def test_what_got_more_room_but_is_too_long_to_be_carried_on_is_not_taken(
 @pytest.mark.parametrize("window", [2_048, 8_192, 200_000])
 def test_no_more_is_asked_for_than_half_of_what_the_answer_may_take(window: int, reserve: int) -> None:
     space = make_budget(ModelLimits(window), BudgetSettings(reserve_output=reserve))
-    request = summary_request(BASE, "", part=1, parts=1, carried="", instructions="", budget=space, goal=space)
+    request = summary_request(
+        BASE, "", part=1, parts=1, carried="", instructions="", budget=space, allowance=summary_allowance(space)
+    )
     assert request.max_output is not None
     assert request.max_output >= min(2 * 160, window // 8)
     assert 40 <= words_asked(request) <= min(request.max_output / 2, summary_allowance(space)) / 1.4
@@ -183,7 +189,11 @@ async def test_a_summary_behind_a_conversation_that_the_server_cut_in_silence_is
     messages, facts = planted(6, 150)
     space = budget(60_000)
     prefix = prefix_request(
-        replace(BASE, messages=tuple(messages)), messages, instructions="", budget=space, goal=space
+        replace(BASE, messages=tuple(messages)),
+        messages,
+        instructions="",
+        budget=space,
+        allowance=summary_allowance(space),
     )
     model = Faithful(space, [Completion("Goal: half of it", Usage(1_200, 10))])
     summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)

@@ -33,6 +33,7 @@ from tui.context.reduction.compaction import (
     accept_compaction,
     plan_compaction,
     should_compact,
+    summary_allowance,
 )
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
@@ -128,13 +129,13 @@ class Compactor:
         conversation = self._conversation
         sent = conversation.request()
         summariser = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
-        budget, goal = summariser.budget, usage.budget
+        budget, allowance = summariser.budget, summary_allowance(usage.budget)
         fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
         counter = self._services.counter
         prefix = None
         if fits and trigger != "overflow":
-            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, goal=goal)
+            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, allowance=allowance)
         return await summarise(
             partial(complete, self._services, "compaction"),
             plan.source,
@@ -143,7 +144,7 @@ class Compactor:
             count=lambda text: ceil(max(1.0, factor) * (counter.count_text(text, sent.model) or len(text))),
             instructions=instructions,
             prefix=prefix,
-            goal=goal,
+            allowance=allowance,
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tui.context.reduction.compaction import SUMMARY_LEAST, summary_allowance
+from tui.context.reduction.compaction import SUMMARY_LEAST
 from tui.context.reduction.groups import without_reasoning
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, SystemSection, Text, ToolCall, ToolResult
@@ -50,17 +50,17 @@ def summary_request(
     carried: str,
     instructions: str,
     budget: Budget,
-    goal: Budget,
+    allowance: int,
     cuts: int = 0,
 ) -> Request:
     """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
 
     Uses provider, model and session of `base`, without tools and conversation messages, so nothing can be unpaired.
-    `goal` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is requested,
-    with the full output limit: a model may think before it writes.
+    `allowance` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is
+    requested, with the full output limit: a model may think before it writes.
     """
-    most = most_output(budget, goal)
-    lines = [summary_prompt(instructions, _words(budget, goal) >> cuts)]
+    most = most_output(budget, allowance)
+    lines = [summary_prompt(instructions, _words(budget, allowance) >> cuts)]
     if carried:
         lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
     lines.append(f'<conversation part="{part}" of="{parts}">\n{chunk}</conversation>')
@@ -75,46 +75,46 @@ def summary_request(
     )
 
 
-def source_capacity(budget: Budget, goal: Budget, count: Callable[[str], int], instructions: str) -> int:
+def source_capacity(budget: Budget, allowance: int, count: Callable[[str], int], instructions: str) -> int:
     """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
     if budget.max_input is None:
         return UNKNOWN_CAPACITY
-    carried = most_output(budget, goal)
+    carried = most_output(budget, allowance)
     space = budget.max_input if budget.context is None else min(budget.max_input, budget.context - carried)
     overhead = count(ROLE) + count(summary_prompt(instructions)) + 60  # tags, message structure
     return int((space - overhead - carried) * FILL)
 
 
-def most_output(budget: Budget, goal: Budget) -> int:
+def most_output(budget: Budget, allowance: int) -> int:
     """Twice the requested length, since models are poor at counting, but no more than is reserved for answers.
 
     If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
     """
-    doubled = 2 * summary_allowance(goal)
+    doubled = 2 * allowance
     if not budget.reserved_output:
         return doubled
     return max(min(doubled, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
 
 
-def _words(budget: Budget, goal: Budget) -> int:
+def _words(budget: Budget, allowance: int) -> int:
     """The requested length: half of the output limit."""
-    tokens = min(summary_allowance(goal), most_output(budget, goal) // 2)
+    tokens = min(allowance, most_output(budget, allowance) // 2)
     return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
 
 
 def prefix_request(
-    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, goal: Budget
+    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, allowance: int
 ) -> Request | None:
     """The conversation as usual, followed by the request for a summary, so that a prompt cache holds all but that.
 
-    None unless `sent` contains all of `source` in full. The caller checks whether it fits. `goal` as for `summarise`.
+    None unless `sent` contains all of `source` in full. The caller checks whether it fits.
     """
     there = {m.id: without_reasoning(m).parts for m in sent.messages}
     if not all(there.get(m.id) == without_reasoning(m).parts for m in source):
         return None
-    prompt = summary_prompt(instructions, _words(budget, goal)).replace("below", "above", 1)
+    prompt = summary_prompt(instructions, _words(budget, allowance)).replace("below", "above", 1)
     ask = Message("user", (Text(prompt),), id="summary-request")
-    return replace(sent, messages=(*sent.messages, ask), max_output=most_output(budget, goal))
+    return replace(sent, messages=(*sent.messages, ask), max_output=most_output(budget, allowance))
 
 
 # -- the source as text ------------------------------------------------------------------------------------------------

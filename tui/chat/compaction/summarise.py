@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.compaction.prompt import most_output, source_capacity, split_source, split_text, summary_request
 from tui.chat.conversation.completion import Completion
+from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ErrorKind, ProviderError
@@ -54,16 +55,18 @@ async def summarise(
     count: Callable[[str], int],
     instructions: str = "",
     prefix: Request | None = None,
-    goal: Budget | None = None,
+    allowance: int | None = None,
     least_read: float = TRUNCATED_BELOW,
 ) -> Summary:
     """A summary of `source`. Raises `SummaryFailedError`.
 
-    `goal` is the budget that the summary has to fit if another model continues with it. `prefix` (see `prefix_request`)
-    is tried first. `count` gives the tokens of a text and runs in a thread. If a server read less than the share
-    `least_read` of a request's tokens (by `count`), it cut the request, and the answer is not used.
+    `budget` is that of the model that writes it, `allowance` the most tokens it should have: by default those that fit
+    `budget`. `prefix` (see `prefix_request`) is tried first. `count` gives the tokens of a text and runs in a thread.
+    If a server read less than the share `least_read` of a request's tokens (by `count`), it cut the request, and the
+    answer is not used.
     """
-    work = _Summariser(complete, base, budget, goal or budget, count, instructions, least_read)
+    allowance = summary_allowance(budget) if allowance is None else allowance
+    work = _Summariser(complete, base, budget, allowance, count, instructions, least_read)
     text = await work.run(source, prefix)
     return Summary(text, work.ends_early)
 
@@ -91,7 +94,7 @@ class _Summariser:
     complete: Callable[[Request], Awaitable[Completion]]
     base: Request
     budget: Budget
-    goal: Budget
+    allowance: int
     count: Callable[[str], int]
     instructions: str
     least_read: float
@@ -106,8 +109,8 @@ class _Summariser:
     ends_early: bool = False
 
     def __post_init__(self) -> None:
-        self.capacity = source_capacity(self.budget, self.goal, self.count, self.instructions)
-        self.longest = most_output(self.budget, self.goal)
+        self.capacity = source_capacity(self.budget, self.allowance, self.count, self.instructions)
+        self.longest = most_output(self.budget, self.allowance)
 
     async def run(self, source: Sequence[Message], prefix: Request | None) -> str:
         """The summary of `source`."""
@@ -164,7 +167,7 @@ class _Summariser:
                 carried=self.carried,
                 instructions=self.instructions,
                 budget=self.budget,
-                goal=self.goal,
+                allowance=self.allowance,
                 cuts=self.cuts,
             )
         )

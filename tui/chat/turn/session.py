@@ -116,10 +116,12 @@ class ChatSession:
         message = Message("user", parts, id=new_id(), created_at=time.time())
 
         async def add() -> None:
-            if not self.title and text.strip():
+            conversation = self._conversation
+            if not conversation.info.title and text.strip():
                 line = " ".join(text.split())
-                await self.rename(line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…")
-            await self._conversation.add_message(message)
+                title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+                await conversation.update(title=title)
+            await conversation.add_message(message)
             self._emit(MessageAdded(message))
 
         async def action() -> None:
