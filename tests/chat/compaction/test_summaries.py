@@ -74,8 +74,8 @@ async def test_weighing_follows_the_text_by_the_same_numbers(tmp_path: Path) -> 
         session = await talked(workspace)
         draft = await session.summaries.draft()
         weights = [await session.summaries.weigh(draft, "word " * count) for count in (10, 400)]
-        grown = real_tokens(Request("t", "m", (session._compactor.message("word " * 400),))) - real_tokens(
-            Request("t", "m", (session._compactor.message("word " * 10),))
+        grown = real_tokens(Request("t", "m", (session._compactor.summary_message("word " * 400),))) - real_tokens(
+            Request("t", "m", (session._compactor.summary_message("word " * 10),))
         )
         assert weights[1].after - weights[0].after == pytest.approx(grown, rel=0.1)
         assert weights[1].summary - weights[0].summary == pytest.approx(grown, rel=0.1)

@@ -63,8 +63,8 @@ class Compactor:
         self._emit(CompactionStarted(automatic=trigger != "manual"))
         plan = await asyncio.to_thread(self._plan, trigger, usage)
         summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
-        message = self.message(summary.text) if summary else None
-        record, _ = await asyncio.to_thread(self.record, plan, message, usage)
+        message = self.summary_message(summary.text) if summary else None
+        record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         await self._conversation.add_checkpoint(record, message)
         self._emit(CompactionFinished(record.messages, record.before, record.after, message))
@@ -83,7 +83,7 @@ class Compactor:
             raise CompactionRefusedError("There is nothing older to summarise.")
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
-    def message(self, text: str) -> Message:
+    def summary_message(self, text: str) -> Message:
         """The message of a summary with this text."""
         made_by = self._conversation.target
         return Message(
@@ -148,7 +148,7 @@ class Compactor:
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
 
-    def record(
+    def make_record(
         self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage
     ) -> tuple[CompactionRecord, ContextUsage]:
         """The record of this plan, and the measurement of the next request under it.

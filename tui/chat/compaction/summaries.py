@@ -111,10 +111,10 @@ class Summaries:
         return await asyncio.to_thread(self._weigh, subject, text)
 
     def _weigh(self, subject: Subject, text: str) -> Weight:
-        summary = self._compactor.message(text)
+        summary = self._compactor.summary_message(text)
         match subject:
             case SummaryDraft():
-                record, usage = self._compactor.record(subject.plan, summary, subject.usage)
+                record, usage = self._compactor.make_record(subject.plan, summary, subject.usage)
                 before, after = record.before, record.after
             case StandingSummary():
                 edit, usage = self._edit(subject, summary)
@@ -129,15 +129,15 @@ class Summaries:
 
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._compactor.message(text)
-        record, _ = await asyncio.to_thread(self._compactor.record, draft.plan, summary, draft.usage)
+        summary = self._compactor.summary_message(text)
+        record, _ = await asyncio.to_thread(self._compactor.make_record, draft.plan, summary, draft.usage)
         self._check(draft, text, record.before, record.after)
         await self._conversation.add_checkpoint(record, summary)
         return CompactionFinished(record.messages, record.before, record.after, summary)
 
     async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
         """Replace a summary in force by `text`. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._compactor.message(text)
+        summary = self._compactor.summary_message(text)
         edit, _ = await asyncio.to_thread(self._edit, standing, summary)
         self._check(standing, text, edit.before, edit.after)
         await self._conversation.add_checkpoint(edit, summary)

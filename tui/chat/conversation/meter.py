@@ -94,7 +94,7 @@ class Meter:
         if not self._worth_counting(usage):
             return usage
         try:
-            await self.ask_count()
+            await self.count_request()
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
         return await self.usage()
@@ -131,7 +131,7 @@ class Meter:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
-    async def ask_count(self) -> int | None:
+    async def count_request(self) -> int | None:
         """Let the provider count the tokens of the next request, and use that. None if it can't.
 
         Raises `ProviderError`.
@@ -148,8 +148,8 @@ class Meter:
                 raise ProviderError("protocol", f"its count is not believed: {verdict.reason}")
         return tokens
 
-    async def ask_counts(self) -> int | None:
-        """As `ask_count`, and of the parts before the messages that were not counted yet, so that rows are exact too.
+    async def count_request_and_parts(self) -> int | None:
+        """As `count_request`, then count the parts before the messages, if they were not yet, so that rows are exact too.
 
         A conversation without messages has these parts alone.
         """
@@ -158,7 +158,7 @@ class Meter:
         request = await asyncio.to_thread(self.request)
         if not request.messages:
             return (await self.usage()).total if await self._count_parts(request) else None
-        tokens = await self.ask_count()
+        tokens = await self.count_request()
         try:
             if tokens:
                 await self._count_parts(request)

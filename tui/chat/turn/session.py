@@ -336,7 +336,7 @@ class ChatSession:
 
         None if it has no such endpoint. Raises `ProviderError`.
         """
-        tokens = await self._meter.ask_counts()
+        tokens = await self._meter.count_request_and_parts()
         if tokens:
             await self._meter.usage()
         return tokens
