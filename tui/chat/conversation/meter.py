@@ -149,7 +149,7 @@ class Meter:
         return tokens
 
     async def count_request_and_parts(self) -> int | None:
-        """As `count_request`, then count the parts before the messages, if they were not yet, so that rows are exact too.
+        """As `count_request`, then count the parts before the messages too, if they were not, for exact rows.
 
         A conversation without messages has these parts alone.
         """
