@@ -36,6 +36,19 @@ def test_each_compaction_replaces_what_stands_since_the_one_before() -> None:
     assert sent(chat) == ["second summary", "three", "four"]
 
 
+def test_what_stayed_beside_one_summary_may_stay_beside_the_next() -> None:
+    chat = Builder()
+    chat.add("user", [Text("zero")])
+    one = chat.add("user", [Text("one")])
+    chat.compact([Text("first summary")], 1.0, verbatim=[one])
+    chat.add("user", [Text("two")])
+    assert chat.messages[chat.start].id == one
+    chat.compact([Text("second summary")], 2.0, verbatim=[one])
+    assert sent(chat) == ["second summary", "one"]
+    chat.compact([Text("third summary")], 3.0)
+    assert sent(chat) == ["third summary"]
+
+
 def test_an_empty_summary_replaces_the_context_too() -> None:
     chat = Builder()
     chat.add("user", [Text("one")])

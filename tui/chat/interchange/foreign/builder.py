@@ -33,7 +33,8 @@ from tui.messages import (
 class Builder:
     """A conversation so far.
 
-    `start` is the position of the first message in the context, `names` are the tools by the ids of their calls.
+    `start` is the position of the first message that is still in the context, `names` are the tools by the ids of their
+    calls.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,8 @@ class Builder:
         self.blobs: dict[str, bytes] = {}
         self.names: dict[str, str] = {}
         self.start = 0
-        self._summary = ""  # id of the last one, at which the next compaction begins
+        self._summary = ""  # id of the last one: the context begins with it
+        self._last_verbatim = ""  # id of the last message that stayed behind it
 
     def add(
         self,
@@ -84,18 +86,23 @@ class Builder:
     ) -> None:
         """Replace the context by a summary, except messages that stay `verbatim`: ids, or all from a position on."""
         replaced = self.messages[self.start :]
-        ids = verbatim
         if isinstance(verbatim, int):
-            ids = [message.id for message in self.messages[max(self.start, verbatim) :]]
+            verbatim = [message.id for message in self.messages[max(self.start, verbatim) :]]
         content = tuple(parts) or (Text(""),)
         summary = self.add(role, content, at, kind="summary", provider=provider, model=model, usage=usage)
         if replaced:
-            self.record_summary(replaced, summary, at, ids)
-        self.start, self._summary = len(self.messages) - 1, summary
+            self.record_summary(replaced, summary, at, verbatim)
+        stay = set(verbatim)
+        self.start += next((i for i, message in enumerate(replaced) if message.id in stay), len(replaced))
 
-    def record_summary(self, replaced: Sequence[Message], summary: str, at: float, verbatim: Any = ()) -> None:
+    def record_summary(
+        self, replaced: Sequence[Message], summary: str, at: float, verbatim: Sequence[str] = ()
+    ) -> None:
         """Record that the message `summary` replaces others, except those that stay `verbatim`."""
         first, last = self._summary or replaced[0].id, replaced[-1].id
+        if last == self._summary:  # nothing was added since
+            last = self._last_verbatim or last
+        self._summary, self._last_verbatim = summary, max(verbatim, default="")
         self._checkpoint(CompactionRecord(new_id(), at, 0, 0, len(replaced), first, last, summary, tuple(verbatim)))
 
     def clear(self, results: Iterable[tuple[str, str]], at: float) -> None:

@@ -38,12 +38,10 @@ def read(file: SourceFile) -> list[Recording]:
         if line.get("type") == "compaction":
             if not active:
                 continue
-            start = chat.start
             first_kept = line.get("firstKeptEntryIndex", line.get("firstKeptEntryId", number))
             begin = first_from.get(first_kept if isinstance(first_kept, int) else str(first_kept), count)
             summary = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
             chat.compact([summary], seconds(line.get("timestamp")), verbatim=begin)
-            chat.start = max(start, min(begin, count))
         elif _add(chat, line) and not active:
             aside.append(chat.messages[-1].id)
     chat.set_aside(aside)
