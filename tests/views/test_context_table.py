@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.context.helpers import MODEL, answer, estimator, request, thinking, user
-from tui.context.counting.costs import Cost
+from tui.context.counting.costs import TokenCost
 from tui.context.counting.digests import message_digest
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
@@ -117,7 +117,7 @@ def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None
 
 def test_what_is_new_is_all_that_came_since_also_where_some_of_it_was_measured() -> None:
     hybrid = measured()
-    hybrid.costs.put("p", MODEL, {message_digest(ANSWER).full: Cost(200, 0, "measured")})
+    hybrid.costs.put("p", MODEL, {message_digest(ANSWER).full: TokenCost(200, 0, "measured")})
     text = line(hybrid, user("q"), ANSWER, user("x"), ANSWER, user("y"))
     assert "sent again" not in text
     assert re.search(r"\+ new ~2\d\d$", text)

@@ -23,7 +23,7 @@ from tests.context.helpers import (
     user,
     without_reasoning,
 )
-from tui.context.counting.costs import Cost, CostBook
+from tui.context.counting.costs import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
@@ -321,12 +321,16 @@ def test_reported_reasoning_of_an_unmeasured_conversation_is_counted_as_reported
 def test_known_costs_outlive_the_process() -> None:
     cache = Cache()
     costs = CostBook(cache)
-    costs.put("p", "m", {b"a": Cost(70, 30, "measured"), b"b": Cost(5, 0, "derived"), b"c": Cost(1, 0, "counted")})
+    costs.put(
+        "p",
+        "m",
+        {b"a": TokenCost(70, 30, "measured"), b"b": TokenCost(5, 0, "derived"), b"c": TokenCost(1, 0, "counted")},
+    )
     again = CostBook(cache)
     assert again.get("p", "m", [b"a", b"b", b"c", b"d"]) == [
-        Cost(70, 30, "measured"),
-        Cost(5, 0, "derived"),
-        Cost(1, 0, "counted"),
+        TokenCost(70, 30, "measured"),
+        TokenCost(5, 0, "derived"),
+        TokenCost(1, 0, "counted"),
         None,
     ]
     assert again.get("p", "other", [b"a"]) == [None]

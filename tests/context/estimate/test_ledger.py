@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from tests.context.helpers import MODEL, answer, call, result, thinking, user
-from tui.context.counting.costs import Cost, CostBook
+from tui.context.counting.costs import CostBook, TokenCost
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.context.estimate.ledger import BLOCK, Account, Ledger
@@ -87,7 +87,7 @@ def test_every_sum_is_that_of_the_single_messages(seed: int) -> None:
                 sent = [Message("user", (Text("what was said"),), kind="summary"), *sent[at:]]
             case "measure":
                 thought = step if any(isinstance(part, Reasoning) for part in sent[at].parts) else 0
-                cost = Cost(40 + step, thought, "measured" if chance.random() < 0.5 else "derived")
+                cost = TokenCost(40 + step, thought, "measured" if chance.random() < 0.5 else "derived")
                 costs.put("p", MODEL, {message_digest(sent[at]).full: cost})
                 ledger.refresh(0)
         check(ledger.update(tuple(sent)), sent, costs)

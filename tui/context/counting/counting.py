@@ -120,7 +120,7 @@ class TokenCounter:
     def count_messages(self, messages: Sequence[Message], model: str) -> list[MessageCount]:
         """The tokens of each of `messages` in a request to `model`."""
         raws = self.raw_counts(messages, model, [message_digest(message).full for message in messages])
-        return [price(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
+        return [with_markup(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
 
     def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
         """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
@@ -247,7 +247,7 @@ def _argument_count(arguments: str) -> int:
     return len(values) if isinstance(values, dict) else 0
 
 
-def price(message: Message, raw: RawCount, model: str) -> MessageCount:
+def with_markup(message: Message, raw: RawCount, model: str) -> MessageCount:
     """The count of `message`, whose text was counted as `raw`, with the markup and images of the model's family."""
     prior, classes = prior_of(model), raw.classes
     is_results = raw.results and message.role == "tool"

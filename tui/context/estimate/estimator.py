@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from threading import RLock
 
-from tui.context.counting.costs import Cost, CostBook
-from tui.context.counting.counting import TokenCounter, price
+from tui.context.counting.costs import CostBook, TokenCost
+from tui.context.counting.counting import TokenCounter, with_markup
 from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
 from tui.context.counting.families import shared_name
 from tui.context.counting.tokenizers import get_tokenizer
@@ -224,7 +224,7 @@ class HybridTokenEstimator:
             if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
                 return False
             digests = [preamble_digest(step.system, step.tools) for step in steps[1:]]
-            costs = {digest: Cost(max(0, size), 0, "counted") for digest, size in zip(digests, sizes, strict=True)}
+            costs = {digest: TokenCost(max(0, size), 0, "counted") for digest, size in zip(digests, sizes, strict=True)}
             self.costs.put(request.provider, request.model, costs)
             self._preambles.clear()
         return True
@@ -350,7 +350,7 @@ class HybridTokenEstimator:
         sent_reply = reply_as_sent(reply)
         digest = message_digest(sent_reply)
         (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
-        count = price(sent_reply, raw, request.model)
+        count = with_markup(sent_reply, raw, request.model)
         exact = get_tokenizer(request.model).how == "vocabulary"
         answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
@@ -389,10 +389,12 @@ class HybridTokenEstimator:
         session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
         return measurement
 
-    def _reply_cost(self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int) -> Cost:
+    def _reply_cost(
+        self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int
+    ) -> TokenCost:
         """Store what the reply costs when it is sent back, with and without its reasoning."""
-        plain = Cost(output - thought, 0, "measured")
+        plain = TokenCost(output - thought, 0, "measured")
         thinks = any(isinstance(part, Reasoning) for part in reply.parts)
-        full_cost = Cost(output, thought, "measured") if thinks else plain
+        full_cost = TokenCost(output, thought, "measured") if thinks else plain
         self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: full_cost})
         return full_cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tui.context.counting.costs import Cost
+from tui.context.counting.costs import TokenCost
 from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import Calibration
@@ -118,7 +118,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes) if excess > 0 else calibration
 
 
-def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
+def derive_costs(situation: Situation, actual: int) -> dict[bytes, TokenCost]:
     """Costs of the messages between two measured calls, divided by estimate if there are several.
 
     Empty if there are none, or if the difference is not a cost because something else was corrected in between.
@@ -135,13 +135,13 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, Cost]:
             rest -= line.tokens
     if weight <= 0 or not 0 < rest <= limit:
         return {}
-    costs: dict[bytes, Cost] = {}
+    costs: dict[bytes, TokenCost] = {}
     assigned, passed = 0, 0.0
     for line in lines:
         passed += line.sums.plain
         share = round(rest * passed / weight) - assigned
         assigned += share
-        costs[message_digest(line.message).full] = Cost(share, min(share, round(line.sums.reasoning)), "derived")
+        costs[message_digest(line.message).full] = TokenCost(share, min(share, round(line.sums.reasoning)), "derived")
     return costs
 
 

@@ -13,8 +13,8 @@ from operator import sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from tui.context.counting.costs import Cost, CostBook, CountSource
-from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, price
+from tui.context.counting.costs import CostBook, CountSource, TokenCost
+from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, with_markup
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 
@@ -63,7 +63,7 @@ class Line(NamedTuple):
 
     message: Message
     raw: RawCount
-    cost: Cost | None
+    cost: TokenCost | None
     sums: Sums
     body: bytes
     chain: bytes
@@ -154,7 +154,7 @@ class Account(NamedTuple):
 
     def shares(self, line: Line) -> list[Share]:
         """What the message of `line` has of each row."""
-        return shares_of(line.message, line.cost, price(line.message, line.raw, self.model))
+        return shares_of(line.message, line.cost, with_markup(line.message, line.raw, self.model))
 
 
 def _add_sums(sums: Sums, lines: Iterable[Line]) -> Sums:
@@ -171,7 +171,7 @@ def add_shares(rows: dict[str, tuple[float, float, float]], shares: Iterable[Sha
             rows[key] = known + tokens, estimated, derived + tokens * (source == "derived")
 
 
-def shares_of(message: Message, cost: Cost | None, count: MessageCount) -> list[Share]:
+def shares_of(message: Message, cost: TokenCost | None, count: MessageCount) -> list[Share]:
     """What a message has of each row. A measured cost is divided by estimate."""
     size, split, *_ = count
     if cost is None:
@@ -185,7 +185,7 @@ def shares_of(message: Message, cost: Cost | None, count: MessageCount) -> list[
     ]
 
 
-def sums_of(message: Message, cost: Cost | None, count: MessageCount) -> Sums:
+def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Sums:
     """What a message adds to the sums."""
     size, split, markup, media, fixed, has_failed, classes = count
     reasoning = split.get("reasoning", 0.0)
@@ -278,7 +278,7 @@ class Ledger:
         raws = self._counter.raw_counts(messages, model, full)
         costs = self._costs.get(self._provider, model, full)
         chains = chain(self.account.chain(len(self.account.messages)), bodies)
-        counts = [price(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
+        counts = [with_markup(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
         sums = map(sums_of, messages, costs, counts)
         lines = list(map(Line, messages, raws, costs, sums, bodies, chains))
         self.account = self.account.extended(lines, list(map(shares_of, messages, costs, counts)))
