@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Never
+from typing import TYPE_CHECKING, BinaryIO, Never
 
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, table, write
@@ -17,13 +17,16 @@ from tui.config.settings import Settings
 from tui.context.counting.tokenizers import TextCount, count_texts
 from tui.text.numbers import tokens_exact
 
+if TYPE_CHECKING:
+    from tui.providers.base import Provider
+
 BATCH = 64_000_000  # characters of lines processed together
 MOST_FILE_BYTES = 64_000_000
 STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Item:
     """A text to count, where it is from, and the models to count for."""
 
     name: object  # a file, the id of a line, or None
@@ -45,7 +48,7 @@ def run(
     if not chosen:
         raise UsageError("say for which model: chatctx count -m claude-sonnet-4-5 FILE")
     failed: list[str] = []
-    texts = [Text(name, text, chosen) for name, text in _texts(files, failed)]
+    texts = [Item(name, text, chosen) for name, text in _texts(files, failed)]
     counts = asyncio.run(_ask(settings, texts)) if exact else _count(texts)
     if as_json:
         write(json.dumps(list(_entries(texts, counts))))
@@ -102,17 +105,15 @@ def _below(folder: Path) -> Iterator[Path]:
 Row = list[tuple[str, TextCount]]
 
 
-def _count(texts: Sequence[Text]) -> list[Row]:
+def _count(texts: Sequence[Item]) -> list[Row]:
     """The counts of each text, by model."""
     pairs = [(text.text, model) for text in texts for model in text.models]
     counts = iter(count_texts(pairs))
     return [[(model, next(counts)) for model in text.models] for text in texts]
 
 
-async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
+async def _ask(settings: Settings, texts: Sequence[Item]) -> list[Row]:
     """The providers' own counts. A message with one letter (one token) measures what surrounds a text."""
-    from tui.messages import Message, Request
-    from tui.messages import Text as TextPart
     from tui.providers.registry import all_configs, make_provider, parse_model
 
     configs = all_configs(settings.providers, gguf=settings.gguf)
@@ -123,27 +124,29 @@ async def _ask(settings: Settings, texts: Sequence[Text]) -> list[Row]:
         name, model = parse_model(full)
         provider = make_provider(name, configs[name])
         try:
-
-            async def asked(text: str, name: str = name, model: str = model) -> int:
-                message = Message("user", (TextPart(text),))
-                tokens = await provider.count_tokens(Request(name, model, (message,)))  # noqa: B023
-                if tokens is None:
-                    raise UsageError(f"{name} counts nothing before a call: leave --exact out")
-                return tokens
-
-            around = await asked("a") - 1
+            around = await _message_tokens(provider, model, "a") - 1
             for row, text in zip(rows, texts, strict=True):
-                tokens = await asked(text.text) - around if text.text else 0
+                tokens = await _message_tokens(provider, model, text.text) - around if text.text else 0
                 row.append((full, TextCount(tokens, tokens, "provider")))
         finally:
             await provider.close()
     return rows
 
 
+async def _message_tokens(provider: Provider, model: str, text: str) -> int:
+    """The provider's count of a request with one message."""
+    from tui.messages import Message, Request, Text
+
+    tokens = await provider.count_tokens(Request(provider.name, model, (Message("user", (Text(text),)),)))
+    if tokens is None:
+        raise UsageError(f"{provider.name} counts nothing before a call: leave --exact out")
+    return tokens
+
+
 def _lines(models: tuple[str, ...]) -> int:
     """Reads lines of `{"id", "text", "model"}` and prints a line of counts for each."""
     failed = False
-    batch: list[Text] = []
+    batch: list[Item] = []
     size = 0
     for number, line in enumerate(sys.stdin.buffer, 1):
         if not line.strip():
@@ -162,7 +165,7 @@ def _lines(models: tuple[str, ...]) -> int:
     return FAILED if failed else 0
 
 
-def _line(line: bytes, models: tuple[str, ...]) -> Text:
+def _line(line: bytes, models: tuple[str, ...]) -> Item:
     """One line. Raises `ValueError` with the error."""
     try:
         data = json.loads(line, parse_constant=_no_json)
@@ -177,7 +180,7 @@ def _line(line: bytes, models: tuple[str, ...]) -> Text:
         raise ValueError('"model" is not a string')
     if not model and not models:
         raise ValueError('no "model", and none with -m')
-    return Text(data.get("id"), data["text"], (model,) if model else models)
+    return Item(data.get("id"), data["text"], (model,) if model else models)
 
 
 def _no_json(name: str) -> Never:
@@ -185,12 +188,12 @@ def _no_json(name: str) -> Never:
     raise ValueError(name)
 
 
-def _write_lines(texts: Sequence[Text]) -> None:
+def _write_lines(texts: Sequence[Item]) -> None:
     for entry in _entries(texts, _count(texts)):
         write(json.dumps(entry))
 
 
-def _entries(texts: Sequence[Text], counts: Sequence[Row]) -> Iterator[dict[str, object]]:
+def _entries(texts: Sequence[Item], counts: Sequence[Row]) -> Iterator[dict[str, object]]:
     for text, row in zip(texts, counts, strict=True):
         for model, (tokens, upper_bound, how) in row:
             yield {"id": text.name, "model": model, "tokens": tokens, "upper_bound": upper_bound, "how": how}
@@ -204,7 +207,7 @@ HOW = {
 }
 
 
-def _print(texts: Sequence[Text], counts: Sequence[Row]) -> None:
+def _print(texts: Sequence[Item], counts: Sequence[Row]) -> None:
     """A column for each model, a row for each text, the sum, and how the numbers were obtained."""
     models = texts[0].models
     rows = [["", *models]]
