@@ -9,7 +9,7 @@ import pytest
 import tui.commands
 from tests.commands.scripted_ui import Commands, ScriptedUI
 from tui.commands import registry
-from tui.commands.ui import SECTIONS, Chat
+from tui.commands.ui import Chat
 from tui.text.match import match
 
 
@@ -30,7 +30,7 @@ def test_the_list_begins_with_what_changes_nothing_and_ends_with_leaving() -> No
     names = [command.name for command in registry.all_commands()]
     assert names[0] == "context" and names[-1] == "quit"
     sections = [command.section for command in registry.all_commands()]
-    assert sections == sorted(sections, key=SECTIONS.index)
+    assert sections == sorted(sections, key=registry.SECTIONS.index)
 
 
 @pytest.mark.parametrize(

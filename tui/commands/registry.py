@@ -13,9 +13,12 @@ from functools import cache
 from importlib import import_module
 
 from tui import commands as package
-from tui.commands.ui import SECTIONS, UI, BusyError, Chat, Command, CommandError, NotReadyError
+from tui.commands.ui import UI, BusyError, Chat, Command, CommandError, NotReadyError
 from tui.text.match import match
 from tui.views.view import Choice
+
+SECTIONS = ("context", "model", "conversation", "tools", "view", "program")
+"""The parts of the list of commands, in order."""
 
 NO_COMMANDS = frozenset({"questions", "registry", "ui"})
 """Modules of the package that are not commands."""

@@ -161,9 +161,6 @@ Complete: TypeAlias = "Callable[[UI, Chat, str], Awaitable[Sequence[Choice]]]"
 When: TypeAlias = Literal["always", "ready", "idle"]
 """When a command may run: at any time, once there is a conversation, or only while no answer is under way."""
 
-SECTIONS = ("context", "model", "conversation", "tools", "view", "program")
-"""The parts of the list of commands, in order."""
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
