@@ -36,7 +36,7 @@ for event in client.responses.create(model="{MODEL}", input="hello", stream=True
     pass
 """
 
-OWN = [sys.executable, "-m", "tui"]
+CHATCTX = [sys.executable, "-m", "tui"]
 
 
 def rows() -> Iterable[BenchRow]:
@@ -77,7 +77,7 @@ def _exchanges(kind: str, count: int, answer: str, question: str) -> tuple[float
     """Megabytes when idle, and after `count` exchanges."""
     with tempfile.TemporaryDirectory() as name, ModelServer(answer) as server:
         folder = Path(name)
-        with Program(OWN, _env(folder, server.url, kind), folder) as program:
+        with Program(CHATCTX, _env(folder, server.url, kind), folder) as program:
             program.wait_for(PROMPT.encode())
             time.sleep(IDLE)
             idle = program.memory()
@@ -109,7 +109,7 @@ def _history(messages: int) -> float:
                     message = replace(message, role="assistant", provider="bench", model=MODEL)
                 store.add_message(ident, message)
         store.close()
-        with Program([*OWN, "--continue"], _env(folder, server.url, "openai"), folder) as program:
+        with Program([*CHATCTX, "--continue"], _env(folder, server.url, "openai"), folder) as program:
             program.wait_for(PROMPT.encode())
             time.sleep(2 * IDLE)
             return program.memory()
@@ -123,7 +123,7 @@ def _question(kind: str) -> Iterable[BenchRow]:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 env = _env(folder, server.url, kind)
-                ours = run_to_end([*OWN, "ask", "hello"], env, folder)
+                ours = run_to_end([*CHATCTX, "ask", "hello"], env, folder)
                 runs.append((ours, run_to_end([sys.executable, "-c", WITH_SDK, server.url], env, folder)))
     own_seconds, seconds = (min(run[index][1] for run in runs) for index in (0, 1))
     own_memory, memory = (median(run[index][2] for run in runs) for index in (0, 1))
@@ -138,7 +138,7 @@ def _first_request(kind: str) -> Iterable[BenchRow]:
         folder = Path(name)
         env = _env(folder, server.url, kind)
         for _ in range(ROUNDS):
-            with Program(OWN, env, folder) as program:
+            with Program(CHATCTX, env, folder) as program:
                 program.type("hello\r")
                 server.wait(server.answered + 1)
                 ours = server.asked[-1] - program.began, program.processor_seconds()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli.start import OWN, start_logging
+from tui.cli.start import LOGGERS, start_logging
 from tui.providers.keys import hold_secret
 
 HELD = "no usual look 4711"
@@ -16,7 +16,7 @@ HELD = "no usual look 4711"
 
 @pytest.fixture
 def log_file(tmp_path: Path) -> Iterator[Path]:
-    loggers = [logging.getLogger(name) for name in OWN]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(logger, logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
     start_logging(tmp_path / "chatctx.log")
     yield tmp_path / "chatctx.log"

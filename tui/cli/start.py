@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tui.cli.parsing import Invocation
     from tui.terminal.early import EarlyTerminal
 
-MOST_BYTES = 2_000_000
-OWN = ("tui", "chatctx")
+LOG_BYTES = 2_000_000  # of each of three files
+LOGGERS = ("tui", "chatctx")
 
 
 def run(invocation: Invocation) -> int:
@@ -33,7 +33,7 @@ def run(invocation: Invocation) -> int:
         settings = load_settings(None, **invocation.settings)
         start_logging(settings.log_file)
         _free_large_blocks()
-        _say_ignored(settings)
+        _report_ignored(settings)
         command = getattr(_loaded(f"tui.cli.{module}"), function)
         code: int = command(settings, **invocation.arguments)
         return code
@@ -66,7 +66,7 @@ def _loaded(name: str) -> ModuleType:
         atexit.register(gc.freeze)
 
 
-def _say_ignored(settings: Settings) -> None:
+def _report_ignored(settings: Settings) -> None:
     """Report settings that have no effect any more."""
     if any(table.context_management for table in settings.providers.values()):
         from tui.providers.registry import ignored_settings
@@ -150,11 +150,11 @@ class _Redacted(logging.Formatter):
 def start_logging(path: Path) -> None:
     """Write the program's log to `path`. A folder without write permission costs only the log."""
     try:
-        handler = private_log(path, most_bytes=MOST_BYTES, older=2)
+        handler = private_log(path, most_bytes=LOG_BYTES, older=2)
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(_Redacted("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in OWN:
+    for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)

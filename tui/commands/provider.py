@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OWN = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a server that speaks Anthropic Messages"}
+CUSTOM = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a server that speaks Anthropic Messages"}
 """Servers of the person, by dialect: the last options of the list."""
 
 
@@ -32,7 +32,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         if not name:
             return
     choice = next((choice for choice in setup.choices() if choice.name == name), None)
-    if choice is None and name not in OWN:
+    if choice is None and name not in CUSTOM:
         raise CommandError(f"There is no provider {name!r}; /provider lists them, and takes any other by its address.")
     done = ""
 
@@ -53,7 +53,7 @@ async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
     for choice in setup.choices():
         key = f"key in {choice.variable}" if choice.has_key else "needs a key" if choice.variable else "no key"
         options.append(Option(choice.name, choice.title, f"{key}   {choice.host}", choice.name == present, key))
-    return [*options, *(Option(key, f"Other: {title}", "by its address") for key, title in OWN.items())]
+    return [*options, *(Option(key, f"Other: {title}", "by its address") for key, title in CUSTOM.items())]
 
 
 def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
@@ -62,7 +62,7 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
         Field("address", "Address", hint="http://127.0.0.1:8080/v1", required=True),
     )
     return Form(
-        choice.title if choice else f"Add {OWN[name]}",
+        choice.title if choice else f"Add {CUSTOM[name]}",
         "chatctx stores no keys, only where to get yours: a variable or a command.",
         (
             *(() if choice else fields),

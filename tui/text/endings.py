@@ -123,7 +123,7 @@ def unshown_kinds(message: Message) -> str:
 def _refusal_line(message: Message) -> str:
     refusal = next((part for part in message.parts if isinstance(part, Refusal)), None)
     category = f" ({clean_line(refusal.category)})" if refusal is not None and refusal.category else ""
-    return f"refused by the provider{category} · f8 puts your message back to rephrase it, f9 leaves this turn out"
+    return f"refused by the provider{category} · rephrase your message (f8), or leave this turn out (/leave-out)"
 
 
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>#|!~$&]")
