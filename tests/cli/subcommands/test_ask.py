@@ -8,14 +8,16 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Run, one_line
 from tui.chat.attachments import read_attachment
 from tui.chat.conversation.history import fold_records
-from tui.chat.store.store import SessionStore
-from tui.cli.subcommands.ask import _outside
+from tui.chat.store.store import SessionStore, UsageError
+from tui.cli.subcommands.ask import _outside, ask
+from tui.config.settings import Settings
 from tui.messages import Attachment
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -45,6 +47,16 @@ def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
     assert isinstance(parts[1], Attachment)
     assert store.blob(parts[1].sha256) == PNG
     store.close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"session": "a", "last": True}, {"session": "a", "resume": ""}, {"last": True, "resume": "a"}],
+    ids=str,
+)
+async def test_a_question_goes_into_one_session(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="can't go together"):
+        await ask(Settings(data_dir=tmp_path), question="hi", **options)
 
 
 @pytest.mark.slow

@@ -74,6 +74,8 @@ async def ask(
     `session` names the session to ask in, `last` is the last one; `resume` was given before the command.
     """
     prompt = read_system(system, system_file)
+    if last + (session is not None) + (resume is not None) > 1:
+        raise UsageError("--session, --continue and --resume can't go together; see chatctx ask --help")
     workspace = await Workspace.open(settings)
     try:
         workspace.servers.start()
