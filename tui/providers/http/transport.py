@@ -51,7 +51,7 @@ async def events(client: Client, path: str, body: Json, config: ProviderConfig) 
 
     provider, idle, limit = config.name, config.idle_timeout, config.max_response
     with _translated_errors(client, provider, idle):
-        content = await asyncio.to_thread(encode_json, body)
+        content = await asyncio.to_thread(client.encoder.encode, body)
         # The read timeout restarts with every byte.
         patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
         response = await client.ask(path, content, patience=patience, stream=True)
