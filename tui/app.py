@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LAST_WORK = 5.0
+SAVE_TIMEOUT = 5.0
 """Seconds for storing an answer and a draft after the program has failed."""
 
 SECOND_PRESS = 2.0
@@ -156,7 +156,7 @@ class ChatApp(CopyingApp):
             self._early.append(event)
             return
         if isinstance(event, Key | Paste) and not event.is_forwarded and self.screen is self.chat:
-            self.chat.take_typed(event)  # here, before the next key is dispatched
+            self.chat.redirect_typing(event)  # here, before the next key is dispatched
         await super().on_event(event)
 
     def on_descendant_focus(self) -> None:
@@ -222,7 +222,7 @@ class ChatApp(CopyingApp):
 
         async def end() -> None:
             try:
-                async with asyncio.timeout(LAST_WORK):
+                async with asyncio.timeout(SAVE_TIMEOUT):
                     await self.chat.leave()
             except Exception:
                 log.exception("leaving after an error")

@@ -224,7 +224,7 @@ async def test_fits_where_lists_the_models() -> None:
 async def test_it_opens_before_there_are_numbers() -> None:
     async with running() as run:
         run.session._meter.latest = None
-        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace), run.chat.recounted))
+        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace), run.chat.request_changed))
         await run.shows("52,100 / 200,000 tokens")
 
 
@@ -244,8 +244,8 @@ async def test_warnings_are_shown() -> None:
 
 async def test_news_before_it_is_drawn_for_the_first_time_are_no_error() -> None:
     async with running() as run:
-        panel = ContextPanel(ContextView(run.session, run.workspace), run.chat.recounted)
+        panel = ContextPanel(ContextView(run.session, run.workspace), run.chat.request_changed)
         run.app.push_screen(panel)
-        run.chat.recounted()
+        run.chat.request_changed()
         await run.shows("Context", "free")
         assert run.app.screen is panel and "An error" not in run.text

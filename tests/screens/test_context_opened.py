@@ -13,7 +13,7 @@ from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
 from tui.screens.context import ContextPanel, attachment_text
-from tui.screens.pager import WRAPPED, Pager, TextLines, laid_out
+from tui.screens.pager import MAX_WRAPPED, Pager, TextLines, layout_lines
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -112,9 +112,9 @@ async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
 
 
 def test_text_is_harmless_and_bounded() -> None:
-    assert laid_out([("x", "a\x1b[31mb\tc\x07")], 40) == ["ab  c␇"]
-    lines = laid_out([("x", "x" * (WRAPPED + 5))], 1_000)
-    assert len(lines) == WRAPPED // 1_000 + 1
+    assert layout_lines([("x", "a\x1b[31mb\tc\x07")], 40) == ["ab  c␇"]
+    lines = layout_lines([("x", "x" * (MAX_WRAPPED + 5))], 1_000)
+    assert len(lines) == MAX_WRAPPED // 1_000 + 1
     assert lines[-1] == "… 5 more characters are not shown here"
 
 

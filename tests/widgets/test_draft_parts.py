@@ -33,11 +33,11 @@ def test_a_prompt_that_was_changed_is_as_it_was_left() -> None:
     history = PromptHistory(["one", "two"])
     assert history.back("my draft") == "two"
     assert history.back("two, changed") == "one"
-    assert history.left == ["two, changed", "my draft"]
+    assert history.hidden == ["two, changed", "my draft"]
     assert history.forward("one") == "two, changed"
-    assert history.left == ["my draft"]
+    assert history.hidden == ["my draft"]
     history.add("two, changed more")
-    assert history.left == []
+    assert history.hidden == []
     assert [history.back(""), history.back("two, changed more")] == ["two, changed more", "my draft"]
 
 

@@ -90,10 +90,6 @@ class LiveReply:
         last.name = last.name or name
         last.chunks += [text[start : start + SLICE] for start in range(0, len(text), SLICE)]
 
-    def text(self) -> str:
-        """The answer's text so far."""
-        return "".join([part.text for part in self.parts if part.kind == "text"])
-
     def thought(self) -> float | None:
         """Seconds spent on reasoning that has ended; None if there was none."""
         times = [part.ended - part.started for part in self.parts if part.kind == "reasoning" and part.ended]

@@ -54,7 +54,7 @@ def code_blocks(source: str) -> list[str]:
 
 _TASK = re.compile(r"\[([ xX])\]\s+")
 _BULLETS = ("•", "◦", "▪")
-_LEAST_INNER = 16  # cells; narrower nested blocks are not indented further
+_MIN_INNER = 16  # cells; narrower nested blocks are not indented further
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, d
         indent = cell_len(mark) + 1
         inner = width - indent
         rest: tuple[Segment, ...] = (Segment(" " * indent, palette.base),)
-        if inner < _LEAST_INNER:
+        if inner < _MIN_INNER:
             inner, rest = max(MIN_WIDTH, width - 1), (Segment(" ", palette.base),)
         body = blocks_rows(item, inner, palette, tight=not loose, depth=depth + 1) or [blank_row()]
         if rows and loose:

@@ -22,7 +22,7 @@ from tui.text.numbers import duration, plural, size_text, tokens_labelled, token
 FOLDED, UNFOLDED = "▸ ", "▾ "
 PASTE_LINES, PASTE_CHARS = 16, 2_000
 """A person's text longer than this is folded after its beginning."""
-LEAST_NAME = 14
+MIN_NAME = 14
 """Minimal cells of the name on a folded line."""
 HEAD_LINES, HEAD_CHARS = 6, 600
 """How much of a long text stays visible."""
@@ -184,10 +184,10 @@ def _markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
 def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
     """The line of a folded part: its pieces joined by middle dots, the first cut if needed."""
     first, *others = [f"{' · ' if number else ''}{piece}" for number, piece in enumerate(filter(None, pieces))]
-    while len(others) > 1 and width - 2 - cell_len("".join(others)) < LEAST_NAME:
+    while len(others) > 1 and width - 2 - cell_len("".join(others)) < MIN_NAME:
         others.pop()  # too narrow for everything: drop the size first
     tail = "".join(others)
-    first = shortened(first, max(LEAST_NAME, width - 2 - cell_len(tail)))
+    first = shortened(first, max(MIN_NAME, width - 2 - cell_len(tail)))
     row = text_row(f"{UNFOLDED if opened else FOLDED}{shortened(first + tail, width - 2)}", style)
     row.fold = True
     return row

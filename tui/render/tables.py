@@ -22,13 +22,15 @@ Cell: TypeAlias = list[Run]
 class Extents:
     """The preferred and the minimal width of each column, in cells."""
 
-    wanted: tuple[int, ...]
-    least: tuple[int, ...]
+    preferred: tuple[int, ...]
+    minimal: tuple[int, ...]
 
     def with_others(self, other: Extents) -> Extents:
         """The extents of both pieces of a table."""
-        wanted = zip_longest(self.wanted, other.wanted, fillvalue=0)
-        return Extents(tuple(map(max, wanted)), tuple(map(max, zip_longest(self.least, other.least, fillvalue=0))))
+        preferred = zip_longest(self.preferred, other.preferred, fillvalue=0)
+        return Extents(
+            tuple(map(max, preferred)), tuple(map(max, zip_longest(self.minimal, other.minimal, fillvalue=0)))
+        )
 
 
 GAP = 3
@@ -95,44 +97,36 @@ def _gap(width: int) -> int:
 
 def measure(table: Table) -> Extents:
     """How wide the columns are."""
-    wanted: list[int] = []
-    least: list[int] = []
+    preferred: list[int] = []
+    minimal: list[int] = []
     for index in range(len(table.aligns)):
         cells = [row[index] for row in (table.head, *table.body) if index < len(row)]
-        wanted.append(max([MIN_WIDTH, *[_widest_line(cell) for cell in cells]]))
+        preferred.append(max([MIN_WIDTH, *[_widest_line(cell) for cell in cells]]))
         words = max([_widest_word(cell) for cell in cells], default=0)
-        least.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
-    return Extents(tuple(wanted), tuple(least))
+        minimal.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
+    return Extents(tuple(preferred), tuple(minimal))
 
 
 def column_widths(extents: Extents, width: int) -> tuple[int, ...]:
     """Cells for each column; empty if the table does not fit into columns at this width."""
-    available = width - _gap(width) * (len(extents.wanted) - 1)
-    if sum(extents.wanted) <= available:
-        return extents.wanted
-    if sum(extents.least) > available:
+    available = width - _gap(width) * (len(extents.preferred) - 1)
+    if sum(extents.preferred) <= available:
+        return extents.preferred
+    if sum(extents.minimal) > available:
         return ()
-    return tuple(_shrink(extents.wanted, extents.least, available))
+    return tuple(_shrink(extents.preferred, extents.minimal, available))
 
 
-def _shrink(wanted: Sequence[int], least: Sequence[int], available: int) -> list[int]:
-    """Give narrow columns their preferred width and divide the rest among the wide ones."""
-    sizes = list(least)
-    open_columns = set(range(len(wanted)))
-    while open_columns:
-        left = available - sum(sizes[index] for index in range(len(sizes)) if index not in open_columns)
-        share = left // len(open_columns)
-        settled = {index for index in open_columns if wanted[index] <= share or least[index] >= share}
-        for index in settled:
-            sizes[index] = wanted[index] if wanted[index] <= share else least[index]
-        open_columns -= settled
-        if not settled:
-            for index in sorted(open_columns):
-                sizes[index] = share
-            break
+def _shrink(preferred: Sequence[int], minimal: Sequence[int], available: int) -> list[int]:
+    """Narrow columns get their preferred width, the wide ones equal shares of the rest."""
+
+    def at_share(share: int) -> list[int]:
+        return [min(max(share, low), high) for low, high in zip(minimal, preferred, strict=True)]
+
+    sizes = next(sizes for share in range(available, -1, -1) if sum(sizes := at_share(share)) <= available)
     spare = available - sum(sizes)
-    for index in sorted(range(len(sizes)), key=lambda column: wanted[column] - sizes[column], reverse=True):
-        extra = max(0, min(spare, wanted[index] - sizes[index]))
+    for index in sorted(range(len(sizes)), key=lambda column: preferred[column] - sizes[column], reverse=True):
+        extra = max(0, min(spare, preferred[index] - sizes[index]))
         sizes[index] += extra
         spare -= extra
     return sizes

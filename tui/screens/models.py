@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST = 60
+MAX_SHOWN = 60
 """Lines of the list: OpenRouter alone has hundreds, and each takes time at every key."""
 
 
@@ -61,7 +61,7 @@ class ModelPicker(Picker):
             fresh = await self.models.ask()
         except Exception as error:
             log.exception("the models could not be listed")
-            self._title_says("Models as they were listed last")
+            self._set_title("Models as they were listed last")
             self.notify(error_line(error), severity="warning", markup=False)
             return
         self.listing = fresh
@@ -69,14 +69,14 @@ class ModelPicker(Picker):
         if options.highlighted is not None and options.highlighted < len(self.items):
             has_current = any(item.current for item in self.items)
             untouched = not has_current and not query and options.highlighted == 0  # the list was empty at first
-            self.wanted = self.present if untouched else self.items[options.highlighted].key
+            self.to_highlight = self.present if untouched else self.items[options.highlighted].key
         self.empty = self.menu.empty
-        self._title_says(self.heading)
+        self._set_title(self.heading)
         self.search(query)
         if fresh.problems:
             self.notify("\n".join(plain(line) for line in fresh.problems), severity="warning", markup=False)
 
-    def _title_says(self, text: str) -> None:
+    def _set_title(self, text: str) -> None:
         set_title(self.query_one(".panel", Vertical), text)
 
     async def options(self, query: str) -> Sequence[Option]:
@@ -85,14 +85,14 @@ class ModelPicker(Picker):
             self.listing = await self.models.cached()
             old = self.listing.at
             when = f" as of {age(old, time.time())} ago" if old and time.time() - old > 60 else ""
-            self._title_says(f"Models{when}; asking …")
+            self._set_title(f"Models{when}; asking …")
             self.empty = "asking the servers …"
         options = model_options(self.listing.models, query, self.present)
-        more = len(options) - MOST
+        more = len(options) - MAX_SHOWN
         self.query_one(".panel", Vertical).border_subtitle = (
             f"{more:,} more: type to search" if more > 0 else clickable(self, ("enter", "choose", "choose"), CLOSE)
         )
-        return options[:MOST]
+        return options[:MAX_SHOWN]
 
     def preview(self, key: str) -> None:
         """Details of the highlighted model, below the list."""

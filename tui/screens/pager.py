@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONGEST = 20_000
+MAX_LINE = 20_000
 """Characters of a line that can be reached by scrolling."""
 
-WRAPPED = 1_000_000
+MAX_WRAPPED = 1_000_000
 """Characters of a text that are wrapped; copying includes the rest."""
 
 
 def wrapped(text: str, width: int) -> list[str]:
     """Clean `text` as lines of at most `width` cells. Takes 0.1 s for a megabyte: not on the event loop."""
-    lines = [row.text for row in plain_rows(text[:WRAPPED], Style.null(), width)]
-    if len(text) > WRAPPED:
-        lines.append(f"… {len(text) - WRAPPED:,} more characters are not shown here")
+    lines = [row.text for row in plain_rows(text[:MAX_WRAPPED], Style.null(), width)]
+    if len(text) > MAX_WRAPPED:
+        lines.append(f"… {len(text) - MAX_WRAPPED:,} more characters are not shown here")
     return lines
 
 
-def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
+def layout_lines(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
     """The lines of all texts, each after its title if there are several; wrapped if `width` is given."""
     lines: list[str] = []
     for name, text in texts:
@@ -57,14 +57,14 @@ def laid_out(texts: Sequence[tuple[str, str]], width: int | None) -> list[str]:
     return lines
 
 
-def shown(line: str) -> str:
+def safe_line(line: str) -> str:
     """One line of untrusted text, safe for the terminal."""
-    return clean_output(line[:LONGEST].removesuffix("\r")).replace("\n", " ").expandtabs(TAB_SIZE)
+    return clean_output(line[:MAX_LINE].removesuffix("\r")).replace("\n", " ").expandtabs(TAB_SIZE)
 
 
 def widest(lines: Sequence[str]) -> int:
     """Cells of the widest line. As slow as `wrapped`."""
-    return max([cell_len(shown(line)) for line in lines], default=0)
+    return max([cell_len(safe_line(line)) for line in lines], default=0)
 
 
 class TextLines(ScrollView, can_focus=True):
@@ -89,7 +89,7 @@ class TextLines(ScrollView, can_focus=True):
         x, top = self.scroll_offset
         at = top + y
         style = self.rich_style
-        text = shown(self._lines[at]) if at < len(self._lines) else ""
+        text = safe_line(self._lines[at]) if at < len(self._lines) else ""
         strip = Strip([Segment(text, Style(color=style.color, bgcolor=style.bgcolor))])
         return strip.crop_extend(x, x + self.size.width, style)
 
@@ -138,7 +138,7 @@ class Pager(Panel[None]):
             self.run_worker(self._lay_out(width), exclusive=True)
 
     async def _lay_out(self, width: int) -> None:
-        lines = await asyncio.to_thread(laid_out, self._texts, width if self._wraps else None)
+        lines = await asyncio.to_thread(layout_lines, self._texts, width if self._wraps else None)
         self.query_one(TextLines).show(lines, await asyncio.to_thread(widest, lines))
         names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
         about = f" · {self._note}" if self._note else f": {plural(len(lines), 'line')}"

@@ -53,7 +53,7 @@ class Picker(Panel[str]):
         self.heading = menu.title
         self.empty = menu.empty
         self.items: Sequence[Choosable] = ()
-        self.wanted = ""  # key of the item to highlight once it is listed
+        self.to_highlight = ""  # key of the item to highlight once it is listed
         self._shown: str | None = None  # the query of the shown items
 
     @property
@@ -106,9 +106,9 @@ class Picker(Panel[str]):
         at = self.query_one(OptionList).highlighted if query == self._shown else None  # reloaded: the cursor stays
         self._shown = query
         current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
-        wanted = next((index for index, item in enumerate(self.items) if item.key == self.wanted), None)
-        if wanted is not None:
-            at, self.wanted = wanted, ""
+        position = next((index for index, item in enumerate(self.items) if item.key == self.to_highlight), None)
+        if position is not None:
+            at, self.to_highlight = position, ""
         self._draw(current if at is None else at)
 
     def on_resize(self, _event: events.Resize) -> None:

@@ -104,9 +104,9 @@ class QuestionPanel(AnswerPanel[str]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = 0
-        self.watch(self.query_one(LongText), "read", self._say_keys)
+        self.watch(self.query_one(LongText), "read", self._show_keys)
 
-    def _say_keys(self) -> None:
+    def _show_keys(self) -> None:
         keys = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
         hint = self.query_one(LongText).hint if self.question.must_read else ""
         self.query_one(".panel").border_subtitle = Content.assemble(hint, keys)
@@ -198,15 +198,15 @@ class ApprovalPanel(AnswerPanel["Decision"]):
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
-        self.watch(self.query_one(LongText), "read", self._say_keys, init=False)
+        self.watch(self.query_one(LongText), "read", self._show_keys, init=False)
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get the remaining height; they scroll if that is not enough."""
         others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(LongText).styles.max_height = max(2, self.app.size.height - others)
-        self.call_after_refresh(self._say_keys)
+        self.call_after_refresh(self._show_keys)
 
-    def _say_keys(self) -> None:
+    def _show_keys(self) -> None:
         hint = self.query_one(LongText).hint
         self.query_one(".panel").border_subtitle = Content.assemble(hint, clickable(self, STOP))
 

@@ -33,13 +33,13 @@ class SessionPicker(Picker):
 
     def on_mount(self) -> None:
         """Show the keys (after the base class's own handler, which is called too)."""
-        self._explain()
+        self._show_keys()
 
     def on_resize(self, _event: events.Resize) -> None:
         """The line of keys depends on the width."""
-        self._explain()
+        self._show_keys()
 
-    def _explain(self) -> None:
+    def _show_keys(self) -> None:
         panel = self.query_one(".panel")
         if self._naming is not None:
             panel.border_title = "New title"
@@ -74,7 +74,7 @@ class SessionPicker(Picker):
             self._naming, self._query = chosen, line.value
             line.value = "" if chosen.label == "(no title)" else chosen.label.removeprefix(FORK)
             line.cursor_position = len(line.value)
-            self._explain()
+            self._show_keys()
 
     async def choose(self) -> None:
         """Open the conversation, or apply the edited title."""
@@ -104,7 +104,7 @@ class SessionPicker(Picker):
         line = self.query_one(Input)
         with self.prevent(Input.Changed):
             line.value = self._query
-        self._explain()
+        self._show_keys()
         self.search(self._query)
 
     async def action_delete(self) -> None:
@@ -118,13 +118,13 @@ class SessionPicker(Picker):
         await self.workspace.delete_session(chosen.key)
         self._deleted.append(chosen)
         self.app.notify(f"{chosen.label!r} is deleted. ctrl+z restores it.", timeout=8, markup=False)
-        self._explain()
+        self._show_keys()
         self.search(self.query_one(Input).value)
 
     async def action_undelete(self) -> None:
         """Restore the conversation deleted last."""
         if self._naming is None and self._deleted:
-            self.wanted = self._deleted.pop().key
-            await self.workspace.restore_session(self.wanted)
-            self._explain()
+            self.to_highlight = self._deleted.pop().key
+            await self.workspace.restore_session(self.to_highlight)
+            self._show_keys()
             self.search(self.query_one(Input).value)

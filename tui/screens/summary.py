@@ -55,7 +55,7 @@ class SummaryPanel(Panel[bool]):
         self.subject = subject
         self.weight: Weight | None = None
         self._original = ""  # the text before any change
-        self.left = ""  # an edited text that was not accepted
+        self.abandoned = ""  # an edited text that was not accepted
         self._confirming = False  # whether the question is shown
         self._working = False  # whether the model is writing another one
         self._note = ""
@@ -232,7 +232,7 @@ class SummaryPanel(Panel[bool]):
             self.leave()
 
     def leave(self) -> None:
-        """Close without accepting; changes are in `left`."""
-        self.left = self.edited
+        """Close without accepting; changes are in `abandoned`."""
+        self.abandoned = self.edited
         self.subject.stop()
         self.dismiss(False)

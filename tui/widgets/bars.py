@@ -26,7 +26,7 @@ GAP = 3
 QUEUE_SHOWN = 3
 """Waiting messages shown; of the others only their number."""
 
-LEAST_WORDS = 12
+MIN_COST = 12
 """Cells; a shorter piece of the draft's cost is useless."""
 
 
@@ -223,7 +223,7 @@ class RuleLine(Widget):
         left = Content.assemble(self.left, " ") if self.left else Content("")
         available = width - left.cell_length - 3
         right = next((words for words in self.right if cell_len(words) <= available), "")
-        if not right and self.right and available >= LEAST_WORDS:
+        if not right and self.right and available >= MIN_COST:
             right = clip(self.right[-1], available)
         right = f" {right}" if right else ""
         rule = "─" * max(0, width - left.cell_length - cell_len(right))

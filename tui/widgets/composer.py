@@ -187,7 +187,7 @@ class Composer(Widget):
     """
 
     class Submitted(Message):
-        """Enter was pressed on `text` (pastes unfolded), which has left the draft: see `Composer.give_back`."""
+        """Enter was pressed on `text` (pastes unfolded), which has left the draft: see `Composer.restore`."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -246,7 +246,7 @@ class Composer(Widget):
         self.chips.clear()
         self.area.load_text("")
 
-    def give_back(self, text: str) -> None:
+    def restore(self, text: str) -> None:
         """Put a submitted text that can't be sent before whatever was written since."""
         self.value = text + self.value
 

@@ -26,9 +26,9 @@ class PromptHistory:
     def add(self, prompt: str) -> None:
         """Add a prompt and go to the end. Repetitions of the last one are merged.
 
-        Texts in `left` become entries too: an earlier prompt was sent instead of them.
+        Texts in `hidden` become entries too: an earlier prompt was sent instead of them.
         """
-        for text in filter(None, (*self.left, prompt)):
+        for text in filter(None, (*self.hidden, prompt)):
             if not self._prompts or self._prompts[-1] != text:
                 self._prompts = [*self._prompts, text][-LIMIT:]
         self._at = len(self._prompts)
@@ -36,12 +36,12 @@ class PromptHistory:
         self._edited.clear()
 
     @property
-    def left(self) -> list[str]:
+    def hidden(self) -> list[str]:
         """Texts that are out of sight: the draft, while an earlier prompt is shown, and edits of others."""
         draft = [self._draft] if self._draft and self._at < len(self._prompts) else []
         return [*(text for at, text in self._edited.items() if at != self._at), *draft]
 
-    def _leave(self, current: str) -> None:
+    def _remember(self, current: str) -> None:
         """Keep `current`, the text at the present position, before moving."""
         if self._at == len(self._prompts):
             self._draft = current
@@ -50,7 +50,7 @@ class PromptHistory:
         else:
             self._edited.pop(self._at, None)
 
-    def _here(self) -> str:
+    def _shown(self) -> str:
         if self._at == len(self._prompts):
             return self._draft
         return self._edited.get(self._at, self._prompts[self._at])
@@ -59,9 +59,9 @@ class PromptHistory:
         """The prompt before the present position, None at the beginning. `current` is kept: the draft, or an edit."""
         if self._at == 0:
             return None
-        self._leave(current)
+        self._remember(current)
         self._at -= 1
-        return self._here()
+        return self._shown()
 
     def forward(self, current: str) -> str | None:
         """The prompt after the present position, the draft after the last one, None at the draft.
@@ -70,6 +70,6 @@ class PromptHistory:
         """
         if self._at >= len(self._prompts):
             return None
-        self._leave(current)
+        self._remember(current)
         self._at += 1
-        return self._here()
+        return self._shown()

@@ -8,7 +8,7 @@ from textual.geometry import Size
 from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
-from tui.widgets.transcript.document import ESTIMATED, KEPT_ROWS, KEPT_STRIPS, Document
+from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, Document
 from tui.widgets.transcript.entries import Entry, estimate
 from tui.widgets.transcript.paint import LinePainter
 
@@ -152,7 +152,7 @@ def test_rows_far_away_are_let_go() -> None:
         doc.draw(index)
     total = doc.heights.total
     doc.evict(500, 510)
-    assert sum(len(entry.rows or ()) for entry in doc.entries) < KEPT_ROWS
+    assert sum(len(entry.rows or ()) for entry in doc.entries) < CACHED_ROWS
     assert doc.entries[505].rows is not None
     assert doc.heights.total == total
 
@@ -166,8 +166,8 @@ def test_finished_lines_are_kept_for_a_few_screens_only() -> None:
         for y in range(40):
             painter.line(y)
     strips = [row.strip for entry in doc.entries for row in entry.rows or ()]
-    assert len(strips) > 2 * KEPT_STRIPS
-    assert sum(strip is not None for strip in strips) == KEPT_STRIPS
+    assert len(strips) > 2 * CACHED_STRIPS
+    assert sum(strip is not None for strip in strips) == CACHED_STRIPS
     assert strips[-1] is not None
 
 

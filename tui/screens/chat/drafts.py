@@ -49,7 +49,14 @@ class Drafts:
         The stored draft is replaced by a shorter one only once the removed part is stored.
         """
         turns, composer = self.screen.turns, self.screen.composer
-        texts = [*self.unstored, turns.sending, *turns.waiting, *composer.outgoing, *composer.history.left, self._form]
+        texts = [
+            *self.unstored,
+            turns.sending,
+            *turns.waiting,
+            *composer.outgoing,
+            *composer.history.hidden,
+            self._form,
+        ]
         return "\n\n".join(filter(None, [*texts, composer.value])).strip("\n")
 
     def set_form(self, text: str) -> None:
@@ -81,11 +88,11 @@ class Drafts:
         A `sent` message is part of the conversation as well.
         """
         history = self.screen.composer.history
-        left = history.left
+        hidden = history.hidden
         history.add(text)
-        for one in left if sent else [*left, text]:
-            self.unstored.append(one)
-            self.screen.background(partial(self.store_prompt, one), "prompts")
+        for prompt in hidden if sent else [*hidden, text]:
+            self.unstored.append(prompt)
+            self.screen.background(partial(self.store_prompt, prompt), "prompts")
         if sent and self.screen.workspace is not None:
             self.screen.background(partial(self.screen.workspace.add_prompt, text), "prompts")
 
@@ -119,7 +126,7 @@ class Drafts:
         why = screen.broken or "The last answers could not be stored"
         return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}"
 
-    def left_behind(self) -> list[str]:
+    def rescued_texts(self) -> list[str]:
         """A line for each file that `save_at_end` has left. Reads a folder: not on the event loop."""
         files = unsent_files(self.screen.rescue_folders)
         return [f"Text that could not be stored is in {path}: delete the file once you have it." for path in files]
@@ -175,7 +182,7 @@ class DraftCost:
 
     def count(self) -> None:
         """Count the draft as it is now."""
-        if self._costs():
+        if self._is_counted():
             self._prepare()
             self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
         else:
@@ -192,13 +199,13 @@ class DraftCost:
         await session.prepare()
         self.screen.transcript.prepare()  # after what the request needs: both want the same processor
 
-    def _costs(self) -> bool:
+    def _is_counted(self) -> bool:
         """Whether there is something to count: commands are not sent."""
         return bool(self.typed or self.pasted) and self.typed != "/" and not is_command(self.typed)
 
     async def _count(self) -> None:
         session = self.screen.session
-        if session is None or not self._costs():
+        if session is None or not self._is_counted():
             return
         began = time.monotonic()
         sizes = [await self._size(session, self.typed)]
@@ -210,7 +217,7 @@ class DraftCost:
         if "@" in self.typed and self.screen.workspace is not None:
             files += await self._resource_sizes(session, self.screen.workspace.servers)
         ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
-        self.screen.composer.rule.show(right=ways if self._costs() else ())
+        self.screen.composer.rule.show(right=ways if self._is_counted() else ())
 
     async def _size(self, session: ChatSession, text: str) -> int | None:
         return await asyncio.to_thread(session.draft_tokens, text) if text else 0

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from tui.chat.servers import Servers
     from tui.tools.mcp.offer import ResourceTemplate, ServerResource, TemplateVariable
 
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 """Files of the working directory considered for completion."""
 
-OFFERED = 40
+MAX_FILE_OFFERS = 40
 """Files offered."""
 
-RESOURCES_OFFERED = 20
+MAX_RESOURCE_OFFERS = 20
 """Resources of MCP servers offered, including addresses."""
 
-FRESH = 10.0
+LISTING_AGE = 10.0
 """Seconds for which a listing is cached."""
 
 _SKIPPED = {"node_modules", "__pycache__", "target", "dist", "build", "venv", "site-packages"}
@@ -68,12 +68,12 @@ class FileIndex:
         """Matching files, best first; outside the folder, those of the named directory."""
         if typed.startswith(("/", "~", "..")):
             return self._elsewhere(typed)
-        if time.monotonic() - self._read > FRESH:
+        if time.monotonic() - self._read > LISTING_AGE:
             self._files = list(walk(self.folder))
             self._read = time.monotonic()
         ranked = ((_score(typed, name), name) for name in self._files)
         best = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], len(pair[1]), pair[1]))
-        return [self._choice(name) for _, name in best[:OFFERED]]
+        return [self._choice(name) for _, name in best[:MAX_FILE_OFFERS]]
 
     def _choice(self, name: str) -> Choice:
         try:
@@ -91,7 +91,7 @@ class FileIndex:
             return []
         names = [f"{head}/{entry.name}" + ("/" if entry.is_dir() else "") for entry in entries]
         matching = [name for name in names if name.rstrip("/").rpartition("/")[2].lower().startswith(tail.lower())]
-        return [Choice(name, name) for name in matching[:OFFERED]]
+        return [Choice(name, name) for name in matching[:MAX_FILE_OFFERS]]
 
 
 def _score(typed: str, name: str) -> float:
@@ -99,7 +99,7 @@ def _score(typed: str, name: str) -> float:
     return max(match(typed, name), 1.5 * match(typed, name.rpartition("/")[2]) if typed else 0.0)
 
 
-def walk(folder: Path, most: int = MOST_FILES) -> Iterable[str]:
+def walk(folder: Path, most: int = MAX_FILES) -> Iterable[str]:
     """Paths of files below `folder`, relative, nearest first; hidden and generated folders are left out."""
     waiting: Sequence[str] = [""]
     count = 0
@@ -130,7 +130,7 @@ def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Cho
     best = sorted((pair for pair in ranked if pair[0] >= 1), key=lambda pair: (-pair[0], pair[1].server, pair[1].name))
     return [
         Choice(f"{r.server}:{r.name}", plain(f"{r.server}:{r.name}"), plain(r.description or r.media_type))
-        for _, r in best[:RESOURCES_OFFERED]
+        for _, r in best[:MAX_RESOURCE_OFFERS]
     ]
 
 
@@ -154,7 +154,7 @@ async def template_offers(typed: str, servers: Servers) -> list[Choice]:
         for value in values:
             name = f"{template.server}:{variable.filled(value)}"
             offers.append(Choice(name, plain(name), "", None if variable.last else len(name)))
-    return offers[:RESOURCES_OFFERED]
+    return offers[:MAX_RESOURCE_OFFERS]
 
 
 async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Servers | None) -> list[Choice]:

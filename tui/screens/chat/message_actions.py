@@ -114,7 +114,7 @@ class MessageActions:
         else:
             await session.exclude(message_id, left_out != "excluded")
         await session.refresh_usage()
-        self._screen.recounted()
+        self._screen.request_changed()
 
     async def open_link(self, url: str) -> None:
         """Open a clicked address, or show it if there is no browser. The screen may be a page of one (`serve`)."""

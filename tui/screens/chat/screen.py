@@ -56,7 +56,7 @@ HISTORY_LOADED = 500
 
 DRAFT_RECALLED = "The up key brings back the draft of last time."
 
-LEAVING_SILENT = 0.5
+SHUTDOWN_NOTICE = 0.5
 """Seconds before a message says that MCP servers are being stopped."""
 
 
@@ -196,8 +196,8 @@ class ChatScreen(BackgroundScreen):
         self.composer.history.load(await workspace.prompt_history(HISTORY_LOADED))
         await self.attach(session)
         workspace.servers.on_change(self._server_changed)
-        self._tell_server_news()
-        problems = await asyncio.to_thread(self.drafts.left_behind)
+        self._report_server_news()
+        problems = await asyncio.to_thread(self.drafts.rescued_texts)
         problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
         for text in problems:
             self.notify(text, severity="warning", timeout=8, markup=False)
@@ -229,7 +229,7 @@ class ChatScreen(BackgroundScreen):
         for notice in session.memory.notices:
             self.transcript.add_notice("info", notice)
         if session.messages:
-            self.background(partial(self.ui.bring_back_summary, session), "summary")
+            self.background(partial(self.ui.recover_summary, session), "summary")
         self.refresh_title()
         self.refresh_status(counts=True)
         if session.draft and not self.composer.value:
@@ -283,7 +283,7 @@ class ChatScreen(BackgroundScreen):
         self.cost = await session.cost()
         self.refresh_status()
 
-    def recounted(self) -> None:
+    def request_changed(self) -> None:
         """The request has changed: update status and marks."""
         self.refresh_status(counts=True)
         if self.session is not None:
@@ -301,12 +301,12 @@ class ChatScreen(BackgroundScreen):
     # -- MCP servers ---------------------------------------------------------------------------------------------
 
     def _server_changed(self, _name: str) -> None:
-        self._tell_server_news()
+        self._report_server_news()
         self._panels_follow()
         if not self.turns.busy:
             self.recount_soon()
 
-    def _tell_server_news(self) -> None:
+    def _report_server_news(self) -> None:
         """Report failed servers: in the conversation, or as a toast while that is empty."""
         for line in self.workspace.servers.news() if self.workspace is not None else ():
             if self.session is not None and not self.session.messages:
@@ -314,10 +314,10 @@ class ChatScreen(BackgroundScreen):
             else:
                 self.transcript.add_notice("warning", plain(line))
 
-    def _say_that_servers_end(self) -> None:
+    def _announce_server_shutdown(self) -> None:
         """Some take up to four seconds to stop, then they are killed."""
         if self.workspace is not None and any(line.status.state == "ready" for line in self.workspace.servers.lines):
-            self.set_timer(LEAVING_SILENT, lambda: self.notify("Ending the MCP servers …", markup=False))
+            self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Ending the MCP servers …", markup=False))
 
     # -- messages of the widgets ------------------------------------------------------------------------------------
 
@@ -331,14 +331,14 @@ class ChatScreen(BackgroundScreen):
             parsed = slash.parse(text)
             if isinstance(parsed, slash.Unknown):
                 self.transcript.add_notice("error", parsed.text)
-                self.composer.give_back(text)
+                self.composer.restore(text)
                 return
             self.drafts.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
             self.run_command(*parsed)
             return
         if self.broken:
             self.transcript.add_notice("error", self.broken)
-            self.composer.give_back(text)
+            self.composer.restore(text)
             return
         self.drafts.remember(text, sent=True)
         self.transcript.scroll_end(animate=False)
@@ -378,7 +378,7 @@ class ChatScreen(BackgroundScreen):
     def on_composer_recall(self) -> None:
         """Put the last waiting message back into the draft."""
         if text := self.turns.recall_waiting():
-            self.composer.give_back(text)
+            self.composer.restore(text)
 
     def on_status_bar_pressed(self) -> None:
         """The number was clicked."""
@@ -424,7 +424,7 @@ class ChatScreen(BackgroundScreen):
 
         return keymap_problems(self.keymap, {key.id for section in self.all_keys().values() for key in section})
 
-    def take_typed(self, event: events.Key | events.Paste) -> None:
+    def redirect_typing(self, event: events.Key | events.Paste) -> None:
         """Letters that are not keys of the conversation go to the prompt, and so do the following ones."""
         if self.focused is not self.transcript:
             return
@@ -482,10 +482,10 @@ class ChatScreen(BackgroundScreen):
     async def leave(self) -> str:
         """Store everything and close. Returns what could not be stored, for the terminal; "" for nothing."""
         await self.turns.finish()
-        await self.ui.put_summary_away()
+        await self.ui.save_summary()
         unsaved = await self.drafts.save_at_end()
         if self.workspace is not None:
-            self._say_that_servers_end()
+            self._announce_server_shutdown()
             self.closing = True
             try:
                 await asyncio.shield(self.workspace.close())

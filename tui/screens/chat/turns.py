@@ -253,7 +253,7 @@ class Turns:
             case ReplyDelta(message_id, kind, text, name):
                 transcript.delta(message_id, kind, text, name)
                 self._asked = None
-            case ReplyFinished(message) if self._came_to_nothing(message):
+            case ReplyFinished(message) if self._is_discarded(message):
                 transcript.drop_reply(message.id)
             case ReplyFinished(message):
                 transcript.finish_reply(message)
@@ -287,7 +287,7 @@ class Turns:
                 screen.refresh_title()
                 screen.refresh_status(counts=True)
 
-    def _came_to_nothing(self, message: Message) -> bool:
+    def _is_discarded(self, message: Message) -> bool:
         """Whether this was an empty failed attempt that the session does not store, since it retries by itself."""
         session = self.screen.session
         if session is None or message.status != "failed" or message.parts:
@@ -299,7 +299,7 @@ class Turns:
             self.screen.transcript.set_not_sent(self.screen.session.not_sent)
 
 
-NAMED = 3
+MAX_NAMED = 3
 """Running tools named above the prompt."""
 
 
@@ -356,9 +356,9 @@ class RunningTools:
         ]
         if not names or self._panel is not None:  # the person must notice the question
             return
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         done = f" ({self._done} done)" if self._done else ""
-        self._enter(f"running {', '.join(names[:NAMED])}{more}{done}", self._since)
+        self._enter(f"running {', '.join(names[:MAX_NAMED])}{more}{done}", self._since)
 
     def _ask(self, asked: ApprovalAsked) -> None:
         from tui.screens.question import ApprovalPanel  # not before the first frame
@@ -403,7 +403,7 @@ def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: in
     return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"
 
 
-_WORDS = (
+_LABELS = (
     ("open", "open", "open"),
     ("fold", "unfold", "unfold"),
     ("copy", "copy", "copy"),
@@ -430,7 +430,7 @@ def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, fold
         if isinstance(binding, Binding)
     }
     special = {"open": on_result, "fold": folds}
-    wanted = [words for words in _WORDS if special.get(words[0], True)]
+    wanted = [words for words in _LABELS if special.get(words[0], True)]
     back = f"{keys['leave'].replace('escape', 'esc')} back"
     line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
     short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]

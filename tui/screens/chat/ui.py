@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PASSING = 8.0
+TOAST = 8.0
 """Seconds for which a passing message is shown."""
 
 
@@ -84,7 +84,7 @@ class ScreenUI:
     async def say(self, text: str, *, passing: bool = False) -> None:
         """Show a line in the conversation, or as a toast."""
         if passing:
-            self.chat.notify(plain(text), timeout=PASSING, markup=False)
+            self.chat.notify(plain(text), timeout=TOAST, markup=False)
         else:
             self.chat.transcript.add_notice("info", text)
 
@@ -101,7 +101,7 @@ class ScreenUI:
 
     async def show(self, view: View) -> None:
         """Open the view's panel; without one, show its lines."""
-        changed = self.chat.recounted
+        changed = self.chat.request_changed
         match type(view).__name__:
             case "ContextView":
                 self._context_closed(await self._push("tui.screens.context", "ContextPanel", view, changed))
@@ -169,7 +169,7 @@ class ScreenUI:
             await session.refresh_usage()
             self.chat.refresh_title()
             self.chat.welcome()
-            self.chat.recounted()
+            self.chat.request_changed()
             self.chat.draft_cost.count()
 
     async def copy(self, text: str) -> None:
@@ -193,30 +193,30 @@ class ScreenUI:
             accepted = await self._dismissed(panel)
         finally:
             self._summary = None
-        if not accepted and panel.left:
-            await self.chat.drafts.remember_now(panel.left)
+        if not accepted and panel.abandoned:
+            await self.chat.drafts.remember_now(panel.abandoned)
             await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
         await text.save_draft("")
         return bool(accepted)
 
-    async def bring_back_summary(self, session: ChatSession) -> None:
+    async def recover_summary(self, session: ChatSession) -> None:
         """Recall a summary that was being edited when the program was killed."""
         if text := await session.summaries.saved_draft():
             await self.chat.drafts.remember_now(text)
             await session.summaries.save_draft("")
             await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
 
-    async def put_summary_away(self) -> None:
+    async def save_summary(self) -> None:
         """Before the program ends: close the panel and store its changes, for the up key of the next run."""
         panel = self._summary
         if panel is not None:
             panel.leave()
-            if panel.left:
+            if panel.abandoned:
                 try:
-                    await self.chat.drafts.remember_now(panel.left)
+                    await self.chat.drafts.remember_now(panel.abandoned)
                 except Exception:
                     log.exception("a changed summary becomes a part of the draft")
-            panel.left = ""
+            panel.abandoned = ""
 
     # -- methods of `Screen` ------------------------------------------------------------------------------------
 

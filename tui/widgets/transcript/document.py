@@ -32,10 +32,10 @@ from tui.widgets.transcript.entries import (
 MessagePlace: TypeAlias = tuple[str, int]
 """A message's id and a row of it."""
 
-KEPT_ROWS = 1_000
+CACHED_ROWS = 1_000
 """Rows cached outside the screen; the farthest are dropped and drawn again when needed."""
 
-KEPT_STRIPS = 256
+CACHED_STRIPS = 256
 """Finished lines cached with their rows: a few screens. A strip with Textual's caches takes 4 KB, a row half of one."""
 
 ESTIMATED = 1_000
@@ -320,7 +320,7 @@ class Document:
 
     def evict(self, first: int, last: int) -> None:
         """Keep the rows of entries `first` to `last`; drop others if there are too many."""
-        if sum(len(self.entries[index].rows or ()) for index in self._drawn) <= KEPT_ROWS:
+        if sum(len(self.entries[index].rows or ()) for index in self._drawn) <= CACHED_ROWS:
             return
         for index in list(self._drawn):
             if not first - 8 <= index <= last + 8 and self.entries[index].live is None:
@@ -330,7 +330,7 @@ class Document:
     def painted(self, row: Row) -> None:
         """Note that `row` has a strip; the oldest of too many are dropped."""
         self._painted.append(row)
-        if len(self._painted) > KEPT_STRIPS:
+        if len(self._painted) > CACHED_STRIPS:
             self._painted.popleft().strip = None
 
     def message_place(self, place: Place) -> MessagePlace | None:

@@ -37,7 +37,7 @@ MAX_WIDTH = 120
 MORE_MARK = "↓ more below"
 """Shown at the lower right if something arrived while the reader is scrolled up."""
 
-LEAST_GAP, MOST_GAP = 0.05, 0.5
+MIN_GAP, MAX_GAP = 0.05, 0.5
 """Seconds between two drawings of a growing reply."""
 GAP_FACTOR = 4.0
 """The pause is this many times the duration of the last drawing, which limits drawing to a fifth of the time."""
@@ -212,7 +212,7 @@ class TranscriptView(ScrollView):
     def _flush_later(self) -> None:
         """Draw the reply after a pause that leaves most of the time to everything else."""
         if self._flush_timer is None:
-            gap = min(MOST_GAP, max(LEAST_GAP, GAP_FACTOR * self._flush_cost))
+            gap = min(MAX_GAP, max(MIN_GAP, GAP_FACTOR * self._flush_cost))
             self._flush_timer = self.set_timer(gap, self._flush, name="transcript-flush")
 
     def _flush(self) -> None:
