@@ -14,6 +14,7 @@ from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_li
 from tui.chat.interchange import following
 from tui.chat.interchange.following import Followed, Follower, Tail, newest_session
 from tui.chat.interchange.foreign import read_recordings
+from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import replay
 from tui.cli.subcommands.watch import watch_lines
 
@@ -178,6 +179,13 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
     answer(3, 500, "helper")
     followed = state(follower)
     assert (followed.usage.basis.last_input, followed.subagents, followed.subagent_tokens) == (1_100, 1, 500)
+    db.execute("INSERT INTO message VALUES ('msg_4', 'new', 'damaged')")
+    db.commit()
+    with pytest.raises(RecordingError, match=r"opencode\.db: damaged"):
+        follower.poll()
+    db.execute("DELETE FROM session")
+    db.commit()
+    assert follower.poll() and follower.state() is None
     db.close()
     assert newest_session({}, home, tmp_path / "nowhere") is None
 
@@ -288,3 +296,9 @@ def test_a_line_that_is_nested_too_deeply_costs_itself(tmp_path: Path) -> None:
         file.write('{"message": ' + "[" * 100_000 + "\n")
     append(path, *lines(3)[4:])
     assert state(follower).calls == 3
+
+
+def test_a_message_of_another_type_costs_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    append(path, {"sessionId": "x", "uuid": "u", "message": 5}, *lines(2))
+    assert state(Follower(path)).calls == 2

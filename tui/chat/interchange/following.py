@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import quantiles
 
@@ -16,7 +18,7 @@ from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.locations import SessionFile, session_files
-from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
+from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError, refuse_malformed
 from tui.chat.interchange.replay import LEARNED_CALLS, recorded_calls, target_of
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
@@ -39,7 +41,7 @@ SUBAGENT = '"source":{"subagent"'  # in the first line of a rollout
 SECONDS_A_DAY = 86_400
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
-MOST_WAITING = 100  # lines without a known format; then the file is not followed
+MOST_WAITING = 100  # lines before the first that shows the format
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Tail:
 
     def _restart(self) -> None:
         self._incomplete = b""  # the beginning of a line that is still being written
-        self._waiting: list[Line] = []  # until the format is known
+        self._waiting = deque[Line](maxlen=MOST_WAITING)  # until the format is known
         self._reader: claude.Reader | codex.Reader | None = None
 
     def appended(self, path: Path) -> bool:
@@ -154,13 +156,13 @@ class Tail:
             amount = needed
 
     def _read_head(self, path: Path) -> None:
+        """Read the title and a rollout's metadata."""
         with path.open("rb") as stream:
             *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
+        lines = list(_parsed(texts))
+        self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
         head = Tail()
-        for line in _parsed(texts):
-            head._add(line)
-            if line.get("type") in ("session_meta", "turn_context"):
-                self._add(line)
+        head._feed(iter(lines))
         if head._reader is not None:
             self._title = head.recording("").title
 
@@ -170,8 +172,7 @@ class Tail:
             data = self._incomplete + stream.read()
             self.read = stream.tell()
         *texts, self._incomplete = data.split(b"\n")
-        for line in _parsed(texts):  # the first of a tail is cut: that is no JSON
-            self._add(line)
+        self._feed(_parsed(texts))  # the first of a tail is cut: that is no JSON
 
     @property
     def last_input(self) -> int:
@@ -179,24 +180,28 @@ class Tail:
         messages = self._reader.messages if self._reader is not None else []
         return next((m.usage.input_total for m in reversed(messages) if m.usage and m.usage.input_total), 0)
 
-    def _add(self, line: Line) -> None:
+    def _feed(self, lines: Iterator[Line]) -> None:
         if self._reader is None:
-            if len(self._waiting) < MOST_WAITING:
+            for line in lines:
                 self._waiting.append(line)
-            if "payload" in line and line.get("type") in ("session_meta", "response_item"):
-                self._reader = codex.Reader()
-            elif "sessionId" in line and "uuid" in line and "parts" not in (line.get("message") or {}):
-                self._reader = claude.Reader(side=bool(line.get("isSidechain")))
+                if (reader := _reader_of(line)) is not None:
+                    break
             else:
                 return
-            waiting, self._waiting = self._waiting, []
-            for earlier in waiting:
-                self._add(earlier)
-            return
-        try:
-            self._reader.read_line(line)
-        except MALFORMED:
-            return  # a line of an unknown version is skipped alone
+            self._reader, lines = reader, chain(self._waiting, lines)
+        for line in lines:
+            with suppress(*MALFORMED):  # a line of an unknown version is skipped alone
+                self._reader.read_line(line)
+
+
+def _reader_of(line: Line) -> claude.Reader | codex.Reader | None:
+    """A reader for the format that a line shows; None if it shows none that is only appended to."""
+    if "payload" in line and line.get("type") in ("session_meta", "response_item"):
+        return codex.Reader()
+    message = line.get("message")
+    if "sessionId" in line and "uuid" in line and not (isinstance(message, dict) and "parts" in message):  # qwen-code's
+        return claude.Reader(side=bool(line.get("isSidechain")))
+    return None
 
 
 def _parsed(texts: list[bytes]) -> Iterator[Line]:
@@ -250,7 +255,7 @@ class Follower:
         return True
 
     def _read(self, size: int) -> None:
-        with closing(SourceFile(self.path)) as source:
+        with closing(SourceFile(self.path)) as source, refuse_malformed(self.path.name):
             if source.is_database and self._session:
                 self._recording = opencode.read_session(source, self._session)
                 return
@@ -329,7 +334,7 @@ class Follower:
     def _subagent_inputs(self) -> list[int]:
         """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""
         if self._session:
-            with closing(SourceFile(self.path)) as source:
+            with closing(SourceFile(self.path)) as source, refuse_malformed(self.path.name):
                 return opencode.subagent_inputs(source, self._session)
         last_inputs = []
         for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tui.chat.store.calls import CallRow
@@ -19,6 +20,15 @@ class RecordingError(Exception):
 
 class NoMessagesError(RecordingError):
     """A session file of a known program without messages."""
+
+
+@contextmanager
+def refuse_malformed(name: str) -> Iterator[None]:
+    """Raise a `RecordingError` that names the file instead of an error of reading it in the wrong format."""
+    try:
+        yield
+    except MALFORMED as error:
+        raise RecordingError(f"{name}: damaged, or of an unknown version ({type(error).__name__}: {error})") from None
 
 
 @dataclass(frozen=True, slots=True)

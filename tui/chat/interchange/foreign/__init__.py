@@ -27,7 +27,7 @@ from tui.chat.interchange.foreign import (
     web_chats,
 )
 from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError
+from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError, refuse_malformed
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
 """In the order they are tried: stricter ones first."""
@@ -40,12 +40,8 @@ def read_recordings(path: Path, start: int = 0) -> list[Recording]:
 
     The first one says what of the file was `skipped`.
     """
-    with closing(SourceFile(path, start)) as file:
-        try:
-            recordings = [recording for recording in _read(file) if recording.messages]
-        except MALFORMED as error:
-            cause = f"{type(error).__name__}: {error}"
-            raise RecordingError(f"{path.name}: damaged, or of an unknown version ({cause})") from None
+    with closing(SourceFile(path, start)) as file, refuse_malformed(path.name):
+        recordings = [recording for recording in _read(file) if recording.messages]
     if not recordings:
         raise NoMessagesError(f"{path.name}: no messages in it")
     recordings[0] = replace(recordings[0], skipped=file.skipped)

@@ -48,13 +48,15 @@ def newest_session(file: SourceFile, folder: str) -> str | None:
 
 
 def read_session(file: SourceFile, ident: str) -> Recording | None:
-    """One session of a database; None if it has no messages."""
-    (row,) = file.query("SELECT * FROM session WHERE id = ?", (ident,))
+    """One session of a database; None if it has no messages, or is gone."""
+    sessions = file.query("SELECT * FROM session WHERE id = ?", (ident,))
+    if not sessions:
+        return None
     messages = []
     for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (ident,)):
         parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
         messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
-    return _session(_row(row), messages, ident) if messages else None
+    return _session(_row(sessions[0]), messages, ident) if messages else None
 
 
 def subagent_inputs(file: SourceFile, ident: str) -> list[int]:
