@@ -38,11 +38,10 @@ from tui.config.values import (
     tables_kind,
     texts,
 )
-from tui.context.usage.limits import Percent, Tokens
+from tui.context.usage.limits import DEFAULT_COMPACTION, DEFAULT_RESERVE, Percent, Tokens
 
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
-DEFAULT_COMPACTION = Percent(85)  # of the input budget
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 MOST_STEPS = 1_000
 MOST_WAIT = 120  # seconds
@@ -162,7 +161,7 @@ class Settings:
     compaction_target: Percent | Tokens | None = setting(
         TARGET, None, "the size after a compaction; by default half of the input budget"
     )
-    reserve_output: int = setting(TOKENS, 16_000, "tokens of the window reserved for the answer")
+    reserve_output: int = setting(TOKENS, DEFAULT_RESERVE, "tokens of the window reserved for the answer")
     preserve_recent_turns: int = setting(TURNS, 4, "latest turns that a compaction leaves as they are")
     reasoning: str | None = setting(EFFORT, None, "the reasoning effort of the model")
     system: str = setting(TEXT, "", "the system prompt of new sessions")

@@ -12,7 +12,7 @@ from tui.chat.conversation.projection import Target, build_request, trimmed_requ
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.estimate.preamble import preamble_steps
-from tui.context.usage.limits import BudgetSettings, ModelLimits
+from tui.context.usage.limits import DEFAULT_RESERVE, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
@@ -64,7 +64,7 @@ class Meter:
     def budget_settings(self) -> BudgetSettings:
         """The same, as the accounting takes them."""
         model = self.settings
-        reserve = BudgetSettings().reserve_output if model.reserve_output is None else model.reserve_output
+        reserve = DEFAULT_RESERVE if model.reserve_output is None else model.reserve_output
         compaction = None if model.compaction == "off" else model.compaction
         return BudgetSettings(reserve, compaction, self._conversation.info.rolling)
 

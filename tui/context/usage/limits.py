@@ -57,6 +57,10 @@ class Tokens:
         return f"{self.value:,} tokens"
 
 
+DEFAULT_COMPACTION = Percent(85)  # of the input budget
+DEFAULT_RESERVE = 16_000  # tokens
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetSettings:
     """A person's settings.
@@ -65,8 +69,8 @@ class BudgetSettings:
     never. `rolling` trims instead of compacting.
     """
 
-    reserve_output: int = 16_000
-    compaction: Percent | Tokens | None = Percent(85.0)
+    reserve_output: int = DEFAULT_RESERVE
+    compaction: Percent | Tokens | None = DEFAULT_COMPACTION
     rolling: bool = False
 
 
