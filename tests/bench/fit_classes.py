@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -206,20 +207,21 @@ def main(arguments: Sequence[str] = ()) -> int:
     print(f"{'estimated':10} by {'o200k':9} median {middle:6.2%}  p95 {p95:6.2%}  {good} of {groups} groups")
     result["estimated"] = _entry("o200k", fit(rows), margins(estimates))
     if options.write:
-        TARGET.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        TARGET.write_text(written(result), encoding="utf-8")
     return 0
 
 
 def _entry(encoding: str, weights: tuple[list[float], list[float]], margin: Sequence[float]) -> dict[str, Any]:
     tokens, characters = ([round(value, 4) for value in column] for column in weights)
     version = hashlib.sha256(json.dumps([encoding, tokens, characters]).encode()).hexdigest()[:8]
-    return {
-        "encoding": encoding,
-        "version": version,
-        "tokens": tokens,
-        "characters": characters,
-        "margins": [round(value, 3) for value in margin],
-    }
+    values = zip(tokens, characters, (round(value, 3) for value in margin), strict=True)
+    return {"encoding": encoding, "version": version, "classes": dict(zip(CLASSES, map(list, values), strict=True))}
+
+
+def written(families: Mapping[str, Any]) -> str:
+    """The JSON of `fitted.json`, with a line for each class of text."""
+    text = json.dumps(families, indent=1)
+    return re.sub(r"\[[^]]*]", lambda values: json.dumps(json.loads(values[0])), text) + "\n"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tui.context.counting.classes import LATIN, pack
+from tui.context.counting.families import ESTIMATED
 from tui.context.counting.images import attachment_tokens
-from tui.context.counting.tokenizers import Tokenizer
+from tui.context.counting.tokenizers import Tokenizer, fitted_families
 from tui.context.counting.words import WordCounter
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
@@ -66,7 +67,7 @@ class SimTokenizer(Tokenizer):
     """The client's tokenizer: off by a fixed share from the truth."""
 
     def __init__(self, name: str, off: float) -> None:
-        super().__init__(name, WordCounter, "estimated")
+        super().__init__(name, WordCounter, "estimated", fitted_families()[ESTIMATED].margins)
         self._factor = 1 + off
 
     def classes(self, text: str) -> int:

@@ -11,8 +11,8 @@ from tui.context.counting import tokenizers
 from tui.context.counting.classes import LATIN, pack
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.families import FAMILIES
-from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
+from tui.context.counting.families import ESTIMATED, FAMILIES
+from tui.context.counting.tokenizers import Tokenizer, fitted_families, get_tokenizer
 from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
@@ -38,7 +38,7 @@ class BrokenTokenizer(Tokenizer):
     """Never counts."""
 
     def __init__(self) -> None:
-        super().__init__("broken", self.fail, "estimated")
+        super().__init__("broken", self.fail, "estimated", fitted_families()[ESTIMATED].margins)
 
     def fail(self) -> WordCounter:
         raise TokenizerError("out of order")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.resources import files
 from math import ceil
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.bpe import BpeCounter, Weights
 from tui.context.counting.classes import CLASSES, total, unpack
@@ -36,26 +36,49 @@ def heuristic_count(text: str) -> int:
     return -(-(ascii_count * 10 + other * 20 + wide * 52) // 40)
 
 
+class FittedFamily(NamedTuple):
+    """How a family is counted by another one's vocabulary. `version` changes with the weights."""
+
+    encoding: str
+    version: str
+    weights: Weights
+    margins: tuple[float, ...]
+
+
 @lru_cache(1)
-def fitted_families() -> dict[str, Any]:
-    """Families counted by another family's vocabulary (`fitted.json`): weights and margins."""
-    data: dict[str, Any] = json.loads((files("tui.context.counting") / "fitted.json").read_text())
-    return data
+def fitted_families() -> dict[str, FittedFamily]:
+    """The families in `fitted.json`, which has weights of tokens and of characters, and the margin, for each class."""
+    data = json.loads((files("tui.context.counting") / "fitted.json").read_text())
+    families = {}
+    for name, family in data.items():
+        tokens, characters, margins = zip(*(family["classes"][kind] for kind in CLASSES), strict=True)
+        families[name] = FittedFamily(family["encoding"], family["version"], Weights(tokens, characters), margins)
+    return families
 
 
 class Tokenizer:
     """Counts the tokens of a text as models of a family do, by a vocabulary that is read at first use: not on the event
     loop.
 
-    `how` the count relates to the models' own vocabulary. Of all vocabularies only the one used last stays in memory.
+    `how` the count relates to the models' own vocabulary. `margins` are the shares of a count, by class of text, that
+    are added for the upper bound: with the own vocabulary they cover parts of a text that the model treats as something
+    else, otherwise the errors on texts that were not part of the fit. Of all vocabularies only the one used last stays
+    in memory.
     """
 
     _lock = threading.Lock()
     _latest: Tokenizer | None = None
 
-    def __init__(self, name: str, read: Callable[[], WordCounter], how: CountMethod = "vocabulary") -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], WordCounter],
+        how: CountMethod = "vocabulary",
+        margins: Sequence[float] = VOCABULARY_MARGINS,
+    ) -> None:
         self.name = name
         self.how = how
+        self.margins = margins
         self._read = read
         self._counter: WordCounter | None = None
         self._error: TokenizerError | None = None
@@ -94,10 +117,9 @@ def _make_tokenizer(family: str) -> Tokenizer:
     if family in ENCODINGS:
         return Tokenizer(family, partial(BpeCounter, ENCODINGS[family]))
     fitted = fitted_families()[family]
-    weights = Weights(tuple(fitted["tokens"]), tuple(fitted["characters"]))
     how: CountMethod = "estimated" if family == ESTIMATED else "fitted"
-    read = partial(BpeCounter, ENCODINGS[fitted["encoding"]], weights)
-    return Tokenizer(f"{family}-{fitted['version']}", read, how)
+    read = partial(BpeCounter, ENCODINGS[fitted.encoding], fitted.weights)
+    return Tokenizer(f"{family}-{fitted.version}", read, how, fitted.margins)
 
 
 _tokenizers: dict[str, Tokenizer] = {}  # by family
@@ -112,19 +134,6 @@ def get_tokenizer(model: str) -> Tokenizer:
     return _tokenizers[family]
 
 
-def margins_of(model: str) -> Sequence[float]:
-    """The share of a count, by class of text, that is added for the upper bound.
-
-    With a family's own vocabulary it covers parts of a text that the model treats as something else; otherwise the
-    errors on texts that were not part of the fit.
-    """
-    if get_tokenizer(model).how == "vocabulary":
-        return VOCABULARY_MARGINS
-    families = fitted_families()
-    margins: Sequence[float] = families.get(family_of(model), families[ESTIMATED])["margins"]
-    return margins
-
-
 class TextCount(NamedTuple):
     """Tokens of a text, their upper bound (for 95 of 100 texts), and how they were obtained."""
 
@@ -135,10 +144,10 @@ class TextCount(NamedTuple):
 
 def count_text(text: str, model: str) -> TextCount:
     """Tokens of `text` for `model`. Raises `TokenizerError`."""
-    tokenizer, margins = get_tokenizer(model), margins_of(model)
+    tokenizer = get_tokenizer(model)
     by_class = unpack(tokenizer.classes(text))
     tokens = sum(count for _, count in by_class)
-    bound = sum(count * (1 + margins[kind]) for kind, count in by_class)
+    bound = sum(count * (1 + tokenizer.margins[kind]) for kind, count in by_class)
     return TextCount(round(tokens), ceil(bound), tokenizer.how)
 
 

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.classes import LATIN, unpack
-from tui.context.counting.tokenizers import get_tokenizer, margins_of
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import (
     ENOUGH_CALLS,
     MARGIN_CALL,
@@ -152,7 +152,7 @@ def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Ca
     """
     margins = [
         min(margin, MARGIN_TOKENIZER) if calibration.knows(kind) else margin
-        for kind, margin in enumerate(margins_of(model))
+        for kind, margin in enumerate(get_tokenizer(model).margins)
     ]
     texts = unpack(fresh.classes)
     content = min(float(guessed), sum(tokens for _, tokens in texts))
@@ -163,7 +163,7 @@ def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Ca
 
 def _unmeasured_margin(fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
     """The part of `_margin` for text of a class beyond what was measured of it, and for what no tokenizer counted."""
-    margins = margins_of(model)
+    margins = get_tokenizer(model).margins
     texts = ((margins[kind], tokens - calibration.measured_tokens(kind)) for kind, tokens in unpack(fresh.classes))
     return sum(margin * beyond for margin, beyond in texts if beyond > 0) + MARGIN_HEURISTIC * rough
 
@@ -176,7 +176,7 @@ def judged_by_learning(model: str, calibration: Calibration) -> bool:
 
 def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
     """By how much the estimate of messages from their text alone may be off."""
-    taught, margins = judged_by_learning(model, calibration), margins_of(model)
+    taught, margins = judged_by_learning(model, calibration), get_tokenizer(model).margins
     return sum(
         tokens * (MARGIN_KNOWN if taught and calibration.knows(kind) else margins[kind])
         for kind, tokens in unpack(sums.all_classes)
@@ -185,7 +185,7 @@ def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
 
 def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) -> float:
     """By how much the estimate of system prompt and tools may be off."""
-    share = MARGIN_KNOWN if judged_by_learning(model, calibration) else margins_of(model)[LATIN]
+    share = MARGIN_KNOWN if judged_by_learning(model, calibration) else get_tokenizer(model).margins[LATIN]
     return share * sum(preamble.sections) + _tools_margin(preamble, calibration)
 
 

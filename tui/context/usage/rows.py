@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tui.context.counting.classes import unpack
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
-from tui.context.counting.tokenizers import margins_of
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW
 from tui.context.estimate.ledger import (
@@ -315,7 +315,7 @@ def _sources(
 
 def _doubt(account: Account, guess: float) -> float:
     """How uncertain the messages' estimates are, in tokens: texts by class, the rest as any tokenizer's count."""
-    texts, margins = unpack(account.sums.classes), margins_of(account.model)
+    texts, margins = unpack(account.sums.classes), get_tokenizer(account.model).margins
     rest = max(0.0, guess - sum(tokens for _, tokens in texts))
     return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
 
