@@ -12,7 +12,7 @@ from tui.chat.conversation.projection import Target, build_request, trimmed_requ
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.estimate.preamble import preamble_steps
-from tui.context.usage.limits import DEFAULT_RESERVE, BudgetSettings, ModelLimits
+from tui.context.usage.limits import DEFAULT_RESERVE, BudgetSettings, ModelLimits, answer_reserve
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
@@ -70,10 +70,7 @@ class Meter:
 
     def answer_tokens(self) -> int | None:
         """The most tokens of an answer: those reserved for it. None if the window is unknown."""
-        limits = self.limits()
-        if not limits.context:
-            return None
-        return min(self.budget_settings().reserve_output, limits.context // 4, limits.output or limits.context)
+        return answer_reserve(self.limits(), self.budget_settings().reserve_output)
 
     async def usage(self) -> ContextUsage:
         """The measured next request; measured again only if something has changed."""

@@ -97,6 +97,12 @@ def _positive(value: int | None) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
+def answer_reserve(limits: ModelLimits, tokens: int) -> int | None:
+    """Tokens of the window that are reserved for an answer of `tokens` tokens. None if the window is unknown."""
+    context = _positive(limits.context)
+    return None if context is None else min(max(0, tokens), context // 4, _positive(limits.output) or context)
+
+
 def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int | None = None) -> Budget:
     """The input budget of a window, in tokens (README.md, "Budget").
 
@@ -105,11 +111,9 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
     quarter.
     """
     context = _positive(limits.context)
-    if context is None:
+    reserved = answer_reserve(limits, settings.reserve_output if max_output is None else max_output)
+    if context is None or reserved is None:
         return Budget(None, None, None, None)
-    asked_reserve = max(0, settings.reserve_output) if max_output is None else max(0, max_output)
-    output = _positive(limits.output)
-    reserved = min(asked_reserve, context // 4, context if output is None else output)
     max_input = context - reserved
     limit = _positive(limits.input)
     if limit is not None:
