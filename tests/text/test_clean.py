@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text.clean import clean_line, clean_output, clean_text, clean_url
+from tui.text.clean import abbreviated, clean_line, clean_output, clean_text, clean_url
 
 ANY = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates too
 
@@ -41,3 +42,8 @@ def test_only_web_and_mail_addresses_are_links() -> None:
     assert clean_url("mailto:a@example.org") != ""
     for bad in ("javascript:alert(1)", "file:///etc/passwd", "https://a\x1b\\b", "http://a b", "http://é.org", ""):
         assert clean_url(bad) == ""
+
+
+@pytest.mark.parametrize(("text", "short"), [("", ""), ("12345", "12345"), ("123456", "1234…"), ("123 56", "123…")])
+def test_an_abbreviated_text_is_as_long_as_allowed(text: str, short: str) -> None:
+    assert abbreviated(text, 5) == short

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tui.providers.base import ProviderError
+from tui.text.clean import abbreviated
 
 # Seconds a key command may take; password managers may prompt first.
 COMMAND_TIMEOUT = 60.0
@@ -55,8 +56,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u206
 
 def one_line(text: str, limit: int = 400) -> str:
     """`text` on one line, without control characters and keys, at most `limit` characters."""
-    line = redact(" ".join(_CONTROL.sub(" ", text).split()))
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return abbreviated(redact(" ".join(_CONTROL.sub(" ", text).split())), limit)
 
 
 def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tui.messages import ToolSchema
 from tui.providers.wire import Json, as_object
+from tui.text.clean import abbreviated
 
 MAX_DESCRIPTION = 1_024  # characters; OpenAI's Chat Completions and many gateways refuse longer ones
 _MAX_DEPTH = 16  # levels of nested schemas
@@ -37,9 +38,7 @@ def tool_sent(tool: ToolSchema, plain: bool, short: bool) -> ToolSchema:
     schema = object_schema(as_object(tool.parameters))
     schema = plain_schema(schema) if plain else schema
     text = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    description = tool.description
-    if short and len(description) > MAX_DESCRIPTION:
-        description = description[: MAX_DESCRIPTION - 1].rstrip() + "…"
+    description = abbreviated(tool.description, MAX_DESCRIPTION) if short else tool.description
     return replace(tool, parameters=text, description=description)
 
 

@@ -67,3 +67,8 @@ def clean_url(url: str) -> str:
     if not url.isascii() or not url.isprintable() or " " in url:
         return ""
     return url if url.lower().startswith(("http://", "https://", "mailto:")) else ""
+
+
+def abbreviated(text: str, length: int) -> str:
+    """At most `length` characters of `text`, with an ellipsis if something was cut off."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

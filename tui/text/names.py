@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from tui.messages import Message
-from tui.text.clean import clean_line
+from tui.text.clean import abbreviated, clean_line
 
 ROW_NAMES = {
     "system": "system prompt",
@@ -94,8 +94,7 @@ def arguments_summary(arguments: str) -> str:
             text = f"{looked_for} in {text}"
     else:
         text = str(parsed)
-    line = clean_line(str(text)[: 4 * _SUMMARY_LENGTH])
-    return line if len(line) <= _SUMMARY_LENGTH else line[: _SUMMARY_LENGTH - 1] + "…"
+    return abbreviated(clean_line(str(text)[: 4 * _SUMMARY_LENGTH]), _SUMMARY_LENGTH)
 
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')

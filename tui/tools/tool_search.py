@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tui.messages import ToolSchema
+from tui.text.clean import abbreviated
 
 SEARCH = "search_tools"
 DEFAULT_MATCHES = 5  # tools found at once
@@ -80,7 +81,7 @@ def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema
         listed = ", ".join(sorted(tool.name for tool in tools)[:MOST_NAMED])
         rest = f" and {len(tools) - MOST_NAMED} more" if len(tools) > MOST_NAMED else ""
         return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
-    lines = [f"{tool.name}: {_short(tool.description)}" for tool in matches]
+    lines = [f"{tool.name}: {abbreviated(' '.join(tool.description.split()), LONGEST_ABOUT)}" for tool in matches]
     new = sum(tool.name not in loaded for tool in matches)
     return "\n".join(
         [f"{len(matches)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]
@@ -107,8 +108,3 @@ def _properties(tool: ToolSchema) -> list[str]:
     except (ValueError, AttributeError):
         return []
     return list(properties) if isinstance(properties, dict) else []
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_ABOUT else line[: LONGEST_ABOUT - 1] + "…"

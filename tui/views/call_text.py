@@ -9,7 +9,7 @@ from typing import Any
 
 from textual.content import Content
 
-from tui.text.clean import clean_line, clean_output, clean_text
+from tui.text.clean import abbreviated, clean_line, clean_output, clean_text
 from tui.text.numbers import plural
 
 MOST_LINES = 2_000
@@ -94,4 +94,4 @@ def description_line(origin: str, description: str, width: int) -> str:
     """A tool's own description on one line of at most `width` characters, marked as such."""
     text = clean_output(clean_line(description))
     words = f"{clean_line(origin)} says of it: {text}" if text else f"from {clean_line(origin)}"
-    return words if len(words) <= width else words[: width - 1] + "…"
+    return abbreviated(words, width)

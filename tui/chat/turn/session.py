@@ -34,6 +34,7 @@ from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, SystemSection, Text
 from tui.providers.base import Capabilities, ProviderError
+from tui.text.clean import abbreviated
 from tui.text.numbers import Cost
 
 TITLE_LENGTH = 60  # characters
@@ -118,9 +119,7 @@ class ChatSession:
         async def add() -> None:
             conversation = self._conversation
             if not conversation.info.title and text.strip():
-                line = " ".join(text.split())
-                title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
-                await conversation.update(title=title)
+                await conversation.update(title=abbreviated(" ".join(text.split()), TITLE_LENGTH))
             await conversation.add_message(message)
             self._emit(MessageAdded(message))
 
