@@ -11,12 +11,6 @@ from textual.color import Color, ColorParseError
 CONTRAST = 4.5
 """Least contrast of text against its background (WCAG 2.2, success criterion 1.4.3, level AA)."""
 
-SYNTAX_KEYS = (
-    "Comment", "Keyword", "Name.Function", "Name.Class", "Name.Builtin", "Name.Decorator", "Name.Tag",
-    "Name.Attribute", "Name.Exception", "String", "Number", "Operator.Word", "Generic.Deleted", "Generic.Inserted",
-    "Generic.Heading", "Generic.Subheading", "Generic.Emph", "Generic.Strong", "Error",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Palette:
@@ -53,6 +47,29 @@ class Palette:
 
 _BOLD, _ITALIC, _UNDERLINE = Style(bold=True), Style(italic=True), Style(underline=True)
 _BOLD_UNDERLINE = Style(bold=True, underline=True)
+
+_SYNTAX: Mapping[str, tuple[str, Style | None]] = {
+    "Comment": ("comment", _ITALIC),
+    "Keyword": ("keyword", _BOLD),
+    "Operator.Word": ("keyword", _BOLD),
+    "Name.Function": ("name", None),
+    "Name.Class": ("name", None),
+    "Name.Exception": ("name", None),
+    "Name.Builtin": ("number", None),
+    "Name.Decorator": ("tag", None),
+    "Name.Attribute": ("tag", None),
+    "Name.Tag": ("keyword", None),
+    "String": ("string", None),
+    "Number": ("number", None),
+    "Generic.Deleted": ("wrong", None),
+    "Generic.Inserted": ("string", None),
+    "Generic.Heading": ("keyword", _BOLD),
+    "Generic.Subheading": ("keyword", _BOLD),
+    "Generic.Emph": ("name", _ITALIC),
+    "Generic.Strong": ("name", _BOLD),
+    "Error": ("wrong", None),
+}
+"""By Pygments' token type: the name of the colour (see `_syntax`), and what is added to it."""
 
 
 def make_palette(
@@ -158,44 +175,15 @@ def _ansi_palette(variables: Mapping[str, str], no_color: bool) -> Palette:
         selection=Style(reverse=True),
         boxed=False,
         syntax=_syntax(
-            lambda color, extra: on(color, extra),
+            on,
             comment=Color.parse("ansi_default"), keyword=primary, string=success, number=secondary,
             name=secondary, tag=warning, wrong=error,
         ),
     )  # fmt: skip
 
 
-def _syntax(
-    on: Callable[[Color, Style | None], Style],
-    *,
-    comment: Color,
-    keyword: Color,
-    string: Color,
-    number: Color,
-    name: Color,
-    tag: Color,
-    wrong: Color,
-) -> dict[str, Style]:
-    chosen: dict[str, tuple[Color, Style | None]] = dict.fromkeys(SYNTAX_KEYS, (name, None))
-    chosen |= {
-        "Comment": (comment, _ITALIC),
-        "Keyword": (keyword, _BOLD),
-        "Operator.Word": (keyword, _BOLD),
-        "String": (string, None),
-        "Number": (number, None),
-        "Name.Builtin": (number, None),
-        "Name.Decorator": (tag, None),
-        "Name.Attribute": (tag, None),
-        "Name.Tag": (keyword, None),
-        "Generic.Deleted": (wrong, None),
-        "Generic.Inserted": (string, None),
-        "Generic.Heading": (keyword, _BOLD),
-        "Generic.Subheading": (keyword, _BOLD),
-        "Generic.Emph": (name, _ITALIC),
-        "Generic.Strong": (name, _BOLD),
-        "Error": (wrong, None),
-    }
-    return {key: on(color, extra) for key, (color, extra) in chosen.items()}
+def _syntax(on: Callable[[Color, Style | None], Style], **colors: Color) -> dict[str, Style]:
+    return {token: on(colors[name], extra) for token, (name, extra) in _SYNTAX.items()}
 
 
 def dimmed(palette: Palette) -> Palette:
