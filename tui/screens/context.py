@@ -7,14 +7,17 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events, work
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
+from textual.widgets import OptionList, Static
 
 from tui.messages import Attachment, ToolSchema
-from tui.screens.base import SHORT, Hint
+from tui.screens.base import BACK, SHORT, Hint, Panel, clickable
 from tui.screens.context_history import HistoryPanel
 from tui.screens.context_messages import MessagesPanel
-from tui.screens.models import FitsPanel
 from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
@@ -22,9 +25,12 @@ from tui.text.names import MESSAGE_ROWS
 from tui.text.numbers import approx, plural, size_text, tokens_exact
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines
+from tui.views.models import fit_line, fits
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
+    from tui.chat.workspace import Workspace
+    from tui.context.usage.limits import ModelLimits
     from tui.context.usage.rows import UsageItem
     from tui.context.usage.usage import ContextUsage
     from tui.views.context_table import ContextView
@@ -176,6 +182,63 @@ class ContextPanel(RowsPanel[str, Line]):
         await self.session.refresh_usage()
         self._note = ""
         self._recount()
+
+
+class FitsPanel(Panel[None]):
+    """`f`: the models that the conversation fits, a list to read."""
+
+    DEFAULT_CSS = """
+    FitsPanel OptionList { max-height: 1fr; }
+    FitsPanel Static { height: auto; color: $text-muted; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,f", "close", "back", id="fits.close", show=False),
+    ]
+
+    def __init__(self, usage: ContextUsage, workspace: Workspace) -> None:
+        super().__init__()
+        self.usage = usage
+        self.workspace = workspace
+        self._models: list[tuple[str, ModelLimits | None]] = []
+
+    def compose(self) -> ComposeResult:
+        """The models, then a legend."""
+        with Vertical(classes="panel") as panel:
+            panel.border_title = "Fits where?"
+            panel.border_subtitle = clickable(self, BACK)
+            yield OptionList(compact=True)
+            yield Static("asking the servers …", markup=False)
+
+    def on_mount(self) -> None:
+        """Show the current model at once, the others when they are known."""
+        self.query_one(OptionList).focus()
+        self._load()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw for the new width."""
+        self._show()
+
+    @work(exit_on_error=False)
+    async def _load(self) -> None:
+        note = self.query_one(Static)
+        try:
+            listing = await self.workspace.model_list.ask()
+        except Exception as error:
+            log.warning("models could not be listed", exc_info=True)
+            note.update(f"The models could not be listed: {error_line(error)}")
+            return
+        self._models = [(model.full_name, model.info.limits) for model in listing.models]
+        self._show()
+        note.update("Counted for the current model; others may differ by some percent.")
+
+    def _show(self) -> None:
+        width = self.list_width
+        options = self.query_one(OptionList)
+        options.clear_options()
+        rows = fits(self.usage, self._models)
+        options.add_options(fit_line(fit, width) for fit in rows)
+        options.highlighted = next((index for index, fit in enumerate(rows) if fit.current), 0)
 
 
 def item_text(session: ChatSession, row: str, item: UsageItem) -> tuple[str, str] | None:

@@ -37,11 +37,10 @@ class HelpPanel(ReadingPanel):
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
     """All named keys, by section; `conversation` are the classes of the chat screen and the app."""
-    from tui.screens.context import ContextPanel
+    from tui.screens.context import ContextPanel, FitsPanel
     from tui.screens.context_history import HistoryPanel
     from tui.screens.context_messages import MessagesPanel
     from tui.screens.mcp import McpPanel
-    from tui.screens.models import FitsPanel
     from tui.screens.question import ApprovalPanel
     from tui.screens.sessions import SessionPicker
     from tui.screens.summary import SummaryPanel

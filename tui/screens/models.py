@@ -1,31 +1,26 @@
-"""Lists of models: the last known one at once, then the servers' current ones; and which ones a conversation fits."""
+"""The list of models: the last known one at once, then the servers' current ones."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual import events, work
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual import work
 from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 
-from tui.context.usage.limits import ModelLimits
-from tui.screens.base import BACK, CLOSE, Panel, clickable, set_title
+from tui.screens.base import CLOSE, clickable, set_title
 from tui.screens.picker import Picker
 from tui.text.cells import plain
 from tui.text.clean import error_line
 from tui.text.numbers import age
-from tui.views.models import ModelMenu, about_model, fit_line, fits, model_options
+from tui.views.models import ModelMenu, about_model, model_options
 from tui.views.view import Option
 
 if TYPE_CHECKING:
     from tui.chat.model_list import Listing
-    from tui.chat.workspace import Workspace
-    from tui.context.usage.usage import ContextUsage
 
 
 log = logging.getLogger(__name__)
@@ -101,60 +96,3 @@ class ModelPicker(Picker):
             when = age(model.used_at, time.time()) if model.used_at else ""
             used = f"used {'just now' if when == 'now' else f'{when} ago'}" if when else ""
             self.query_one(".about", Static).update(plain(about_model(model.info, model.able, used)))
-
-
-class FitsPanel(Panel[None]):
-    """A list to read."""
-
-    DEFAULT_CSS = """
-    FitsPanel OptionList { max-height: 1fr; }
-    FitsPanel Static { height: auto; color: $text-muted; }
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,f", "close", "back", id="fits.close", show=False),
-    ]
-
-    def __init__(self, usage: ContextUsage, workspace: Workspace) -> None:
-        super().__init__()
-        self.usage = usage
-        self.workspace = workspace
-        self._models: list[tuple[str, ModelLimits | None]] = []
-
-    def compose(self) -> ComposeResult:
-        """The models, then a legend."""
-        with Vertical(classes="panel") as panel:
-            panel.border_title = "Fits where?"
-            panel.border_subtitle = clickable(self, BACK)
-            yield OptionList(compact=True)
-            yield Static("asking the servers …", markup=False)
-
-    def on_mount(self) -> None:
-        """Show the current model at once, the others when they are known."""
-        self.query_one(OptionList).focus()
-        self._load()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw for the new width."""
-        self._show()
-
-    @work(exit_on_error=False)
-    async def _load(self) -> None:
-        note = self.query_one(Static)
-        try:
-            listing = await self.workspace.model_list.ask()
-        except Exception as error:
-            log.warning("models could not be listed", exc_info=True)
-            note.update(f"The models could not be listed: {error_line(error)}")
-            return
-        self._models = [(model.full_name, model.info.limits) for model in listing.models]
-        self._show()
-        note.update("Counted for the current model; others may differ by some percent.")
-
-    def _show(self) -> None:
-        width = self.list_width
-        options = self.query_one(OptionList)
-        options.clear_options()
-        rows = fits(self.usage, self._models)
-        options.add_options(fit_line(fit, width) for fit in rows)
-        options.highlighted = next((index for index, fit in enumerate(rows) if fit.current), 0)
