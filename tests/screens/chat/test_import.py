@@ -10,7 +10,7 @@ from textual.widgets import OptionList
 
 from tests.screens.conftest import running
 from tests.screens.talks import TALK, Talk, assistant, user
-from tui.chat.store.store import SessionInfo
+from tui.chat.interchange.importing import Imported
 from tui.chat.workspace import Workspace
 
 
@@ -43,9 +43,9 @@ async def test_what_was_imported_before_can_be_opened_or_had_twice(tmp_path: Pat
 async def test_an_import_says_that_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = asyncio.Event()
 
-    async def slowly(self: Workspace, path: Path, *, again: bool = False) -> SessionInfo:
+    async def slowly(self: Workspace, path: Path, *, again: bool = False) -> Imported:
         await gate.wait()
-        return self.store.sessions()[0]
+        return Imported(self.store.sessions()[0], calls=0, source="chatctx")
 
     monkeypatch.setattr(Workspace, "import_file", slowly)
     async with running(Talk(messages=[user("old")])) as run:
