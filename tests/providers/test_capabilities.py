@@ -30,9 +30,9 @@ from tui.providers.capabilities import (
     ],
 )
 def test_claude_names(model: str, line: str, version: tuple[int, int]) -> None:
-    found = claude(model)
-    assert found is not None
-    assert (found.line, found.version) == (line, version)
+    parsed = claude(model)
+    assert parsed is not None
+    assert (parsed.line, parsed.version) == (line, version)
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "claude-v1", "claude", "llama3"])
@@ -60,8 +60,8 @@ def test_no_claude(model: str) -> None:
     ],
 )
 def test_claude_reasoning(model: str, back: ReasoningReturn, bound: bool) -> None:
-    known = anthropic_capabilities(model, official=True)
-    assert (known.reasoning_return, known.prefix_bound, known.needs_signature) == (back, bound, True)
+    able = anthropic_capabilities(model, official=True)
+    assert (able.reasoning_return, able.prefix_bound, able.needs_signature) == (back, bound, True)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_claude_reasoning(model: str, back: ReasoningReturn, bound: bool) -> Non
     ],
 )
 def test_responses_reasoning(model: str, official: bool, back: ReasoningReturn, signed: bool) -> None:
-    known = responses_capabilities(model, official=official)
-    assert (known.reasoning_return, known.needs_signature) == (back, signed)
+    able = responses_capabilities(model, official=official)
+    assert (able.reasoning_return, able.needs_signature) == (back, signed)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_responses_reasoning(model: str, official: bool, back: ReasoningReturn, 
     ],
 )
 def test_chat_reasoning(model: str, family: Family, back: ReasoningReturn, with_tools: bool) -> None:
-    known = chat_capabilities(model, family)
-    assert (known.reasoning_return, known.reasoning_needs_tools) == (back, with_tools)
+    able = chat_capabilities(model, family)
+    assert (able.reasoning_return, able.reasoning_needs_tools) == (back, with_tools)
 
 
 def test_which_deepseek_sees() -> None:

@@ -64,7 +64,7 @@ async def test_a_stream_cut_at_any_byte(dialect: Dialect, end: End) -> None:
     whole = b"".join(pieces(dialect))
     mark = {"openai-chat": b'"stop"', "anthropic": b'"end_turn"', "openai-responses": b'"response.completed"'}[dialect]
     async with serving(dialect) as (server, provider):
-        seen = set()
+        answers = set()
         for cut in [*range(0, len(whole), 5), len(whole)]:
             server.answers[:] = [Answer([whole[:cut]] if cut else [], end=end)]
             got = await collect(provider, REQUEST)
@@ -73,8 +73,8 @@ async def test_a_stream_cut_at_any_byte(dialect: Dialect, end: End) -> None:
             if got.end is not None:
                 assert mark in whole[:cut]
                 assert got.text == "Hello"
-            seen.add((got.text, got.end is not None))
-    assert {("", False), ("Hel", False), ("Hello", False), ("Hello", True)} <= seen
+            answers.add((got.text, got.end is not None))
+    assert {("", False), ("Hel", False), ("Hello", False), ("Hello", True)} <= answers
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -229,10 +229,10 @@ async def test_context_management_is_asked_for_where_it_is_switched_on_and_read(
             ]
         },
     }
-    told = [start, *ANTHROPIC[1:-2], end, ANTHROPIC[-1]]
+    events = [start, *ANTHROPIC[1:-2], end, ANTHROPIC[-1]]
     for on in (True, False):
         async with serving("anthropic", context_management=on) as (server, provider):
-            server.answers.append(Answer([sse(event, named=True) for event in (told if on else ANTHROPIC)]))
+            server.answers.append(Answer([sse(event, named=True) for event in (events if on else ANTHROPIC)]))
             able = provider.capabilities("claude-sonnet-5-5")
             got = await collect(provider, replace(REQUEST, server_edits=able.edits_context))
             server.json({"input_tokens": 9}, path="/v1/messages/count_tokens")

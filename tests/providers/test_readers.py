@@ -52,7 +52,7 @@ class TestAnthropic:
         assert got.end is None
 
     @pytest.mark.parametrize(
-        ("given", "deltas", "arguments"),
+        ("start", "deltas", "arguments"),
         [
             ({}, ['{"a"', ": 1}"], '{"a": 1}'),
             ({}, [], "{}"),
@@ -60,9 +60,9 @@ class TestAnthropic:
             ({"a": 1}, [], '{"a": 1}'),
         ],
     )
-    def test_tool_input(self, given: dict[str, Any], deltas: list[str], arguments: str) -> None:
+    def test_tool_input(self, start: dict[str, Any], deltas: list[str], arguments: str) -> None:
         pieces = [{"type": "input_json_delta", "partial_json": piece} for piece in deltas]
-        block = {"type": "tool_use", "id": "t1", "name": "look", "input": given}
+        block = {"type": "tool_use", "id": "t1", "name": "look", "input": start}
         ends = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
         got = read(AnthropicReader(), [*self.block(0, block, *pieces), ends])
         assert [(call.id, call.name, call.arguments) for call in got.calls.values()] == [("t1", "look", arguments)]

@@ -29,8 +29,8 @@ NOWHERE = "http://127.0.0.1:9/v1"  # nobody listens at the discard port
 @pytest.fixture
 def configs() -> dict[str, ProviderConfig]:
     """All presets, with the local servers at ports where nobody is."""
-    found = all_configs()
-    return found | {name: replace(found[name], base_url=NOWHERE) for name in LOCAL_SERVERS}
+    presets = all_configs()
+    return presets | {name: replace(presets[name], base_url=NOWHERE) for name in LOCAL_SERVERS}
 
 
 @pytest.mark.parametrize(

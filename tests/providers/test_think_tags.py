@@ -103,14 +103,14 @@ async def test_every_dialect_of_a_server_without_a_parser(dialect: Dialect, whol
     pieces = SPLIT if whole else SPLIT[:2]
     match dialect:
         case "openai-chat":
-            told = [chunk(piece) for piece in pieces] + [chunk(finish="stop"), USAGE] * whole
+            events = [chunk(piece) for piece in pieces] + [chunk(finish="stop"), USAGE] * whole
         case "anthropic":
             deltas = ({**ANTHROPIC[3], "delta": {"type": "text_delta", "text": piece}} for piece in pieces)
-            told = [*ANTHROPIC[:2], *deltas, *ANTHROPIC[-3:]] if whole else [*ANTHROPIC[:2], *deltas]
+            events = [*ANTHROPIC[:2], *deltas, *ANTHROPIC[-3:]] if whole else [*ANTHROPIC[:2], *deltas]
         case _:
-            told = [*RESPONSES[:2], *({**RESPONSES[2], "delta": piece} for piece in pieces), *RESPONSES[-1:] * whole]
+            events = [*RESPONSES[:2], *({**RESPONSES[2], "delta": piece} for piece in pieces), *RESPONSES[-1:] * whole]
     async with serving(dialect) as (server, provider):
-        server.answers.append(Answer([sse(event, named=True) for event in told], end="clean" if whole else "cut"))
+        server.answers.append(Answer([sse(event, named=True) for event in events], end="clean" if whole else "cut"))
         got = await collect(provider, REQUEST)
     assert (got.thoughts, got.text) == (("Let me see.", "Yes.") if whole else ("Let me", ""))
     assert (got.end is not None) is whole and (got.error is None) is whole

@@ -150,12 +150,12 @@ def test_a_tool_that_is_sent_as_it_is_stays_the_same() -> None:
 
 def sent_tools(server: ReplayServer) -> list[tuple[Any, Any]]:
     """Schema and description of the tool in each request."""
-    found = []
+    tools = []
     for asked in server.asked:
         tool = asked.body["tools"][0]
         tool = tool.get("function", tool)
-        found.append((tool.get("parameters", tool.get("input_schema")), tool["description"]))
-    return found
+        tools.append((tool.get("parameters", tool.get("input_schema")), tool["description"]))
+    return tools
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -276,5 +276,5 @@ def test_no_later_part_takes_anything_away(parts: list[Usage]) -> None:
         merged = merged_usage(merged, part)
     assert merged is not None
     for name in ("input_total", "output_total", "reasoning"):
-        known = [value for part in parts if (value := getattr(part, name)) is not None]
-        assert getattr(merged, name) == max(known, default=None)
+        values = [value for part in parts if (value := getattr(part, name)) is not None]
+        assert getattr(merged, name) == max(values, default=None)

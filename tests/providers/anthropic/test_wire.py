@@ -125,7 +125,7 @@ class TestAnthropic:
         assert content[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "aW1n"}
 
     @pytest.mark.parametrize(
-        ("model", "wanted", "kind"),
+        ("model", "wish", "kind"),
         [
             ("claude-sonnet-4-5", None, None),
             ("claude-sonnet-4-5", "high", "enabled"),
@@ -144,18 +144,18 @@ class TestAnthropic:
             ("claude-fable-5", "off", "adaptive"),
         ],
     )
-    def test_thinking_mode_by_model(self, model: str, wanted: str | None, kind: str | None) -> None:
-        body = self.body(request(user("x"), model=model, reasoning=wanted, max_output=16_000))
+    def test_thinking_mode_by_model(self, model: str, wish: str | None, kind: str | None) -> None:
+        body = self.body(request(user("x"), model=model, reasoning=wish, max_output=16_000))
         assert body.get("thinking", {}).get("type") == kind
         if kind == "enabled":
             assert 1024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
         if kind == "adaptive":
             assert body["thinking"]["display"] == "summarized"  # what is billed is seen
             efforts = {None: None, "off": {"effort": "low"}}
-            assert body.get("output_config") == efforts.get(wanted, {"effort": wanted})
+            assert body.get("output_config") == efforts.get(wish, {"effort": wish})
 
     @pytest.mark.parametrize(
-        ("model", "wanted", "sent"),
+        ("model", "wish", "sent"),
         [
             ("claude-opus-4-6", "xhigh", "max"),
             ("claude-opus-4-7", "xhigh", "xhigh"),
@@ -163,12 +163,12 @@ class TestAnthropic:
             ("claude-fable-5-2", "max", "max"),
         ],
     )
-    def test_a_level_the_model_does_not_take_becomes_the_next_one(self, model: str, wanted: str, sent: str) -> None:
-        body = self.body(request(user("x"), model=model, reasoning=wanted, max_output=16_000))
+    def test_a_level_the_model_does_not_take_becomes_the_next_one(self, model: str, wish: str, sent: str) -> None:
+        body = self.body(request(user("x"), model=model, reasoning=wish, max_output=16_000))
         assert body["output_config"] == {"effort": sent}
 
     @pytest.mark.parametrize(
-        ("types", "wanted", "kind"),
+        ("types", "wish", "kind"),
         [
             ({"adaptive", "disabled"}, "high", "adaptive"),
             ({"adaptive", "disabled"}, "off", "disabled"),
@@ -178,9 +178,7 @@ class TestAnthropic:
             ({"disabled"}, "high", None),
         ],
     )
-    def test_the_server_knows_better_than_the_name(self, types: set[str], wanted: str | None, kind: str | None) -> None:
+    def test_the_server_knows_better_than_the_name(self, types: set[str], wish: str | None, kind: str | None) -> None:
         for model in ("claude-sonnet-4-5", "claude-opus-5-5", "one-of-tomorrow"):
-            body = self.body(
-                request(user("x"), model=model, reasoning=wanted, max_output=16_000), types=frozenset(types)
-            )
+            body = self.body(request(user("x"), model=model, reasoning=wish, max_output=16_000), types=frozenset(types))
             assert body.get("thinking", {}).get("type") == kind

@@ -130,7 +130,7 @@ async def test_a_redirect_to_another_server_is_not_followed(dialect: Dialect, ho
 
 
 @pytest.mark.parametrize(
-    ("said", "hint"),
+    ("reason", "hint"),
     [
         ("404 page not found", "Nothing answers at"),  # Go: Ollama
         ("File Not Found", "Nothing answers at"),  # llama.cpp
@@ -146,11 +146,11 @@ async def test_a_redirect_to_another_server_is_not_followed(dialect: Dialect, ho
         ("The model `x` does not exist", ""),
     ],
 )
-def test_a_path_that_is_not_there_and_a_model_that_is_not_there(said: str, hint: str) -> None:
-    told = nothing_there(404, said, f"{AWAY}/chat/completions")
-    assert told.startswith(hint) and bool(told) == bool(hint)
-    assert nothing_there(404, said, "") == nothing_there(400, said, AWAY) == ""
-    assert nothing_there(405, said, AWAY).startswith(f"Nothing answers at {AWAY}")
+def test_a_path_that_is_not_there_and_a_model_that_is_not_there(reason: str, hint: str) -> None:
+    shown = nothing_there(404, reason, f"{AWAY}/chat/completions")
+    assert shown.startswith(hint) and bool(shown) == bool(hint)
+    assert nothing_there(404, reason, "") == nothing_there(400, reason, AWAY) == ""
+    assert nothing_there(405, reason, AWAY).startswith(f"Nothing answers at {AWAY}")
 
 
 @pytest.mark.parametrize(

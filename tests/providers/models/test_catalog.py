@@ -58,7 +58,7 @@ PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "context", "given", "output", "source"),
+    ("provider", "model", "context", "most_input", "output", "source"),
     [
         (Asked("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
         (Asked("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
@@ -69,14 +69,14 @@ PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
     ],
 )
 async def test_order_of_truth(
-    provider: Asked, model: str, context: int | None, given: int | None, output: int | None, source: str
+    provider: Asked, model: str, context: int | None, most_input: int | None, output: int | None, source: str
 ) -> None:
     limits = await resolve_limits(provider, model)
-    assert (limits.context, limits.input, limits.output, limits.source) == (context, given, output, source)
+    assert (limits.context, limits.input, limits.output, limits.source) == (context, most_input, output, source)
 
 
 @pytest.mark.parametrize(
-    ("model", "context", "given"),
+    ("model", "context", "most_input"),
     [
         ("gpt-5.6", 1_050_000, 922_000),
         ("gpt-6.2-sol", 1_050_000, 922_000),
@@ -86,10 +86,10 @@ async def test_order_of_truth(
         ("o4-mini", 200_000, None),
     ],
 )
-def test_the_input_limit_is_not_the_window(model: str, context: int, given: int | None) -> None:
+def test_the_input_limit_is_not_the_window(model: str, context: int, most_input: int | None) -> None:
     limits = table_limits(model)
     assert limits is not None
-    assert (limits.context, limits.input) == (context, given)
+    assert (limits.context, limits.input) == (context, most_input)
     if limits.input is not None and limits.context is not None and limits.output is not None:
         assert limits.input == limits.context - limits.output
 
@@ -117,15 +117,15 @@ def test_no_name_has_a_larger_window_by_the_table_than_is_known_of_it() -> None:
     """A pattern that takes in a smaller neighbour is worse than none. The price data rounds by up to 5 %."""
     from genai_prices.data_snapshot import get_snapshot
 
-    known = [
+    windows = [
         (model.id, model.context_window)
         for provider in get_snapshot().providers
         if provider.id in ("openai", "deepseek", "google", "zai", "zhipuai", "openrouter", "azure")
         for model in provider.models
         if model.context_window
     ]
-    assert len(known) > 400
-    for name, window in known:
+    assert len(windows) > 400
+    for name, window in windows:
         limits = table_limits(name)
         assert limits is None or limits.context is None or limits.context <= window * 1.051, name
 
@@ -163,9 +163,9 @@ def test_a_server_of_another_name_is_not_looked_for_in_the_price_data(monkeypatc
 
 
 def test_prices_know_windows_and_admit_what_they_do_not_know() -> None:
-    known = prices_limits("anthropic", "claude-haiku-4-5")
-    assert known is not None
-    assert (known.context, known.source) == (200_000, "prices")
+    limits = prices_limits("anthropic", "claude-haiku-4-5")
+    assert limits is not None
+    assert (limits.context, limits.source) == (200_000, "prices")
     assert prices_limits("anthropic", "claude-does-not-exist") is None
     assert prices_limits("my-server", "llama3") is None
 

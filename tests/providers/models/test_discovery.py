@@ -52,8 +52,8 @@ from tui.providers.registry import make_provider
     ],
 )
 def test_limits_in_a_model_list(entry: dict[str, Any], limits: tuple[int, int | None, int | None] | None) -> None:
-    found = entry_limits(entry, "test")
-    assert (found and (found.context, found.input, found.output)) == limits
+    listed = entry_limits(entry, "test")
+    assert (listed and (listed.context, listed.input, listed.output)) == limits
 
 
 async def asked(
@@ -106,8 +106,8 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
     ],
 )
 async def test_a_live_server(paths: dict[str, Any], context: int | None) -> None:
-    found = await asked(paths)
-    assert (found[0] if found else None) == context
+    limits = await asked(paths)
+    assert (limits[0] if limits else None) == context
 
 
 async def test_a_route_that_is_missing_is_asked_for_once_by_whoever_asks() -> None:
@@ -158,10 +158,10 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
             for _ in range(2):
                 await provider.count_tokens(request)
                 modes.append("output_config" in (server.asked[-1].body or {}))
-                found = await provider.models()
+                infos = await provider.models()
             assert modes[0] is True  # by its name it is adaptive, with an effort
             assert modes[1] is False  # the server says that it takes a budget
-            assert [info.thinking for info in found] == [("disabled", "enabled"), None]
+            assert [info.thinking for info in infos] == [("disabled", "enabled"), None]
         finally:
             await provider.close()
 
@@ -192,7 +192,7 @@ async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("entry", "own", "hosted"),
+    ("entry", "local", "hosted"),
     [
         ({"id": "gpt-5.6"}, True, True),
         ({"id": "gpt-4o-search-preview"}, True, True),
@@ -218,9 +218,9 @@ async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str,
         ({"id": "m", "capabilities": ["completion"]}, True, True),
     ],
 )
-def test_what_can_be_talked_to(entry: dict[str, Any], own: bool, hosted: bool) -> None:
+def test_what_can_be_talked_to(entry: dict[str, Any], local: bool, hosted: bool) -> None:
     name = entry["id"]
-    assert (is_for_chat(entry, name, hosted=False), is_for_chat(entry, name, hosted=True)) == (own, hosted)
+    assert (is_for_chat(entry, name, hosted=False), is_for_chat(entry, name, hosted=True)) == (local, hosted)
 
 
 async def test_a_list_leaves_out_what_cannot_be_talked_to() -> None:

@@ -166,7 +166,7 @@ class TestChat:
             assert sent == ids
 
     @pytest.mark.parametrize(
-        ("effort", "wanted", "sent"),
+        ("effort", "wish", "sent"),
         [
             ("effort", "high", {"reasoning_effort": "high"}),
             ("effort", "off", {"reasoning_effort": "none"}),
@@ -178,7 +178,7 @@ class TestChat:
             ("thinking", "off", {"thinking": {"type": "disabled"}}),
         ],
     )
-    def test_effort(self, effort: EffortStyle, wanted: str, sent: dict[str, Any]) -> None:
+    def test_effort(self, effort: EffortStyle, wish: str, sent: dict[str, Any]) -> None:
         style = ProviderConfig("p", effort_style=effort).chat_style("m")
-        body = chat_wire.to_wire(request(user("x"), reasoning=wanted), style)
+        body = chat_wire.to_wire(request(user("x"), reasoning=wish), style)
         assert {key: body[key] for key in sent} == sent

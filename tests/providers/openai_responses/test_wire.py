@@ -91,7 +91,7 @@ class TestResponses:
         assert self.body(request(user("x"), message, user("z")))["input"][1]["summary"] == parts
 
     @pytest.mark.parametrize(
-        ("model", "wanted", "fields"),
+        ("model", "wish", "fields"),
         [
             ("gpt-4o", "high", None),
             ("gpt-5-chat-latest", None, None),
@@ -110,8 +110,8 @@ class TestResponses:
             ("gpt-6-sol", None, {"summary": "auto"}),
         ],
     )
-    def test_reasoning_fields_only_for_reasoning_models(self, model: str, wanted: str | None, fields: Any) -> None:
-        body = self.body(request(user("x"), model=model, reasoning=wanted))
+    def test_reasoning_fields_only_for_reasoning_models(self, model: str, wish: str | None, fields: Any) -> None:
+        body = self.body(request(user("x"), model=model, reasoning=wish))
         assert body.get("reasoning") == fields
         assert ("include" in body) == (fields is not None)
 
