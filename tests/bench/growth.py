@@ -88,7 +88,7 @@ async def measured(folder: Path, size: int, url: str, *, rolling: bool = False) 
     from tui.chat.conversation.projection import build_request
     from tui.config.settings import ModelSettings, ProviderSettings
     from tui.providers.config import ProviderConfig
-    from tui.providers.openai_chat.wire import to_wire
+    from tui.providers.openai_chat.provider import OpenAIChat, to_wire
     from tui.widgets.transcript.transcript import Transcript
 
     settings = settings_in(
@@ -122,7 +122,8 @@ async def measured(folder: Path, size: int, url: str, *, rolling: bool = False) 
             assert session is not None
             assert len(session.messages) == size + 2 * (TURNS + 1)
             assert all(message.status == "complete" for message in session.messages)
-            conversation, style = session._conversation, ProviderConfig("bench", "openai-chat", url).chat_style("model")
+            conversation = session._conversation
+            style = OpenAIChat(ProviderConfig("bench", "openai-chat", url)).style("model")
 
             def once() -> bytes:
                 request = build_request(list(conversation.messages), conversation.state, conversation.target)

@@ -12,10 +12,10 @@ import pytest
 from tests.providers.test_sdk_types import check, full
 from tests.providers.wire_values import request, user
 from tui.messages import EFFORTS
-from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.anthropic import provider as anthropic_provider
 from tui.providers.models.presets import PRESETS
-from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.openai_chat import provider as chat_provider
+from tui.providers.openai_responses import provider as responses_provider
 
 MODELS: dict[str, tuple[str, ...]] = {
     "anthropic": (
@@ -46,11 +46,11 @@ def body(provider: str, model: str, effort: str | None, *, whole: bool = False) 
     asked = replace(made, provider=provider, reasoning=effort)
     match config.dialect:
         case "anthropic":
-            return anthropic_wire.to_wire(asked, config.anthropic_style(model))
+            return anthropic_provider.to_wire(asked, anthropic_provider.AnthropicMessages(config).style(model))
         case "openai-responses":
-            return responses_wire.to_wire(asked, config.responses_style(model))
+            return responses_provider.to_wire(asked, responses_provider.OpenAIResponses(config).style(model))
         case _:
-            return chat_wire.to_wire(asked, config.chat_style(model))
+            return chat_provider.to_wire(asked, chat_provider.OpenAIChat(config).style(model))
 
 
 def test_there_are_48_of_them() -> None:

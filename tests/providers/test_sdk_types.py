@@ -11,10 +11,10 @@ import pytest
 
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
 from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
-from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import ChatStyle, ProviderConfig
-from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.anthropic import provider as anthropic_provider
+from tui.providers.config import ProviderConfig
+from tui.providers.openai_chat import provider as chat_provider
+from tui.providers.openai_responses import provider as responses_provider
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -65,7 +65,9 @@ def check(body: dict[str, Any], params: Any) -> None:
 def test_anthropic(model: str, reasoning: str | None) -> None:
     from anthropic.types import message_count_tokens_params, message_create_params
 
-    body = anthropic_wire.to_wire(full(model, reasoning=reasoning), CONFIG.anthropic_style(model))
+    body = anthropic_provider.to_wire(
+        full(model, reasoning=reasoning), anthropic_provider.AnthropicMessages(CONFIG).style(model)
+    )
     check(body, message_create_params.MessageCreateParamsStreaming)
     counted = {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
     check(counted, message_count_tokens_params.MessageCountTokensParams)
@@ -75,8 +77,8 @@ def test_anthropic(model: str, reasoning: str | None) -> None:
 def test_chat(reasoning: str | None) -> None:
     from openai.types.chat import completion_create_params
 
-    style = ChatStyle(max_tokens_field="max_completion_tokens", cache_key=True)
-    body = chat_wire.to_wire(full("gpt-5", reasoning=reasoning), style)
+    style = chat_provider.ChatStyle(max_tokens_field="max_completion_tokens", cache_key=True)
+    body = chat_provider.to_wire(full("gpt-5", reasoning=reasoning), style)
     check(body, completion_create_params.CompletionCreateParamsStreaming)
 
 
@@ -85,5 +87,7 @@ def test_chat(reasoning: str | None) -> None:
 def test_responses(model: str, reasoning: str | None) -> None:
     from openai.types.responses import response_create_params
 
-    body = responses_wire.to_wire(full(model, reasoning=reasoning), CONFIG.responses_style(model))
+    body = responses_provider.to_wire(
+        full(model, reasoning=reasoning), responses_provider.OpenAIResponses(CONFIG).style(model)
+    )
     check(body, response_create_params.ResponseCreateParamsStreaming)

@@ -17,13 +17,12 @@ from tui.chat.store.codec import dump_parts, load_parts
 from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
-from tui.providers.anthropic import wire as anthropic_wire
+from tui.providers.anthropic import provider as anthropic_provider
 from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError, StreamEnd
-from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
-from tui.providers.openai_chat import wire as chat_wire
+from tui.providers.openai_chat import provider as chat_provider
 from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.openai_responses import provider as responses_provider
 from tui.providers.openai_responses.reader import ResponsesReader
 from tui.text.endings import ending_line, finish_kind
 
@@ -211,9 +210,9 @@ def test_every_block_of_messages_becomes_something() -> None:
         [part] = builder.parts()
         assert type(part) is ANTHROPIC_BLOCKS.get(kind, ProviderItem), kind
         if isinstance(part, ProviderItem):
-            body = anthropic_wire.to_wire(
+            body = anthropic_provider.to_wire(
                 request(user("x"), Message("assistant", (Text("a"), part), provider="p", model="m"), user("y")),
-                AnthropicStyle(),
+                anthropic_provider.AnthropicStyle(),
             )
             assert body["messages"][1]["content"][1] == block(kind)
         holds(builder, kind)
@@ -311,9 +310,9 @@ def holds(builder: PartsBuilder, kind: str) -> None:
         )
     asked = request(user("x"), Message("assistant", sent, provider="p", model="m"), user("y"))
     for body in (
-        chat_wire.to_wire(asked, ChatStyle()),
-        responses_wire.to_wire(asked, ResponsesStyle()),
-        anthropic_wire.to_wire(asked, AnthropicStyle()),
+        chat_provider.to_wire(asked, chat_provider.ChatStyle()),
+        responses_provider.to_wire(asked, responses_provider.ResponsesStyle()),
+        anthropic_provider.to_wire(asked, anthropic_provider.AnthropicStyle()),
     ):
         assert body["model"] == "m"
     assert isinstance(builder.end, StreamEnd)

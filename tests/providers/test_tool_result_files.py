@@ -6,10 +6,9 @@ import base64
 
 from tests.providers.wire_values import GONE, IMAGE, assistant, request, results, user
 from tui.messages import Message, Text, ToolCall, ToolResult
-from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
-from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.anthropic import provider as anthropic_provider
+from tui.providers.openai_chat import provider as chat_provider
+from tui.providers.openai_responses import provider as responses_provider
 
 DATA = base64.b64encode(b"img").decode()
 TURN = (
@@ -20,7 +19,7 @@ TURN = (
 
 
 def test_anthropic_takes_them_inside_the_result() -> None:
-    blocks = anthropic_wire.to_wire(request(*TURN), AnthropicStyle())["messages"][-1]["content"]
+    blocks = anthropic_provider.to_wire(request(*TURN), anthropic_provider.AnthropicStyle())["messages"][-1]["content"]
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     assert blocks == [
         {
@@ -34,7 +33,7 @@ def test_anthropic_takes_them_inside_the_result() -> None:
 
 def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
     more = results(ToolResult("c3", "look", "late"))
-    messages = chat_wire.to_wire(request(*TURN, more, user("And?")), ChatStyle())["messages"]
+    messages = chat_provider.to_wire(request(*TURN, more, user("And?")), chat_provider.ChatStyle())["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert messages[3]["content"] == "text\n[no image]"
     assert messages[-1]["content"] == [
@@ -42,14 +41,14 @@ def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
         {"type": "text", "text": "And?"},
     ]
-    assert chat_wire.to_wire(request(*TURN), ChatStyle())["messages"][-1]["role"] == "user"
+    assert chat_provider.to_wire(request(*TURN), chat_provider.ChatStyle())["messages"][-1]["role"] == "user"
 
 
 def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
-    [official, _] = responses_wire.to_wire(request(*TURN), ResponsesStyle())["input"][-2:]
+    [official, _] = responses_provider.to_wire(request(*TURN), responses_provider.ResponsesStyle())["input"][-2:]
     assert official["output"] == [{"type": "input_text", "text": "a plot:"}, image]
-    items = responses_wire.to_wire(request(*TURN), ResponsesStyle(official=False))["input"]
+    items = responses_provider.to_wire(request(*TURN), responses_provider.ResponsesStyle(official=False))["input"]
     assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
     assert items[-3]["output"] == "a plot:"
     assert items[-1]["content"] == [{"type": "input_text", "text": "[from the result of look]"}, image]
@@ -57,6 +56,6 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
 
 def test_what_is_gone_is_named() -> None:
     turn = (*TURN[:2], Message("tool", (ToolResult("c1", "look", ""), GONE)))
-    message = anthropic_wire.to_wire(request(*turn), AnthropicStyle())["messages"][-1]
+    message = anthropic_provider.to_wire(request(*turn), anthropic_provider.AnthropicStyle())["messages"][-1]
     content = message["content"][0]["content"]
     assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
-from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.config import AnthropicStyle, ChatStyle, ResponsesStyle
-from tui.providers.openai_chat import wire as chat_wire
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.anthropic import provider as anthropic_provider
+from tui.providers.openai_chat import provider as chat_provider
+from tui.providers.openai_responses import provider as responses_provider
 
 texts = st.text(max_size=20)
 ids = st.sampled_from(["", "c", "call_0", "x" * 50, "ä", "a b"])
@@ -54,9 +53,9 @@ def test_any_history_becomes_json_without_empty_content(
 ) -> None:
     req = request(*history)
     before = repr(req)
-    chat = chat_wire.to_wire(req, ChatStyle())
-    anthropic = anthropic_wire.to_wire(req, AnthropicStyle())
-    responses = responses_wire.to_wire(req, ResponsesStyle())
+    chat = chat_provider.to_wire(req, chat_provider.ChatStyle())
+    anthropic = anthropic_provider.to_wire(req, anthropic_provider.AnthropicStyle())
+    responses = responses_provider.to_wire(req, responses_provider.ResponsesStyle())
     for body in (chat, anthropic, responses):
         json.dumps(body)
     assert repr(req) == before
@@ -79,10 +78,10 @@ def test_any_history_becomes_json_without_empty_content(
 @pytest.mark.parametrize("text", ["words", " ", ""])
 @pytest.mark.parametrize("needs_reasoning", [True, False])
 def test_a_message_of_one_text_is_written_as_any_other(text: str, needs_reasoning: bool) -> None:
-    style = replace(ChatStyle(), needs_reasoning=needs_reasoning)
+    style = replace(chat_provider.ChatStyle(), needs_reasoning=needs_reasoning)
     for tools in ((), (ToolSchema("f", "does", "{}"),)):
         alone, beside = (
             Request("p", "m", (Message("user", parts), Message("assistant", parts)), tools=tools)
             for parts in ((Text(text),), (Text(text), Text("")))
         )
-        assert chat_wire.to_wire(alone, style) == chat_wire.to_wire(beside, style)
+        assert chat_provider.to_wire(alone, style) == chat_provider.to_wire(beside, style)

@@ -10,14 +10,14 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
 
 from tui.context.usage.limits import ModelLimits
-from tui.messages import Request, ToolSchema, Usage
+from tui.messages import EFFORTS, Request, ToolSchema, Usage
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
 from tui.providers.capabilities import USUAL
-from tui.providers.config import ProviderConfig, Style
+from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client, openai_client
 from tui.providers.http.refusals import Cause, efforts_after_refusal, refused
 from tui.providers.http.sizes import event_cost, too_large
@@ -25,10 +25,36 @@ from tui.providers.http.transport import events
 from tui.providers.models import discovery
 from tui.providers.surrogates import SurrogateJoiner
 from tui.providers.think_tags import ThinkTags
+from tui.providers.tool_schemas import tool_sent
 from tui.providers.usage_reading import merged_usage
 from tui.providers.wire import Json
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a server takes requests for one model, from its documentation, its model list, and what it refused.
+
+    `efforts`: those of reasoning that it accepts (of `EFFORTS`); None is unknown.
+    """
+
+    efforts: tuple[str, ...] | None = None
+    plain_schemas: bool = False  # refuses tools for keywords in their schemas
+    short_descriptions: bool = False  # refuses tool descriptions of more than 1,024 characters
+
+    def effort(self, wish: str | None) -> str | None:
+        """The effort sent for `wish`: itself, the next higher one that is accepted, or the highest; None sends none."""
+        if wish is None or self.efforts is None or wish in self.efforts:
+            return wish
+        accepted = [effort for effort in EFFORTS if effort in self.efforts]
+        higher = [effort for effort in accepted if EFFORTS.index(effort) > EFFORTS.index(wish)]
+        return higher[0] if higher else accepted[-1] if accepted else None
+
+    def tool(self, tool: ToolSchema) -> ToolSchema:
+        """`tool` with the schema and the description that are sent."""
+        return tool_sent(tool, self.plain_schemas, self.short_descriptions)
+
 
 StyleT = TypeVar("StyleT", bound=Style)
 T = TypeVar("T")
@@ -196,7 +222,7 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Send the request, again in another style if a refusal suggests one. Only a style that worked is kept."""
-        style = self._style(request.model)
+        style = self.style(request.model)
         renewed = False
         while True:
             client = await self.client()
@@ -206,7 +232,7 @@ class DialectProvider(Provider, Generic[StyleT]):
                     async for event in answer:
                         if not begun and not isinstance(event, ModelNamed):
                             begun = True
-                            if style != self._style(request.model):
+                            if style != self.style(request.model):
                                 self._styles[request.model] = style
                         yield event
                 return
@@ -240,7 +266,8 @@ class DialectProvider(Provider, Generic[StyleT]):
         for event in reader.finish():
             yield event
 
-    def _style(self, model: str) -> StyleT:
+    def style(self, model: str) -> StyleT:
+        """How requests for `model` are written, as far as known."""
         style = self._styles.get(model)
         if style is None:
             style = self._first_style(model)
@@ -270,16 +297,16 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     def efforts(self, model: str) -> tuple[str, ...]:
         """The reasoning efforts of `model`, as far as known."""
-        efforts = self._style(model).efforts
+        efforts = self.style(model).efforts
         return ("off", *USUAL) if efforts is None else efforts
 
     def effort_sent(self, model: str, wish: str | None) -> str | None:
         """The effort sent to `model` for `wish`; None sends none."""
-        return self._style(model).effort(wish)
+        return self.style(model).effort(wish)
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
         """`tools` as they go out to `model`, so that what is counted is what is sent."""
-        return tuple(map(self._style(model).tool, tools))
+        return tuple(map(self.style(model).tool, tools))
 
     def learned(self, model: str) -> tuple[str, ...]:
         """What refusals taught about `model` in this run, one line each."""
@@ -321,5 +348,5 @@ class DialectProvider(Provider, Generic[StyleT]):
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         if not self.capabilities(request.model).count_endpoint:
             return None
-        body = await asyncio.to_thread(self._body, request, self._style(request.model))
+        body = await asyncio.to_thread(self._body, request, self.style(request.model))
         return await self._ask(lambda client: self._count(client, body))

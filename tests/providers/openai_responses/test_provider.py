@@ -17,13 +17,13 @@ from tests.providers.wire_values import (
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import ProviderConfig
-from tui.providers.openai_responses import wire as responses_wire
+from tui.providers.openai_responses.provider import OpenAIResponses, to_wire
 
 
 class TestResponses:
     def body(self, req: Request, official: bool = True) -> dict[str, Any]:
         config = ProviderConfig("p", "openai-responses", official=official)
-        return responses_wire.to_wire(req, config.responses_style(req.model))
+        return to_wire(req, OpenAIResponses(config).style(req.model))
 
     def test_it_is_stateless(self) -> None:
         system = (SystemSection("system", "prompt", "Be brief."),)

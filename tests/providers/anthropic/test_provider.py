@@ -21,15 +21,16 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
-from tui.providers.anthropic import wire as anthropic_wire
-from tui.providers.anthropic.wire import with_cache_breakpoints
+from tui.providers.anthropic.provider import AnthropicMessages, to_wire, with_cache_breakpoints
 from tui.providers.config import ProviderConfig
 
 
 class TestAnthropic:
     def body(self, req: Request, types: frozenset[str] | None = None) -> dict[str, Any]:
-        style = ProviderConfig("p", "anthropic").anthropic_style(req.model, types)
-        return anthropic_wire.to_wire(req, style)
+        provider = AnthropicMessages(ProviderConfig("p", "anthropic"))
+        if types is not None:
+            provider._listed_thinking[req.model] = types
+        return to_wire(req, provider.style(req.model))
 
     def test_a_tool_turn(self) -> None:
         body = self.body(request(*TOOL_TURN, tools=(TOOL,)))
