@@ -36,7 +36,7 @@ Method: TypeAlias = Literal["hybrid", "chars4"]
 
 LEARNED_CALLS = 100
 """Calls learned of a session that was long when it was opened: enough to learn from, in well under a second."""
-KEPT_MEASUREMENTS = 64
+MAX_MEASUREMENTS = 64
 """Of the last context: enough to go back a few turns; more would evict measurements of the person's own sessions."""
 
 
@@ -160,7 +160,7 @@ def measure_imported(
             book.put(*model, replace(estimator.calibrations.get(*model), preambles=PreambleCosts()))
         learner.record(request, reply, believed, at=reply.created_at, recorded=True)
     preamble, now = hashlib.sha256(f"preamble of {session}".encode()).digest(), time.time()
-    for measurement in tracker.measurements()[-KEPT_MEASUREMENTS:]:
+    for measurement in tracker.measurements()[-MAX_MEASUREMENTS:]:
         if not_in_file is not None:
             tokens = measurement.preamble_tokens + not_in_file
             measurement = replace(measurement, preamble=preamble, preamble_tokens=tokens)

@@ -13,7 +13,7 @@ from tui.context.estimate.measurements import REMEMBERED, Measurement
 
 log = logging.getLogger(__name__)
 
-KEPT_COUNTS = 500_000  # rows, about 60 bytes each; the oldest are dropped first
+MAX_COUNTS = 500_000  # rows, about 60 bytes each; the oldest are dropped first
 PRUNE_EVERY = 20_000  # added rows
 _BATCH = 500  # variables in one statement, under SQLite's limit in every build
 
@@ -74,7 +74,7 @@ class StoredCounts:
                 self._added = 0
                 db.execute(
                     "DELETE FROM counts WHERE rowid <= (SELECT max(rowid) FROM counts) - ?",
-                    (KEPT_COUNTS,),
+                    (MAX_COUNTS,),
                 )
 
     def clear(self, tokenizer: str) -> None:

@@ -18,18 +18,18 @@ from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
 
-EMPTY_SECONDS = 86_400.0
+EMPTY_SESSION_SECONDS = 86_400.0
 DAMAGED = "[This message is damaged in the database and can't be read.]"
 _COLUMNS = "title, provider, model, created_at, updated_at, rolling, draft, parent"
 MESSAGE_COLUMNS = "role, kind, status, created_at, provider, model, parts, usage, finish_reason, error"
-_HELD = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
+_HAS_MESSAGES = "EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id)"
 
 SEARCHED = ("text", "name", "arguments")
 """The readable fields of a stored part; the others are ids, kinds, signatures and encrypted content."""
 
 _MATCHES = (
-    "(mentions(CAST(s.title AS BLOB), :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
-    " CASE WHEN instr(lower(m.parts), :stored) THEN says(CAST(m.parts AS BLOB), :words) ELSE 0 END))"
+    "(contains(CAST(s.title AS BLOB), :words) OR EXISTS (SELECT 1 FROM messages m WHERE m.session = s.id AND"
+    " CASE WHEN instr(lower(m.parts), :stored) THEN parts_contain(CAST(m.parts AS BLOB), :words) ELSE 0 END))"
 )
 """The condition on sessions `s`. The stored text is searched first, so that most messages need not be parsed."""
 
@@ -75,8 +75,8 @@ class SessionStore(Database):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._db.create_function("mentions", 2, mentions, deterministic=True)
-        self._db.create_function("says", 2, says, deterministic=True)
+        self._db.create_function("contains", 2, contains, deterministic=True)
+        self._db.create_function("parts_contain", 2, parts_contain, deterministic=True)
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class SessionStore(Database):
 
     def count_sessions(self) -> int:
         """The number of sessions with messages."""
-        sql = f"SELECT count(*) FROM sessions s WHERE s.deleted_at IS NULL AND {_HELD}"
+        sql = f"SELECT count(*) FROM sessions s WHERE s.deleted_at IS NULL AND {_HAS_MESSAGES}"
         try:
             return int(self.query(sql)[0][0])
         except DamagedError:
@@ -136,7 +136,7 @@ class SessionStore(Database):
 
     def last_session(self) -> SessionInfo | None:
         """The session used last; None if none has messages: every start leaves an empty one for a day."""
-        return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HELD}", {}, 1)), None)
+        return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HAS_MESSAGES}", {}, 1)), None)
 
     def _readable_sessions(self, query: str) -> list[SessionInfo]:
         """The readable sessions of a damaged file, newest first, with the readable messages of each."""
@@ -146,7 +146,7 @@ class SessionStore(Database):
         for ident, title, *rest in rows:
             messages = self.readable(parts, {"session": ident})
             words = query.casefold()
-            if not words or mentions(title, words) or any(says(row[1], words) for row in messages):
+            if not words or contains(title, words) or any(parts_contain(row[1], words) for row in messages):
                 infos.append(_info(ident, title, *rest, len(messages)))
         return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
@@ -262,7 +262,7 @@ class SessionStore(Database):
             db.execute(
                 "DELETE FROM sessions WHERE draft = '' AND updated_at < ?"
                 " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)",
-                (time.time() - EMPTY_SECONDS,),
+                (time.time() - EMPTY_SESSION_SECONDS,),
             )
         return len(dead)
 
@@ -426,7 +426,7 @@ def _has_no_case(char: str) -> bool:
     return unicodedata.category(char) == "Lo"  # Chinese, Japanese, Korean, Arabic, Hebrew and more
 
 
-def mentions(text: str | bytes, words: str) -> bool:
+def contains(text: str | bytes, words: str) -> bool:
     """Whether `text` contains `words`. SQL passes bytes, since text that is not UTF-8 would be an error."""
     return words in _decoded(text).casefold()
 
@@ -435,11 +435,11 @@ def _decoded(text: str | bytes) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
-def says(parts: str | bytes, words: str) -> bool:
+def parts_contain(parts: str | bytes, words: str) -> bool:
     """Whether a message's stored parts (JSON text) contain `words` in readable text."""
     try:
         return any(
-            mentions(str(part.get(field, "")), words) for part in json.loads(_decoded(parts)) for field in SEARCHED
+            contains(str(part.get(field, "")), words) for part in json.loads(_decoded(parts)) for field in SEARCHED
         )
     except (ValueError, AttributeError, TypeError):
-        return mentions(parts, words)  # a damaged row
+        return contains(parts, words)  # a damaged row

@@ -33,15 +33,15 @@ from tui.messages import (
 class Builder:
     """A conversation so far.
 
-    `start` is the position of the first message that is still in the context, `names` are the tools by the ids of their
-    calls.
+    `start` is the position of the first message that is still in the context, `tool_names` are the tools of the calls,
+    by the id of the call.
     """
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.records: list[Record] = []
         self.blobs: dict[str, bytes] = {}
-        self.names: dict[str, str] = {}
+        self.tool_names: dict[str, str] = {}
         self.start = 0
         self._summary = ""  # id of the last one: the context begins with it
         self._last_verbatim = ""  # id of the last message that stayed behind it
@@ -131,12 +131,12 @@ class Builder:
 
     def call(self, ident: object, name: object, arguments: object) -> ToolCall:
         """A tool call. Arguments that are not text are written as JSON."""
-        self.names[str(ident)] = str(name)
+        self.tool_names[str(ident)] = str(name)
         return ToolCall(str(ident), str(name), arguments if isinstance(arguments, str) else as_json(arguments))
 
     def result(self, call: object, text: str, failed: object = False) -> ToolResult:
         """The result of an earlier call, which names the tool."""
-        return ToolResult(str(call), self.names.get(str(call), ""), text, bool(failed))
+        return ToolResult(str(call), self.tool_names.get(str(call), ""), text, bool(failed))
 
     def anthropic_parts(self, content: Any, provider: str, model: str) -> list[Part]:
         """The parts of a content in the form of Anthropic's API; images of a tool's result follow it."""

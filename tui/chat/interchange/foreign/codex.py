@@ -169,7 +169,7 @@ class Reader(Builder):
         arguments = item.get("arguments", item.get("input", item.get("action", {})))
         if item["type"] == "custom_tool_call":
             arguments = as_json(arguments)
-        ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.names)}")
+        ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.tool_names)}")
         if item["type"] == "web_search_call":  # run by the server: what it read is in no line
             self._lacking = "what the server read by itself"
             return
