@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.interchange.export import html_page
+from tui.chat.interchange.export import html_page, markdown
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
 
@@ -128,3 +128,18 @@ def test_no_text_breaks_out(text: str, role: Role) -> None:
 def test_no_markdown_breaks_out(pieces: list[str]) -> None:
     _, document = page(message_of("".join(pieces)))
     safe(document)
+
+
+def test_markdown_fences_what_a_tool_got_and_gave() -> None:
+    call, result = ToolCall("c", "read", '{"path":"a"}'), ToolResult("c", "read", "````md\n# a\n````")
+    messages = [
+        message_of("look", "user"),
+        Message("assistant", (Reasoning("hm\nso"), Text("Reading."), call), id="02", model="m"),
+        Message("tool", (result,), id="03"),
+        Message("user", (Text("They looked."),), id="04", kind="summary"),
+        Message("assistant", (), id="05", model="m", status="failed", error="no answer"),
+    ]
+    assert markdown(INFO, messages).split("\n\n")[2:] == [
+        "## You", "look", "## m", "> hm\n> so", "Reading.", "**read**", '```json\n{"path":"a"}\n```',
+        "## Tools", "`````\n````md\n# a\n````\n`````", "## Summary", "They looked.", "_failed: no answer_\n",
+    ]  # fmt: skip

@@ -59,6 +59,19 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
         file.write(text)
 
 
+def _speaker(message: Message) -> str:
+    if message.kind == "summary":
+        return "Summary"
+    return {"user": "You", "tool": "Tools"}.get(message.role) or message.model or "Assistant"
+
+
+def _ending(message: Message) -> str:
+    """How the message ended; "" for as usual."""
+    if message.status == "complete":
+        return ""
+    return f"{message.status}: {message.error}" if message.error else message.status
+
+
 # -- Markdown ----------------------------------------------------------------------------------------------------------
 
 
@@ -69,15 +82,9 @@ def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
         if message.parts:
             pieces.append(f"## {_speaker(message)}")
             pieces += [text for part in message.parts if (text := _markdown_part(part))]
-        if message.status != "complete":
-            pieces.append(f"_{message.status}{f': {message.error}' if message.error else ''}_")
+        if ending := _ending(message):
+            pieces.append(f"_{ending}_")
     return clean_text("\n\n".join(pieces)) + "\n"  # it may be printed with `cat`
-
-
-def _speaker(message: Message) -> str:
-    if message.kind == "summary":
-        return "summary"
-    return {"user": "you", "tool": "tool results"}.get(message.role, message.model or "assistant")
 
 
 def _markdown_part(part: object) -> str:
@@ -104,11 +111,7 @@ def _markdown_part(part: object) -> str:
 
 def _fence(text: str, language: str = "") -> str:
     """A code fence longer than any run of backticks in `text`."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    ticks = "`" * max(3, longest + 1)
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
@@ -191,21 +194,16 @@ def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str
 
 def _article(message: Message, blobs: Mapping[str, bytes]) -> str:
     body = "\n".join(html for part in message.parts if (html := _html_part(part, message, blobs)))
-    if message.status != "complete":
-        reason = f": {message.error}" if message.error else ""
-        body += f'\n<p class="bad">{_text(message.status + reason)}</p>'
+    if ending := _ending(message):
+        body += f'\n<p class="bad">{_text(ending)}</p>'
     if not body.strip():
         return ""
     if message.kind == "summary":
         body = f"<details><summary>summary of what came before</summary>\n{body}\n</details>"
     return (
-        f'<article class="{message.role}" dir="auto">\n<div class="who"><b>{_html_speaker(message)}</b>'
+        f'<article class="{message.role}" dir="auto">\n<div class="who"><b>{_text(_speaker(message))}</b>'
         f'<span>{_aside(message)}</span></div>\n<div class="body">\n{body}\n</div>\n</article>'
     )
-
-
-def _html_speaker(message: Message) -> str:
-    return {"user": "You", "tool": "Tools"}.get(message.role) or _text(message.model or "Assistant")
 
 
 def _aside(message: Message) -> str:
