@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tui.config.paths import is_file, is_there
+from tui.config.paths import is_file, is_there, short_path
 from tui.messages import SystemSection
 from tui.tools.files.secret_files import may_hold_secrets
 from tui.tools.files.texts import printable
@@ -152,8 +152,3 @@ def project_folders(folder: Path, home: Path) -> list[Path]:
         if is_there(place / ".git"):
             return folders[::-1]
     return folders[::-1] if home in folder.parents else [folder]
-
-
-def short_path(path: Path, home: Path) -> str:
-    """`path` for display: "~/..." below the home folder."""
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.config.paths import short_path
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -33,19 +34,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         raise CommandError(
             f"The picture can't be kept ({error.strerror}): there has to be room in the data folder."
         ) from None
+    name = short_path(path, Path.home())
     if screen is not None:
-        await screen.mention(_short(path))
-        return
-    await ui.say(f"The picture is kept. Name it in a message: {mention_of(_short(path))}")
-    return
-
-
-def _short(path: Path) -> str:
-    """The path with `~`."""
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
-        return str(path)
+        await screen.mention(name)
+    else:
+        await ui.say(f"The picture is kept. Name it in a message: {mention_of(name)}")
 
 
 COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view", local_only=True)

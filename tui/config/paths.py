@@ -24,6 +24,11 @@ def from_home(text: str) -> Path:
     return path
 
 
+def short_path(path: Path, home: Path) -> str:
+    """`path` with "~" in place of the home folder."""
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
 def is_there(path: Path) -> bool:
     """`path.exists()`, but False if that raises: for folders without permission, and invalid names."""
     try:
