@@ -128,39 +128,28 @@ class Meter:
         """Tokens of one message, at least 1."""
         return max(1, round(self._services.counter.count_message(message, self.target.model).size))
 
-    async def count_request(self) -> int | None:
+    async def count_request(self, *, parts: bool = False) -> int | None:
         """Let the provider count the tokens of the next request, and use that. None if it can't.
 
-        Raises `ProviderError`.
+        With `parts` it also counts what stands before the messages, unless it did already, so that rows are exact too;
+        a conversation without messages has these parts alone. Raises `ProviderError`.
         """
         if not self.target.capabilities.count_endpoint:
             return None
         request = await asyncio.to_thread(self.request)
         if not request.messages:  # which no provider counts
-            return None
+            return (await self.usage()).total if parts and await self._count_parts(request) else None
         tokens = await self._counted(request)
-        if tokens:
-            verdict = await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
-            if not verdict.believed:
-                raise ProviderError("protocol", f"its count is not believed: {verdict.reason}")
-        return tokens
-
-    async def count_request_and_parts(self) -> int | None:
-        """As `count_request`, then count the parts before the messages too, if they were not, for exact rows.
-
-        A conversation without messages has these parts alone.
-        """
-        if not self.target.capabilities.count_endpoint:
+        if not tokens:
             return None
-        request = await asyncio.to_thread(self.request)
-        if not request.messages:
-            return (await self.usage()).total if await self._count_parts(request) else None
-        tokens = await self.count_request()
-        try:
-            if tokens:
+        verdict = await asyncio.to_thread(self._services.estimator.note_count, request, tokens, at=time.time())
+        if not verdict.believed:
+            raise ProviderError("protocol", f"its count is not believed: {verdict.reason}")
+        if parts:
+            try:
                 await self._count_parts(request)
-        except ProviderError as error:  # the whole is what matters
-            log.warning("exact count of the parts failed: %s", error)
+            except ProviderError as error:  # the whole is what matters
+                log.warning("exact count of the parts failed: %s", error)
         return tokens
 
     async def _count_parts(self, request: Request) -> bool:

@@ -335,7 +335,7 @@ class ChatSession:
 
         None if it has no such endpoint. Raises `ProviderError`.
         """
-        tokens = await self._meter.count_request_and_parts()
+        tokens = await self._meter.count_request(parts=True)
         if tokens:
             await self._meter.usage()
         return tokens
