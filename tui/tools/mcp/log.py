@@ -93,7 +93,7 @@ class ServerLog:
 
     def add(self, text: str) -> None:
         """Keep a line, without keys and terminal escapes."""
-        line = redact(clean_output(text.rstrip()).replace("\n", " "))[:LONGEST]
+        line = redact(clean_output(text).replace("\n", " ").rstrip())[:LONGEST]
         self._lines.append(line)
         self._since_start += 1
         if self._handler is None and self.path is not None:
