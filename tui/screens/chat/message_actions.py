@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tui.commands.ui import BusyError
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
 from tui.views.context_messages import why_not
@@ -14,6 +15,7 @@ from tui.views.context_messages import why_not
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.screens.chat.screen import ChatScreen
+    from tui.widgets.transcript.transcript import Action
 
 
 class MessageActions:
@@ -22,7 +24,7 @@ class MessageActions:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
 
-    async def run(self, message_id: str, action: str, text: str, detail: str) -> None:
+    async def run(self, message_id: str, action: Action, text: str = "", detail: str = "") -> None:
         """Run an action on a message; `text` is the text to copy, `detail` names a part of it."""
         session = self._screen.session
         message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
@@ -43,14 +45,12 @@ class MessageActions:
                 await self._fork(message)
             case "open":
                 await self._open_result(session, message)
-            case _:
-                self._screen.transcript.add_notice("warning", f"{action} is not possible here.")
 
     def _busy(self) -> bool:
         """Whether an answer is running, which is then reported."""
         busy = self._screen.turns.busy
         if busy:
-            self._screen.transcript.add_notice("warning", "An answer is still coming: Esc stops it, then try again.")
+            self._screen.transcript.add_notice("warning", str(BusyError()))
         return busy
 
     async def _open_result(self, session: ChatSession, message: Message) -> None:

@@ -455,7 +455,7 @@ class ChatScreen(BackgroundScreen):
         """Edit the person's last message in the prompt; sending it replaces the old one."""
         messages = self.session.messages if self.session is not None else ()
         if asked := [message for message in messages if message.role == "user" and message.kind == "chat"]:
-            await self.message_actions.run(asked[-1].id, "edit", "", "")
+            await self.message_actions.run(asked[-1].id, "edit")
 
     def action_command(self, line: str) -> None:
         """Run a command by name with its arguments, for keys and the palette."""
