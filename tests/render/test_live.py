@@ -123,3 +123,14 @@ def test_what_arrived_unseen_is_drawn_in_slices_and_comes_to_the_same(palette: P
         assert before - 40 < len(sliced.rows)
     assert slices >= len(text) // SLICE
     assert [row.text for row in sliced.rows] == [row.text for row in at_once.rows]
+
+
+def test_a_refusal_of_any_length_costs_no_more_than_its_beginning(palette: Palette) -> None:
+    live = LiveReply()
+    live.draw(60, palette, View("model"), 0.0)
+    for _ in range(20):
+        live.feed("refusal", "I can't help with that. " * 500, "", 0.0)
+        live.update(0.0)
+    shown = " ".join(texts(live.rows))
+    assert shown.count("help") * 24 <= 2 * SLICE
+    assert "refused: I can't help with that." in shown

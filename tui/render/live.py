@@ -33,9 +33,14 @@ class LivePart:
     ended: float | None = None
 
     @property
-    def text(self) -> str:
-        """The text so far."""
-        return "".join(self.chunks)
+    def beginning(self) -> str:
+        """The text so far, of a long one its first chunks with at least `SLICE` characters."""
+        text = ""
+        for chunk in self.chunks:
+            text += chunk
+            if len(text) >= SLICE:
+                break
+        return text
 
     @property
     def size(self) -> int:
@@ -156,7 +161,7 @@ class LiveReply:
             case "reasoning":
                 return self._reasoning(index, now, palette)
             case "refusal":
-                return plain_rows(f"refused: {clean_text(part.text)}", palette.warning, self._width)
+                return plain_rows(f"refused: {clean_text(part.beginning)}", palette.warning, self._width)
             case "tool_call":
                 row = fold_row([clean_line(part.name) or "tool call", "preparing"], False, self._width, palette.muted)
                 row.part = index
