@@ -1,32 +1,43 @@
-"""`run`: the program as a process of its own, with everything it keeps in a folder of its own."""
+"""Running `chatctx` with everything it stores in a folder of the test: as a process, or faster in this one."""
 
 from __future__ import annotations
 
+import gc
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+from tui.cli.main import main
+from tui.cli.start import LOGGERS
+
+Run = Callable[..., "CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `chatctx` with no keys, and the demo as its model; `env` changes that ("" unsets)."""
+def settings(tmp_path: Path) -> dict[str, str]:
+    """The environment: files in the test's folder, the demo as the model."""
+    config = tmp_path / "config.toml"
+    config.touch()
+    return {
+        "CHATCTX_CONFIG": str(config),
+        "CHATCTX_DATA_DIR": str(tmp_path / "data"),
+        "CHATCTX_LOG_DIR": str(tmp_path / "log"),
+        "CHATCTX_MODEL": "demo",
+    }
 
-    def call(*args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture
+def run(settings: dict[str, str]) -> Run:
+    """Runs `chatctx` as a process with no keys; `env` changes its environment ("" unsets)."""
+
+    def call(*args: str, stdin: str = "", cwd: Path | None = None, **env: str) -> CompletedProcess[str]:
         clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("CHATCTX_")}
-        config = tmp_path / "config.toml"
-        config.touch()
-        settings = {
-            "CHATCTX_CONFIG": str(config),
-            "CHATCTX_DATA_DIR": str(tmp_path / "data"),
-            "CHATCTX_LOG_DIR": str(tmp_path / "log"),
-            "CHATCTX_MODEL": "demo",
-        }
         above = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
         return subprocess.run(
             [sys.executable, "-m", "tui", *args],
@@ -37,6 +48,31 @@ def run(tmp_path: Path) -> Run:
             cwd=cwd,
             env={**clean, "PYTHONPATH": os.pathsep.join(filter(None, above)), **settings, **env},
         )
+
+    return call
+
+
+@pytest.fixture
+def run_here(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quick_demo: None
+) -> Run:
+    """As `run`, in this process: without standard input, and without the start of Python."""
+
+    def call(*args: str, **env: str) -> CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            for name, value in (settings | env).items():
+                patch.setenv(name, value)
+            handlers: list[logging.Handler] = []
+            for name in LOGGERS:
+                patch.setattr(logging.getLogger(name), "handlers", handlers)
+            try:
+                code = main(args)
+            finally:
+                gc.enable()  # commands that end soon do without
+                for handler in handlers:
+                    handler.close()
+        output = capsys.readouterr()
+        return CompletedProcess(args, code, output.out, output.err)
 
     return call
 

@@ -65,7 +65,6 @@ def test_ask_reads_standard_input(run: Run) -> None:
     assert json.loads(run("sessions", "--json").stdout)[0]["title"] == "review this + line"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -89,23 +88,23 @@ def test_ask_reads_standard_input(run: Run) -> None:
         (["ask", "--gguf", "none.gguf", "-m", "local", "hi"], 1, "none.gguf"),
     ],
 )
-def test_bad_input_is_one_clear_line(run: Run, args: list[str], code: int, words: str) -> None:
-    done = run(*args)
+def test_bad_input_is_one_clear_line(run_here: Run, args: list[str], code: int, words: str) -> None:
+    done = run_here(*args)
     assert words in one_line(done.stderr)
     assert done.returncode == code
     assert done.stdout == ""
 
 
 @pytest.mark.slow
-def test_unreachable_server_and_wrong_key(run: Run, tmp_path: Path) -> None:
+def test_unreachable_server_and_wrong_key(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\n')
-    done = run("ask", "-m", "mine/x", "hi")
+    done = run_here("ask", "-m", "mine/x", "hi")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "/retry" in done.stderr.splitlines()[-1]
     assert done.stderr.rstrip().endswith("(in the chat: chatctx --continue)")
     assert "127.0.0.1:9" in done.stderr
-    stored = json.loads(run("sessions", "--json").stdout)
+    stored = json.loads(run_here("sessions", "--json").stdout)
     assert stored[0]["title"] == "hi"
 
 
@@ -116,16 +115,14 @@ def test_broken_config(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.slow
-def test_unwritable_data_directory(run: Run, tmp_path: Path) -> None:
+def test_unwritable_data_directory(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = run("ask", "hi", CHATCTX_DATA_DIR=str(tmp_path / "file" / "data"))
+    done = run_here("ask", "hi", CHATCTX_DATA_DIR=str(tmp_path / "file" / "data"))
     assert "CHATCTX_DATA_DIR" in one_line(done.stderr)
     assert done.returncode == 1
 
 
-@pytest.mark.slow
-def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
+def test_a_newer_database_is_left_alone(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "data" / "chatctx.db"
     SessionStore(path).close()
     with sqlite3.connect(path) as db:
@@ -133,16 +130,15 @@ def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
     db.close()
     before = path.read_bytes()
     for args in (["ask", "hi"], ["sessions"], ["context"]):
-        done = run(*args)
+        done = run_here(*args)
         assert "update chatctx" in one_line(done.stderr)
         assert done.returncode == 1
     assert path.read_bytes() == before
 
 
-@pytest.mark.slow
-def test_context_as_json_holds_its_sums(run: Run) -> None:
-    run("ask", "hello " * 200)
-    usage = json.loads(run("context", "--json").stdout)
+def test_context_as_json_holds_its_sums(run_here: Run) -> None:
+    run_here("ask", "hello " * 200)
+    usage = json.loads(run_here("context", "--json").stdout)
     assert set(usage) >= {
         *("session", "provider", "model", "window", "total", "upper_bound", "source", "percent", "basis", "rows"),
         *("output_reserve", "compaction_buffer", "free", "over", "until_compaction"),
@@ -159,24 +155,22 @@ def test_context_as_json_holds_its_sums(run: Run) -> None:
         assert usage["total"] + parts == usage["window"]["context"]
 
 
-@pytest.mark.slow
-def test_context_as_text_fits_its_width(run: Run) -> None:
-    run("ask", "hello")
+def test_context_as_text_fits_its_width(run_here: Run) -> None:
+    run_here("ask", "hello")
     for columns in ("40", "100"):
-        done = run("context", COLUMNS=columns)
+        done = run_here("context", COLUMNS=columns)
         assert done.returncode == 0
         assert max(map(len, done.stdout.splitlines())) <= int(columns)
 
 
-@pytest.mark.slow
-def test_export_and_its_endings(run: Run, tmp_path: Path) -> None:
-    run("ask", "hello")
-    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+def test_export_and_its_endings(run_here: Run, tmp_path: Path) -> None:
+    run_here("ask", "hello")
+    ident = json.loads(run_here("sessions", "--json").stdout)[0]["id"]
     for name in ("out.md", "out.jsonl", "out.html"):
-        assert run("export", ident, str(tmp_path / name)).returncode == 0
+        assert run_here("export", ident, str(tmp_path / name)).returncode == 0
         assert "hello" in (tmp_path / name).read_text()
-    assert "suffix" in one_line(run("export", ident, str(tmp_path / "out.doc")).stderr)
-    assert "can't be written" in one_line(run("export", ident, str(tmp_path / "no" / "out.md")).stderr)
+    assert "suffix" in one_line(run_here("export", ident, str(tmp_path / "out.doc")).stderr)
+    assert "can't be written" in one_line(run_here("export", ident, str(tmp_path / "no" / "out.md")).stderr)
 
 
 class _Refusing(BaseHTTPRequestHandler):
@@ -215,13 +209,12 @@ def test_a_key_never_shows(run: Run, tmp_path: Path) -> None:
     assert key.encode() not in stored
 
 
-@pytest.mark.slow
-def test_doctor(run: Run) -> None:
-    done = run("doctor")
+def test_doctor(run_here: Run) -> None:
+    done = run_here("doctor")
     assert done.returncode == 0
     assert "Everything works" in done.stdout
     assert "demo/guide" in done.stdout
-    wrong = run("doctor", CHATCTX_MODEL="nowhere/x")
+    wrong = run_here("doctor", CHATCTX_MODEL="nowhere/x")
     assert wrong.returncode == 1
     assert "unknown provider 'nowhere'" in wrong.stdout
 

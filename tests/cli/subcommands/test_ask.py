@@ -24,23 +24,23 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0
 
 
 @pytest.fixture
-def store(tmp_path: Path, run: Run) -> SessionStore:
-    run("sessions")  # makes it
+def store(tmp_path: Path, run_here: Run) -> SessionStore:
+    run_here("sessions")  # makes it
     return SessionStore(tmp_path / "data" / "chatctx.db")
 
 
 @pytest.mark.slow
-def test_files_go_along(run: Run, tmp_path: Path, store: SessionStore) -> None:
+def test_files_go_along(run_here: Run, tmp_path: Path, store: SessionStore) -> None:
     (tmp_path / "a.py").write_text("print('hello')\n")
     (tmp_path / "b.png").write_bytes(PNG)
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n")
     files = [word for name in ("a.py", "b.png", "c.pdf") for word in ("-a", str(tmp_path / name))]
-    refused = run("ask", "what is this?", *files)  # the demo does not take pictures
+    refused = run_here("ask", "what is this?", *files)  # the demo does not take pictures
     assert "b.png" in one_line(refused.stderr)
     assert refused.returncode == 2
-    assert run("ask", "what is this?", *files[:2]).returncode == 0
+    assert run_here("ask", "what is this?", *files[:2]).returncode == 0
     # This one does; without a key it does not answer, and what was asked is kept.
-    done = json.loads(run("ask", "-m", "anthropic/claude-sonnet-5-5", "what is this?", *files, "--json").stdout)
+    done = json.loads(run_here("ask", "-m", "anthropic/claude-sonnet-5-5", "what is this?", *files, "--json").stdout)
     assert done["status"] == "failed"
     parts = store.messages(done["session"])[0].parts
     assert [part.kind for part in parts if isinstance(part, Attachment)] == ["text", "image", "pdf"]
@@ -59,44 +59,41 @@ async def test_a_question_goes_into_one_session(tmp_path: Path, options: dict[st
         await ask(Settings(data_dir=tmp_path), question="hi", **options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [("a.bin", b"\0\1\2", "neither text nor a picture"), ("none.txt", None, "can't be read"), ("", None, "can't be")],
 )
 def test_what_no_model_takes_is_refused_before_anything_is_kept(
-    run: Run, tmp_path: Path, store: SessionStore, name: str, data: bytes | None, words: str
+    run_here: Run, tmp_path: Path, store: SessionStore, name: str, data: bytes | None, words: str
 ) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)
-    done = run("ask", "hi", "--attach", str(tmp_path / name))
+    done = run_here("ask", "hi", "--attach", str(tmp_path / name))
     assert words in one_line(done.stderr)
     assert done.returncode == 2
     assert store.sessions() == []
     store.close()
 
 
-@pytest.mark.slow
-def test_json_has_cost_and_seconds(run: Run) -> None:
-    answer = json.loads(run("ask", "hi", "--json").stdout)
+def test_json_has_cost_and_seconds(run_here: Run) -> None:
+    answer = json.loads(run_here("ask", "hi", "--json").stdout)
     assert answer["status"] == "complete"
     assert 0 < answer["seconds"] < 60
     assert "cost" in answer  # the demo has no price
-    failed = run("ask", "-m", "openai/gpt-5.6", "--json", "hi")
+    failed = run_here("ask", "-m", "openai/gpt-5.6", "--json", "hi")
     assert failed.returncode == 1
     assert json.loads(failed.stdout)["status"] == "failed"
 
 
-@pytest.mark.slow
-def test_system_prompt_from_the_command_line_and_a_file(run: Run, tmp_path: Path, store: SessionStore) -> None:
+def test_system_prompt_from_the_command_line_and_a_file(run_here: Run, tmp_path: Path, store: SessionStore) -> None:
     (tmp_path / "prompt.md").write_text("Be kind.")
-    first = json.loads(run("ask", "hi", "--json", "--system", "Be brief.").stdout)["session"]
-    second = json.loads(run("ask", "hi", "--json", "--system-file", str(tmp_path / "prompt.md")).stdout)["session"]
+    first = json.loads(run_here("ask", "hi", "--json", "--system", "Be brief.").stdout)["session"]
+    second = json.loads(run_here("ask", "hi", "--json", "--system-file", str(tmp_path / "prompt.md")).stdout)["session"]
     prompts = [fold_records(store.records(session)).system for session in (first, second)]
     assert prompts == ["Be brief.", "Be kind."]
     store.close()
-    assert "can't be read" in one_line(run("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
-    assert "can't go together" in one_line(run("ask", "hi", "--system", "x", "--system-file", "y").stderr)
+    assert "can't be read" in one_line(run_here("ask", "hi", "--system-file", str(tmp_path / "none")).stderr)
+    assert "can't go together" in one_line(run_here("ask", "hi", "--system", "x", "--system-file", "y").stderr)
 
 
 @pytest.mark.parametrize(

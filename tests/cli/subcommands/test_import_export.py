@@ -16,25 +16,24 @@ from tui.cli.subcommands.import_export import replay_files
 from tui.config.settings import Settings
 
 
-@pytest.mark.slow
-def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
+def test_out_and_in_again_is_the_same(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some notes")
-    run("ask", "hello")
-    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+    run_here("ask", "hello")
+    ident = json.loads(run_here("sessions", "--json").stdout)[0]["id"]
     first, second, third = (tmp_path / name for name in ("one.jsonl", "two.jsonl", "three.jsonl"))
-    assert run("export", ident, str(first)).returncode == 0
+    assert run_here("export", ident, str(first)).returncode == 0
     elsewhere = {"CHATCTX_DATA_DIR": str(tmp_path / "other")}
-    came = run("import", str(first), **elsewhere)
+    came = run_here("import", str(first), **elsewhere)
     assert came.returncode == 0
     assert ident in came.stdout
-    run("export", ident, str(second), **elsewhere)
+    run_here("export", ident, str(second), **elsewhere)
     assert second.read_bytes() == first.read_bytes()
-    repeated = run("import", "--json", str(first))
+    repeated = run_here("import", "--json", str(first))
     assert (json.loads(repeated.stdout), repeated.returncode) == ([], 0)
     assert f"one.jsonl: it is here already, as 'hello' ({ident}): --again" in one_line(repeated.stderr)
-    (entry,) = json.loads(run("import", "--json", "--again", str(first)).stdout)
+    (entry,) = json.loads(run_here("import", "--json", "--again", str(first)).stdout)
     assert entry["copy_of"] == ident != entry["session"]
-    run("export", entry["session"], str(third))
+    run_here("export", entry["session"], str(third))
     lines = [json.loads(line) for line in first.read_text().splitlines()]
     again = [json.loads(line) for line in third.read_text().splitlines()]
     for before, after in zip(lines, again, strict=True):
@@ -45,25 +44,23 @@ def test_out_and_in_again_is_the_same(run: Run, tmp_path: Path) -> None:
         assert before == after
 
 
-@pytest.mark.slow
-def test_another_programs_session_has_a_context(run: Run, tmp_path: Path) -> None:
-    done = run("import", str(claude_session(tmp_path / "a.jsonl")))
+def test_another_programs_session_has_a_context(run_here: Run, tmp_path: Path) -> None:
+    done = run_here("import", str(claude_session(tmp_path / "a.jsonl")))
     assert done.returncode == 0, done.stderr
     ident = done.stdout.split()[0]
-    usage = json.loads(run("context", ident, "--json").stdout)  # CHATCTX_MODEL is for new sessions
+    usage = json.loads(run_here("context", ident, "--json").stdout)  # CHATCTX_MODEL is for new sessions
     assert (usage["provider"], usage["basis"]["last_input"]) == ("anthropic", 15_940)
-    assert json.loads(run("context", ident, "--json", "-m", "demo").stdout)["provider"] == "demo"
+    assert json.loads(run_here("context", ident, "--json", "-m", "demo").stdout)["provider"] == "demo"
     assert sum(row["tokens"] for row in usage["rows"]) == usage["total"]
 
 
-@pytest.mark.slow
-def test_a_bad_file_among_good_ones_is_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_bad_file_among_good_ones_is_one_line(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"some": "thing"}\n')
-    done = run("import", str(tmp_path / "bad.jsonl"), str(claude_session(tmp_path / "good.jsonl")), "--json")
+    done = run_here("import", str(tmp_path / "bad.jsonl"), str(claude_session(tmp_path / "good.jsonl")), "--json")
     assert done.returncode == 1
     assert "bad.jsonl" in one_line(done.stderr)
     assert [Path(entry["file"]).name for entry in json.loads(done.stdout)] == ["good.jsonl"]
-    assert len(json.loads(run("sessions", "--json").stdout)) == 1
+    assert len(json.loads(run_here("sessions", "--json").stdout)) == 1
 
 
 def test_replay_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +91,8 @@ def test_replay_says_which_calls_it_does_not_score(tmp_path: Path, capsys: pytes
     assert "a.jsonl: 2 calls not scored: the file lacks" in shown.err
 
 
-def test_replay_names_a_bad_file_and_scores_the_others(run: Run, tmp_path: Path) -> None:
-    done = run("replay", str(tmp_path / "none.jsonl"), str(recorded(tmp_path / "a.jsonl", 1)))
+def test_replay_names_a_bad_file_and_scores_the_others(run_here: Run, tmp_path: Path) -> None:
+    done = run_here("replay", str(tmp_path / "none.jsonl"), str(recorded(tmp_path / "a.jsonl", 1)))
     assert "none.jsonl" in one_line(done.stderr)
     assert done.returncode == 1
     assert [line.split()[:4] for line in done.stdout.splitlines()[1:]] == [

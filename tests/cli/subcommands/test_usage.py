@@ -6,18 +6,15 @@ import json
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.chat.interchange.test_importing import claude_session
 from tests.cli.conftest import Run, one_line
 from tui.chat.store.store import SessionInfo, SessionStore
 
 
-@pytest.mark.slow
-def test_json_adds_up(run: Run, tmp_path: Path) -> None:
-    run("import", str(claude_session(tmp_path / "a.jsonl")))
-    run("ask", "hello")
-    report = json.loads(run("usage", "--json").stdout)
+def test_json_adds_up(run_here: Run, tmp_path: Path) -> None:
+    run_here("import", str(claude_session(tmp_path / "a.jsonl")))
+    run_here("ask", "hello")
+    report = json.loads(run_here("usage", "--json").stdout)
     assert report["session"]["title"] == "hello"
     assert (report["session"]["calls"], report["today"]["calls"], report["all"]["calls"]) == (1, 1, 3)
     assert report["all"]["cached_tokens"] == 15_000
@@ -30,66 +27,61 @@ def test_json_adds_up(run: Run, tmp_path: Path) -> None:
     assert report["all"]["estimates"] == {"calls": 0, "median_abs_error_percent": None, "p95_abs_error_percent": None}
 
 
-@pytest.mark.slow
-def test_each_call_is_listed_with_what_was_predicted_reported_and_believed(run: Run, tmp_path: Path) -> None:
-    assert run("usage", "--calls").stdout == "No calls yet. Start with: chatctx\n"
-    run("ask", "hello")
-    (entry,) = json.loads(run("usage", "--calls", "--json").stdout)
+def test_each_call_is_listed_with_what_was_predicted_reported_and_believed(run_here: Run, tmp_path: Path) -> None:
+    assert run_here("usage", "--calls").stdout == "No calls yet. Start with: chatctx\n"
+    run_here("ask", "hello")
+    (entry,) = json.loads(run_here("usage", "--calls", "--json").stdout)
     assert entry["predicted"] <= entry["upper_bound"]
     assert (entry["verdict"], entry["reported"], entry["status"]) == (None, None, "success")  # the demo counts nothing
-    heads, line = run("usage", "--calls").stdout.splitlines()
+    heads, line = run_here("usage", "--calls").stdout.splitlines()
     assert heads.split()[:2] == ["when", "predicted"]
     assert f"{entry['predicted']:,}" in line and entry["model"] in line
 
 
-@pytest.mark.slow
-def test_days_and_session_narrow_it(run: Run, tmp_path: Path) -> None:
-    ident = run("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
-    run("ask", "hello")
-    report = json.loads(run("usage", "--json", "--days", "2", "--session", ident).stdout)
+def test_days_and_session_narrow_it(run_here: Run, tmp_path: Path) -> None:
+    ident = run_here("import", str(claude_session(tmp_path / "a.jsonl"))).stdout.split()[0]
+    run_here("ask", "hello")
+    report = json.loads(run_here("usage", "--json", "--days", "2", "--session", ident).stdout)
     assert report["session"]["calls"] == 2
     assert report["days"]["calls"] == 1  # the imported calls carry no time: they are not of these days
     assert [row["name"] for row in report["by_provider"]] == ["demo"]
     assert report["all"]["calls"] == 3
 
 
-@pytest.mark.slow
-def test_trims_are_counted(run: Run, tmp_path: Path) -> None:
-    run("ask", "hello")
-    ident = json.loads(run("sessions", "--json").stdout)[0]["id"]
+def test_trims_are_counted(run_here: Run, tmp_path: Path) -> None:
+    run_here("ask", "hello")
+    ident = json.loads(run_here("sessions", "--json").stdout)[0]["id"]
     store = SessionStore(tmp_path / "data" / "chatctx.db")
     store.add_record(ident, "trim", {"state": {}, "messages": 3, "tokens": 1_200})
     store.add_record(ident, "trim", {"state": {}, "messages": 0, "tokens": 0})  # everything goes out again
     store.create_session(SessionInfo("0b", "", "demo", "demo", time.time(), 0.0))
     store.add_record("0b", "trim", {"state": {}, "messages": 1, "tokens": 100})
     store.close()
-    report = json.loads(run("usage", "--json").stdout)
+    report = json.loads(run_here("usage", "--json").stdout)
     assert report["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
     assert report["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
-    assert "1,300 tokens left out" in run("usage").stdout
+    assert "1,300 tokens left out" in run_here("usage").stdout
 
 
-@pytest.mark.slow
-def test_text_fits_and_names_everything(run: Run, tmp_path: Path) -> None:
-    assert "No calls yet" in run("usage").stdout
-    run("import", str(claude_session(tmp_path / "a.jsonl")))
-    run("ask", "hello")
+def test_text_fits_and_names_everything(run_here: Run, tmp_path: Path) -> None:
+    assert "No calls yet" in run_here("usage").stdout
+    run_here("import", str(claude_session(tmp_path / "a.jsonl")))
+    run_here("ask", "hello")
     for columns in ("40", "100"):
-        done = run("usage", COLUMNS=columns)
+        done = run_here("usage", COLUMNS=columns)
         assert done.returncode == 0
         assert max(map(len, done.stdout.splitlines())) <= int(columns)
     for words in ("session", "today", "total", "by provider", "reasoning", "cost", "anthropic/claude-opus-4-6"):
         assert words in done.stdout
 
 
-@pytest.mark.slow
-def test_bad_input(run: Run) -> None:
+def test_bad_input(run_here: Run) -> None:
     for args, words in (
         (["--days", "0"], "range 1<=x<=100000"),
         (["--days", "9" * 20], "range 1<=x<=100000"),
         (["--days", "x"], "not a valid integer"),
         (["--session", "feed"], "sessions"),
     ):
-        done = run("usage", *args)
+        done = run_here("usage", *args)
         assert words in one_line(done.stderr)
         assert done.returncode == 2
