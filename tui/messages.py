@@ -18,6 +18,9 @@ FinishKind: TypeAlias = Literal[
 ]
 UsageSource: TypeAlias = Literal["provider", "estimated"]
 
+BUILT_IN = "built-in"
+"""The origin of the program's own tools."""
+
 EFFORTS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """The reasoning levels that can be requested. Models support some of them; their provider maps the rest."""
 
@@ -221,7 +224,7 @@ class ToolSchema:
     name: str
     description: str
     parameters: str
-    origin: str = "built-in"  # "built-in", or the MCP server's name
+    origin: str = BUILT_IN  # or the MCP server's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui.messages import BUILT_IN
 from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, Result, clickable, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, description_line, readable_arguments
@@ -184,7 +185,7 @@ class ApprovalPanel(AnswerPanel["Decision"]):
         with Vertical(classes="panel") as panel:
             set_title(panel, f"Run {call.name}?")
             panel.border_subtitle = clickable(self, STOP)
-            if self.asked.origin != "built-in":
+            if self.asked.origin != BUILT_IN:
                 about = description_line(f"MCP server {self.asked.origin}", self.asked.description, 240)
                 yield Static(plain(about), classes="about", markup=False)
             if self.asked.why:

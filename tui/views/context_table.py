@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
@@ -275,7 +276,7 @@ class _Table:
 
 def _item_name(item: UsageItem) -> str:
     """The item's name; for a server's tool including the server."""
-    return item.name if item.group in ("", "built-in") else f"{item.group}: {item.name}"
+    return item.name if item.group in ("", BUILT_IN) else f"{item.group}: {item.name}"
 
 
 def _spread(left: Content, right: Content, width: int) -> Content:

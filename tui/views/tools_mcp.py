@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
 from tui.text.numbers import approx, clock_time, plural, tokens_exact, tokens_short
 from tui.views.call_text import visible
@@ -86,7 +87,7 @@ def tool_rows(
     for origin in dict.fromkeys(line.origin for line in lines):
         group = [line for line in lines if line.origin == origin]
         on = sum(line.on for line in group)
-        name = "built in" if origin == "built-in" else f"MCP server {plain(origin)}"
+        name = "built in" if origin == BUILT_IN else f"MCP server {plain(origin)}"
         rows.append(
             Row(Content.styled(clip(f"{name}: {on} of {len(group)} on", width), "$text-muted"), f"source:{origin}")
         )

@@ -19,9 +19,9 @@ from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.config.settings import Rule
-from tui.context.reduction.deferral import BUILT_IN, ToolPlan, plan_tools, schema_budget
+from tui.context.reduction.deferral import ToolPlan, plan_tools, schema_budget
 from tui.context.usage.rows import UsageItem
-from tui.messages import ToolCall, ToolSchema
+from tui.messages import BUILT_IN, ToolCall, ToolSchema
 from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool, ToolOutput

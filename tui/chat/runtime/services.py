@@ -16,8 +16,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.context.reduction.deferral import BUILT_IN
-from tui.messages import SystemSection
+from tui.messages import BUILT_IN, SystemSection
 from tui.providers.base import Provider
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui.context.usage.limits import ModelLimits, Percent, Tokens
-from tui.messages import ToolSchema
+from tui.messages import BUILT_IN, ToolSchema
 
-BUILT_IN = "built-in"
-SHARE = Percent(10)
-"""Share of the window for the schemas of all servers, by default."""
+DEFAULT_SHARE = Percent(10)
+"""Of the window, for the schemas of all servers."""
 
-MOST = 20_000
+DEFAULT_MOST = 20_000
 """Tokens, likewise, since that share of a large window is a lot for every request."""
 
 MOST_TOOLS = 128
@@ -33,8 +32,8 @@ def schema_budget(limits: ModelLimits, setting: Percent | Tokens | None) -> int:
     if isinstance(setting, Tokens):
         return setting.value
     if limits.context is None:
-        return MOST
-    return min(MOST, SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
+        return DEFAULT_MOST
+    return min(DEFAULT_MOST, DEFAULT_SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
 
 
 def plan_tools(
@@ -56,16 +55,16 @@ def plan_tools(
     for tool, cost in zip(tools, costs, strict=True):
         if tool.origin != BUILT_IN:
             by_server[tool.origin] = by_server.get(tool.origin, 0) + cost
-    rest, left = sum(by_server.values()), len(tools)
-    if budget is None or (rest <= budget and left <= MOST_TOOLS):
+    tokens, number = sum(by_server.values()), len(tools)
+    if budget is None or (tokens <= budget and number <= MOST_TOOLS):
         return ToolPlan(tuple(tools))
     waiting: set[str] = set()
     for server in sorted(by_server, key=lambda server: (-by_server[server], server)):
-        if rest <= budget and left < MOST_TOOLS:  # minus the search tool itself
+        if tokens <= budget and number < MOST_TOOLS:  # minus the search tool itself
             break
         waiting.add(server)
-        rest -= by_server[server]
-        left -= sum(tool.origin == server for tool in tools)
+        tokens -= by_server[server]
+        number -= sum(tool.origin == server for tool in tools)
     always = [tool for tool in tools if tool.origin not in waiting]
     late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
     counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}

@@ -28,7 +28,7 @@ from tui.context.estimate.ledger import (
 )
 from tui.context.estimate.preamble import Preamble, PreambleCost
 from tui.context.estimate.prediction import Situation, learned
-from tui.messages import Request
+from tui.messages import BUILT_IN, Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
@@ -227,7 +227,7 @@ def make_rows(request: Request, situation: Situation) -> Rows:
             how = source if source == "estimated" or len(request.tools) == 1 else "derived"
             tools = zip(request.tools, apportion(tokens, preamble.tools), strict=True)
             unsorted = [UsageItem(tool.name, part, how, tool.name, tool.origin) for tool, part in tools]
-            items = tuple(sorted(unsorted, key=lambda item: (item.group != "built-in", item.group)))
+            items = tuple(sorted(unsorted, key=lambda item: (item.group != BUILT_IN, item.group)))
         elif key in MESSAGE_ROWS:
             items = LazyItems(partial(shares.row_items, key))
         rows.append(UsageRow(key, ROW_NAMES[key], tokens, source, items))

@@ -13,7 +13,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
-from tui.messages import Request
+from tui.messages import BUILT_IN, Request
 from tui.text.names import ROW_NAMES
 
 NAMED_SHARE = 0.05  # of a conversation's text: smaller classes are not listed
@@ -283,7 +283,7 @@ def _items(items: Sequence[UsageItem]) -> list[dict[str, object]]:
             "tokens": item.tokens,
             "source": item.source,
             "ref": item.ref,
-            "server": None if item.group in ("", "built-in") else item.group,
+            "server": None if item.group in ("", BUILT_IN) else item.group,
         }
         for item in items
     ]

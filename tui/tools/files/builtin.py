@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from tui.context.reduction.deferral import BUILT_IN
+from tui.messages import BUILT_IN
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.files import list_files, read_file, search_files
 from tui.tools.files.confine import Confinement

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from tui.config.paths import at_home
-from tui.context.reduction.deferral import BUILT_IN
+from tui.messages import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.clean import clean_text
 from tui.text.json_text import parse_jsonc
