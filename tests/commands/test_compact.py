@@ -24,8 +24,8 @@ async def test_a_preview_counts_once_it_is_accepted(long_talk: Commands, provide
     assert isinstance(preview, SummaryPreview) and preview.text == "Goal: learn about boats."
     assert "mind the gulls" in str(provider.requests[-1].messages[-1])
     assert [type(event) for event in ui.events] == [CompactionStarted, CompactionFinished, UsageChanged]
-    standing = long_talk.session.summaries.standing()
-    assert standing is not None and standing.text == "Boats, and 9 gulls."
+    current = long_talk.session.summaries.current()
+    assert current is not None and current.text == "Boats, and 9 gulls."
 
 
 async def test_a_preview_that_is_left_changes_nothing(long_talk: Commands, provider: ScriptedProvider) -> None:
@@ -33,7 +33,7 @@ async def test_a_preview_that_is_left_changes_nothing(long_talk: Commands, provi
     before = list(long_talk.session.messages)
     ui = await long_talk.run("/compact --preview", None)
     assert [notice.text for notice in of(Notice, ui.events)] == ["Not compacted. Nothing was changed."]
-    assert list(long_talk.session.messages) == before and long_talk.session.summaries.standing() is None
+    assert list(long_talk.session.messages) == before and long_talk.session.summaries.current() is None
 
 
 async def test_a_preview_that_fails_says_why(long_talk: Commands, provider: ScriptedProvider) -> None:

@@ -23,8 +23,8 @@ async def test_the_summary_in_force_is_changed(compacted: Commands) -> None:
     assert added.message.text.endswith("Boats and gulls.")
     [notice] = of(Notice, ui.events)
     assert notice.text.startswith("Edited the summary:")
-    standing = compacted.session.summaries.standing()
-    assert standing is not None and standing.text == "Boats and gulls."
+    current = compacted.session.summaries.current()
+    assert current is not None and current.text == "Boats and gulls."
 
 
 async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:

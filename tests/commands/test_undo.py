@@ -12,7 +12,7 @@ async def test_a_compaction_is_taken_back(long_talk: Commands, provider: Scripte
     assert long_talk.session.not_sent
     ui = await long_talk.run("/undo")
     assert len(ui.output) == 1 and ui.changes == 1
-    assert long_talk.session.summaries.standing() is None
+    assert long_talk.session.summaries.current() is None
 
 
 async def test_without_one_it_says_so(talk: Commands) -> None:

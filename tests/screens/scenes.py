@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.screens.talks import Model, Talk, ident, override, stored, with_idents
 from tests.usages import make_usage
-from tui.chat.compaction.summaries import Subject, SummaryDraft, Weight
+from tui.chat.compaction.summaries import Subject, SummaryDraft, SummaryEffect
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.store.calls import CallRow
 from tui.chat.turn.session import ChatSession
@@ -240,10 +240,10 @@ def set_summary(session: ChatSession) -> None:
     async def draft(_instructions: str = "") -> SummaryDraft:
         return SummaryDraft(PLAN, make_usage(121_400), SUMMARY, "stamp")
 
-    async def weigh(_subject: Subject, _text: str) -> Weight:
-        return Weight(66, 121_400, 17_066)
+    async def measure(_subject: Subject, _text: str) -> SummaryEffect:
+        return SummaryEffect(66, 121_400, 17_066)
 
-    override(session.summaries, draft=draft, weigh=weigh)
+    override(session.summaries, draft=draft, measure=measure)
 
 
 def set_draft_tokens(session: ChatSession) -> None:

@@ -71,7 +71,7 @@ async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None
         await run.command("/compact --preview")
         await click(run, "ctrl+s compact with this")
         await run.shows("Compacted ")
-        summary = run.session.summaries.standing()
+        summary = run.session.summaries.current()
         assert summary is not None and summary.text == "the third"
 
 

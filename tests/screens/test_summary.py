@@ -17,7 +17,7 @@ from tests.screens.conftest import Running, running
 from tests.screens.scenes import PLAN
 from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
 from tests.usages import make_usage
-from tui.chat.compaction.summaries import SummaryDraft, Weight
+from tui.chat.compaction.summaries import SummaryDraft, SummaryEffect
 from tui.providers.base import ProviderError
 from tui.screens.summary import CONFIRM, SummaryPanel
 from tui.views.summary_text import SummaryPreview
@@ -38,9 +38,9 @@ def area(run: Running) -> TextArea:
     return run.app.screen.query_one(TextArea)
 
 
-def standing(run: Running) -> str:
+def current(run: Running) -> str:
     """The summary in force."""
-    summary = run.session.summaries.standing()
+    summary = run.session.summaries.current()
     return summary.text if summary is not None else ""
 
 
@@ -54,7 +54,7 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
         assert "mind the gulls" in str(run.server.requests[-1].messages[-1])
         await run.type("Boats. ")
         await run.press("ctrl+s")
-        await run.until(lambda: standing(run) == f"Boats. {long}")
+        await run.until(lambda: current(run) == f"Boats. {long}")
         assert not isinstance(run.app.screen, SummaryPanel)
         await run.idle()
         await run.shows("Compacted ", "summary of the earlier")
@@ -74,7 +74,7 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
 async def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
     async with running() as run:
         draft = SummaryDraft(replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
-        assert words in SummaryPreview(run.session, draft).about(Weight(66, 121_400, 17_066))
+        assert words in SummaryPreview(run.session, draft).about(SummaryEffect(66, 121_400, 17_066))
 
 
 async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed() -> None:
@@ -85,13 +85,13 @@ async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed()
         await run.shows("too long")
         await run.press("ctrl+s")
         await run.shows("too long")
-        assert standing(run) == ""
+        assert current(run) == ""
         assert area(run).text.startswith("far too long ")
         area(run).load_text("short")
         await run.shows(KEYS)
         await run.press("ctrl+s")
         await run.shows("Compacted ")
-        assert standing(run) == "short"
+        assert current(run) == "short"
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         await run.shows(KEYS)
         await run.press("escape", "escape")
         await run.shows("Not compacted", "the up key puts their text")
-        assert standing(run) == ""
+        assert current(run) == ""
         await run.idle()
         await run.press("up")
         assert run.chat.composer.value == f"mine a{GOAL}"
@@ -141,7 +141,7 @@ async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() 
         await run.press("ctrl+z")
         assert area(run).text == "mine first"
         await run.press("ctrl+s")
-        await run.until(lambda: standing(run) == "mine first")
+        await run.until(lambda: current(run) == "mine first")
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
         await run.press("ctrl+r", "enter")
         await run.shows("The server is down")
         assert area(run).text == f"mine {GOAL}"
-        assert standing(run) == ""
+        assert current(run) == ""
         await run.press("escape", "escape")
 
 
@@ -190,7 +190,7 @@ async def test_what_waits_is_sent_after_the_decision() -> None:
         assert run.sent == []
         await run.press("ctrl+s")
         await run.until(lambda: run.sent == ["and then?"])
-        assert standing(run) == GOAL
+        assert current(run) == GOAL
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         await run.type("Boats. ")
         await run.press("ctrl+s")
         await run.shows("Edited the summary: ")
-        assert standing(run) == f"Boats. {GOAL}"
+        assert current(run) == f"Boats. {GOAL}"
         assert run.session.messages[-1].id in run.chat.transcript.document.index
         run.chat.composer.focus_prompt()
         await run.command(f"/summary {before}")

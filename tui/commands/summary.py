@@ -18,11 +18,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     from tui.views.summary_text import SummaryInForce
 
     session = chat.session
-    standing = session.summaries.standing(args)
-    if standing is None:
+    current = session.summaries.current(args)
+    if current is None:
         none = "There is no summary in force that can be read: /compact makes one."
         raise CommandError("This summary is not in force any more." if args else none)
-    summary = SummaryInForce(session, standing)
+    summary = SummaryInForce(session, current)
     await ui.edit(summary)
     if summary.done is not None:
         await ui.turn(_edited(session, summary))

@@ -19,7 +19,7 @@ from tui.text.clean import clean_text, error_line
 from tui.views.summary_text import figures_line
 
 if TYPE_CHECKING:
-    from tui.chat.compaction.summaries import Weight
+    from tui.chat.compaction.summaries import SummaryEffect
     from tui.views.summary_text import SummaryText
 
 PAUSE = 0.12
@@ -53,7 +53,7 @@ class SummaryPanel(Panel[bool]):
     def __init__(self, subject: SummaryText) -> None:
         super().__init__()
         self.subject = subject
-        self.weight: Weight | None = None
+        self.effect: SummaryEffect | None = None
         self._original = ""  # the text before any change
         self.abandoned = ""  # an edited text that was not accepted
         self._confirming = False  # whether the question is shown
@@ -104,9 +104,9 @@ class SummaryPanel(Panel[bool]):
 
     @work(group="measure", exclusive=True, exit_on_error=False)
     async def _measure(self, text: str) -> None:
-        await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.weight is not None else 0)
+        await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.effect is not None else 0)
         began = time.monotonic()
-        self.weight = await self.subject.measure(text)
+        self.effect = await self.subject.measure(text)
         if self.edited:
             await self._save_draft(text)
         self._cost = min(1.0, time.monotonic() - began)
@@ -126,15 +126,15 @@ class SummaryPanel(Panel[bool]):
 
     def redraw(self) -> None:
         """Draw figures above the text, keys or a note below it."""
-        weight = self.weight
-        if weight is not None:
+        effect = self.effect
+        if effect is not None:
             self.query_one(".summary-head", Static).update(
                 Content.assemble(
-                    (self.subject.about(weight), "$foreground"), "\n", (figures_line(weight), "$text-muted")
+                    (self.subject.about(effect), "$foreground"), "\n", (figures_line(effect), "$text-muted")
                 )
             )
         note = self.query_one(".summary-note", Static)
-        problem = weight.problem if weight is not None else ""
+        problem = effect.problem if effect is not None else ""
         if self._working:
             note.update(Content.styled("● the model writes another one · esc stops", "$primary"))
         elif self._confirming or self._note or problem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tui.text.numbers import change_percent, plural, tokens_exact
 
 if TYPE_CHECKING:
-    from tui.chat.compaction.summaries import StandingSummary, SummaryDraft, Weight
+    from tui.chat.compaction.summaries import CurrentSummary, SummaryDraft, SummaryEffect
     from tui.chat.conversation.events import CompactionFinished
     from tui.chat.turn.session import ChatSession
     from tui.context.reduction.checkpoints import SummaryEdit
@@ -31,11 +31,11 @@ class SummaryText(ABC):
         """The text before any change."""
 
     @abstractmethod
-    def about(self, weight: Weight) -> str:
+    def about(self, effect: SummaryEffect) -> str:
         """A line on what the summary replaces."""
 
     @abstractmethod
-    async def measure(self, text: str) -> Weight:
+    async def measure(self, text: str) -> SummaryEffect:
         """The size of the next request with this text."""
 
     @abstractmethod
@@ -72,18 +72,18 @@ class SummaryPreview(SummaryText):
         """The model's text."""
         return self._draft.text
 
-    def about(self, weight: Weight) -> str:
+    def about(self, effect: SummaryEffect) -> str:
         """How much it replaces; both figures and the summary add up to the next request."""
         plan = self._draft.plan
         what = plural(len(plan.source), "message")
         if plan.cleared:
             what += f" and {plural(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
-        return f"This takes the place of {what}, {tokens_exact(weight.replaced)} tokens{stay}."
+        return f"This takes the place of {what}, {tokens_exact(effect.replaced)} tokens{stay}."
 
-    async def measure(self, text: str) -> Weight:
+    async def measure(self, text: str) -> SummaryEffect:
         """Measured like every request."""
-        return await self.session.summaries.weigh(self._draft, text)
+        return await self.session.summaries.measure(self._draft, text)
 
     async def ask(self, instructions: str) -> None:
         """Request another one, which is billed too."""
@@ -100,36 +100,36 @@ class SummaryInForce(SummaryText):
     title = "Summary"
     accept_label = "keep this"
 
-    def __init__(self, session: ChatSession, standing: StandingSummary) -> None:
+    def __init__(self, session: ChatSession, current: CurrentSummary) -> None:
         super().__init__(session)
-        self._standing = standing
+        self._current = current
         self.done: tuple[SummaryEdit, Message] | None = None
 
     @property
     def text(self) -> str:
         """The current text."""
-        return self._standing.text
+        return self._current.text
 
-    def about(self, weight: Weight) -> str:
+    def about(self, effect: SummaryEffect) -> str:
         """What it replaces."""
-        return f"It replaces {plural(self._standing.record.messages, 'message')}. /undo undoes a change."
+        return f"It replaces {plural(self._current.record.messages, 'message')}. /undo undoes a change."
 
-    async def measure(self, text: str) -> Weight:
+    async def measure(self, text: str) -> SummaryEffect:
         """Measured like every request."""
-        return await self.session.summaries.weigh(self._standing, text)
+        return await self.session.summaries.measure(self._current, text)
 
     async def accept(self, text: str) -> None:
         """Change it, unless it is the same."""
         if text.strip() != self.text:
-            self.done = await self.session.summaries.edit(self._standing, text)
+            self.done = await self.session.summaries.edit(self._current, text)
 
 
-def figures_line(weight: Weight) -> str:
+def figures_line(effect: SummaryEffect) -> str:
     """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
-    figures = f"{tokens_exact(weight.before)} tokens"
-    if weight.after != weight.before:
-        change = change_percent(weight.before, weight.after)
+    figures = f"{tokens_exact(effect.before)} tokens"
+    if effect.after != effect.before:
+        change = change_percent(effect.before, effect.after)
         figures = (
-            f"{tokens_exact(weight.before)} -> ~{tokens_exact(weight.after)} tokens{f' ({change})' if change else ''}"
+            f"{tokens_exact(effect.before)} -> ~{tokens_exact(effect.after)} tokens{f' ({change})' if change else ''}"
         )
-    return f"next request {figures} · summary ~{tokens_exact(weight.summary)} tokens"
+    return f"next request {figures} · summary ~{tokens_exact(effect.summary)} tokens"

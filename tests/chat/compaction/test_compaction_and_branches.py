@@ -39,13 +39,13 @@ async def test_leaving_out_a_message_at_the_edge_of_a_summary_brings_nothing_bac
         session = await compacted(workspace)
         before = sent(session)
         assert before == ["1.", "4", "5", "6", "7"]
-        standing = session.summaries.standing()
-        assert standing is not None
-        edge = getattr(standing.record, which)
+        current = session.summaries.current()
+        assert current is not None
+        edge = getattr(current.record, which)
         await session.exclude(edge, True)
         assert sent(session) == before
         await session.exclude(edge, False)
-        await session.exclude(standing.message.id, True)
+        await session.exclude(current.message.id, True)
         assert sent(session) == before[1:]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tui.chat.compaction.summaries import StandingSummary
+from tui.chat.compaction.summaries import CurrentSummary
 from tui.chat.compaction.summarise import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction import CompactionRefusedError
@@ -29,14 +29,12 @@ async def talked(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
     return session
 
 
-async def compacted(
-    workspace: FakeWorkspace, text: str = "They spoke of boats."
-) -> tuple[ChatSession, StandingSummary]:
+async def compacted(workspace: FakeWorkspace, text: str = "They spoke of boats.") -> tuple[ChatSession, CurrentSummary]:
     session = await talked(workspace)
     await session.summaries.accept(await session.summaries.draft(), text)
-    standing = session.summaries.standing()
-    assert standing is not None
-    return session, standing
+    current = session.summaries.current()
+    assert current is not None
+    return session, current
 
 
 def first_text(session: ChatSession) -> str:
@@ -56,12 +54,12 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
         assert (session._conversation.stamp, session._conversation.request()) == (stamp, request)
 
         written = "Boats and gulls, 9 of them, src/港.py. " * 3
-        weight = await session.summaries.weigh(draft, written)
-        assert weight.problem == ""
+        effect = await session.summaries.measure(draft, written)
+        assert effect.problem == ""
         done = await session.summaries.accept(draft, written)
-        assert (done.before, done.after) == (before.total, weight.after) == (weight.before, weight.after)
+        assert (done.before, done.after) == (before.total, effect.after) == (effect.before, effect.after)
         assert (await session.refresh_usage()).total == done.after
-        assert weight.before - weight.replaced + weight.summary == weight.after
+        assert effect.before - effect.replaced + effect.summary == effect.after
         assert first_text(session) == f"{HEADER}\n\n{written.strip()}"
         await drain(session.send("on"))
         assert "Boats and gulls" in provider.requests[-1].messages[0].text
@@ -69,17 +67,17 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
         assert [row.kind for row in rows].count("compaction") == 1
 
 
-async def test_weighing_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
+async def test_measuring_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await talked(workspace)
         draft = await session.summaries.draft()
-        weights = [await session.summaries.weigh(draft, "word " * count) for count in (10, 400)]
+        effects = [await session.summaries.measure(draft, "word " * count) for count in (10, 400)]
         grown = real_tokens(Request("t", "m", (session._compactor.summary_message("word " * 400),))) - real_tokens(
             Request("t", "m", (session._compactor.summary_message("word " * 10),))
         )
-        assert weights[1].after - weights[0].after == pytest.approx(grown, rel=0.1)
-        assert weights[1].summary - weights[0].summary == pytest.approx(grown, rel=0.1)
-        assert weights[1].replaced == pytest.approx(weights[0].replaced, abs=15)
+        assert effects[1].after - effects[0].after == pytest.approx(grown, rel=0.1)
+        assert effects[1].summary - effects[0].summary == pytest.approx(grown, rel=0.1)
+        assert effects[1].replaced == pytest.approx(effects[0].replaced, abs=15)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +92,7 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
         session = await talked(workspace)
         draft = await session.summaries.draft()
         stamp = session._conversation.stamp
-        assert (await session.summaries.weigh(draft, text)).problem
+        assert (await session.summaries.measure(draft, text)).problem
         with pytest.raises(CompactionRefusedError, match=words):
             await session.summaries.accept(draft, text)
         assert session._conversation.stamp == stamp
@@ -178,8 +176,8 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
         session, first = await compacted(workspace)
         await drain(session.send(f"on {LONG}"))
         await session.summaries.accept(await session.summaries.draft(), "And then of gulls.")
-        assert session.summaries.standing(first.message.id) is None
-        second = session.summaries.standing()
+        assert session.summaries.current(first.message.id) is None
+        second = session.summaries.current()
         assert second is not None
         assert second.text == "And then of gulls."
         await session.pin(second.message.id, True)  # stays beside the next one
@@ -187,7 +185,7 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
             await drain(session.send(f"{number} {LONG}"))
         await session.summaries.accept(await session.summaries.draft(), "And then of sails.")
         assert sum(m.kind == "summary" for m in session._conversation.request().messages) == 2
-        newest = session.summaries.standing()
+        newest = session.summaries.current()
         assert newest is not None
         assert newest.text == "And then of sails."
 
@@ -196,18 +194,18 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
     provider = ScriptedProvider(window=20_000)
     sizes: list[int] = []
     async with open_workspace(tmp_path, provider) as workspace:
-        session, standing = await compacted(workspace)
+        session, current = await compacted(workspace)
         whole = session.messages[0].text.strip()
         sizes.append((await session.refresh_usage()).total)
         for text in ("Boats, and 9 gulls.", "Boats, 9 gulls and a very long word: " + "港" * 60):
-            edit, message = await session.summaries.edit(standing, text)
+            edit, message = await session.summaries.edit(current, text)
             sizes.append((await session.refresh_usage()).total)
             assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
             assert session.messages[-1] is message
-            in_force = session.summaries.standing()
+            in_force = session.summaries.current()
             assert in_force is not None
             assert in_force.text == text
-            standing = in_force
+            current = in_force
         usage = session.usage
         assert usage is not None
         assert usage.basis.compactions == 1
@@ -234,30 +232,30 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
 
 async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
-        session, standing = await compacted(workspace)
-        assert session.summaries.standing(standing.message.id) is not None
-        assert session.summaries.standing(session.messages[0].id) is None
-        await session.summaries.edit(standing, "Boats, and 9 gulls.")
-        assert session.summaries.standing(standing.message.id) is None
+        session, current = await compacted(workspace)
+        assert session.summaries.current(current.message.id) is not None
+        assert session.summaries.current(session.messages[0].id) is None
+        await session.summaries.edit(current, "Boats, and 9 gulls.")
+        assert session.summaries.current(current.message.id) is None
         with pytest.raises(CompactionRefusedError, match="not in force"):
-            await session.summaries.edit(standing, "other")
+            await session.summaries.edit(current, "other")
         with pytest.raises(CompactionRefusedError, match="empty"):
-            in_force = session.summaries.standing()
+            in_force = session.summaries.current()
             assert in_force is not None
             await session.summaries.edit(in_force, " ")
         await session.undo()
         await session.undo()
-        assert session.summaries.standing() is None
+        assert session.summaries.current() is None
 
 
 async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
-        session, standing = await compacted(workspace)
-        weight = await session.summaries.weigh(standing, LONG * 60)
-        assert "too long" in weight.problem
+        session, current = await compacted(workspace)
+        effect = await session.summaries.measure(current, LONG * 60)
+        assert "too long" in effect.problem
         with pytest.raises(CompactionRefusedError, match="too long"):
-            await session.summaries.edit(standing, LONG * 60)
-        assert session.summaries.standing() == standing
+            await session.summaries.edit(current, LONG * 60)
+        assert session.summaries.current() == current
 
 
 async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(tmp_path: Path) -> None:
@@ -292,15 +290,15 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
 async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
-        session, standing = await compacted(workspace)
-        await session.summaries.edit(standing, "Boats, and 9 gulls.")
+        session, current = await compacted(workspace)
+        await session.summaries.edit(current, "Boats, and 9 gulls.")
         await drain(session.send("on"))
         fork = await workspace.fork(session.id, session.messages[-1].id)
         await session.export(tmp_path / "talk.jsonl")
         info = (await workspace.import_file(tmp_path / "talk.jsonl", again=True)).info
         copy = await workspace.resume(info.id)
         for other in (fork, copy):
-            in_force = other.summaries.standing()
+            in_force = other.summaries.current()
             assert in_force is not None
             assert in_force.text == "Boats, and 9 gulls."
             assert other._conversation.request().messages == session._conversation.request().messages

@@ -33,7 +33,7 @@ class SummaryDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingSummary:
+class CurrentSummary:
     """A summary in force. `text` is without the heading it is sent with, `record` is its compaction."""
 
     record: CompactionRecord
@@ -41,7 +41,7 @@ class StandingSummary:
     text: str
 
 
-Subject: TypeAlias = SummaryDraft | StandingSummary
+Subject: TypeAlias = SummaryDraft | CurrentSummary
 
 Start: TypeAlias = Callable[[Coroutine[Any, Any, SummaryDraft]], "asyncio.Task[SummaryDraft]"]
 """Runs a session's single task; its `cancel` ends it."""
@@ -51,7 +51,7 @@ FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreErro
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class SummaryEffect:
     """The effect of a summary: its tokens, and those of the next request `before` and `after`.
 
     `problem` says why it would be refused; "" if accepted.
@@ -97,26 +97,26 @@ class Summaries:
         plan, text = await self._compactor.draft(usage, instructions)
         return SummaryDraft(plan, usage, text, stamp)
 
-    def standing(self, message_id: str = "") -> StandingSummary | None:
+    def current(self, message_id: str = "") -> CurrentSummary | None:
         """The summary in force that is this message, or the newest one; None if there is none to read."""
         sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary"}
         for record in reversed(active_compactions(self._conversation.state.checkpoints)):
             if record.summary in sent and message_id in ("", record.summary):
                 message = sent[record.summary]
-                return StandingSummary(record, message, summary_text(message.text))
+                return CurrentSummary(record, message, summary_text(message.text))
         return None
 
-    async def weigh(self, subject: Subject, text: str) -> Weight:
+    async def measure(self, subject: Subject, text: str) -> SummaryEffect:
         """The size of the next request with `text` as the summary, measured like every request."""
-        return await asyncio.to_thread(self._weigh, subject, text)
+        return await asyncio.to_thread(self._measure, subject, text)
 
-    def _weigh(self, subject: Subject, text: str) -> Weight:
+    def _measure(self, subject: Subject, text: str) -> SummaryEffect:
         summary = self._compactor.summary_message(text)
         match subject:
             case SummaryDraft():
                 record, usage = self._compactor.make_record(subject.plan, summary, subject.usage)
                 before, after = record.before, record.after
-            case StandingSummary():
+            case CurrentSummary():
                 edit, usage = self._edit(subject, summary)
                 before, after = edit.before, edit.after
         row = next((row for row in usage.rows if row.key == "summaries"), None)
@@ -124,8 +124,8 @@ class Summaries:
         try:
             self._check(subject, text, before, after)
         except CompactionRefusedError as error:
-            return Weight(tokens, before, after, str(error))
-        return Weight(tokens, before, after)
+            return SummaryEffect(tokens, before, after, str(error))
+        return SummaryEffect(tokens, before, after)
 
     async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
         """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
@@ -135,17 +135,17 @@ class Summaries:
         await self._conversation.add_checkpoint(record, summary)
         return CompactionFinished(record.messages, record.before, record.after, summary)
 
-    async def edit(self, standing: StandingSummary, text: str) -> tuple[SummaryEdit, Message]:
+    async def edit(self, current: CurrentSummary, text: str) -> tuple[SummaryEdit, Message]:
         """Replace a summary in force by `text`. Raises `CompactionRefusedError`, `StoreError`."""
         summary = self._compactor.summary_message(text)
-        edit, _ = await asyncio.to_thread(self._edit, standing, summary)
-        self._check(standing, text, edit.before, edit.after)
+        edit, _ = await asyncio.to_thread(self._edit, current, summary)
+        self._check(current, text, edit.before, edit.after)
         await self._conversation.add_checkpoint(edit, summary)
         return edit, summary
 
-    def _edit(self, standing: StandingSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
+    def _edit(self, current: CurrentSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
         conversation = self._conversation
-        edit = SummaryEdit(new_id(), time.time(), standing.record.id, summary.id, conversation.frontier)
+        edit = SummaryEdit(new_id(), time.time(), current.record.id, summary.id, conversation.frontier)
         before = self._meter.measure(conversation.request()).total
         after = self._compactor.measure_under(edit, summary)
         return replace(edit, before=before, after=after.total), after
@@ -159,8 +159,8 @@ class Summaries:
                 if stamp != self._conversation.stamp:
                     raise CompactionRefusedError("The conversation has gone on since this summary was made.")
                 accept_compaction(before, after, usage.budget.compaction_at or usage.budget.max_input)
-            case StandingSummary(record=record):
-                in_force = self.standing(subject.message.id)
+            case CurrentSummary(record=record):
+                in_force = self.current(subject.message.id)
                 if in_force is None or in_force.record.id != record.id:
                     raise CompactionRefusedError("This summary is not in force any more.")
                 budget = self._meter.measure(self._conversation.request()).budget
