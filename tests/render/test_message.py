@@ -14,7 +14,7 @@ from tui.messages import (
     ToolCall,
     ToolResult,
 )
-from tui.render.message import View, copy_text, divider_row, message_rows
+from tui.render.message import HEAD_CHARS, View, copy_text, divider_row, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 
@@ -89,6 +89,18 @@ def test_a_long_paste_shows_its_beginning(palette: Palette) -> None:
     opened = message_rows(message, 60, palette, View("you", open=frozenset({0})))
     assert [row.copy for row in opened if row.copy] == text.split("\n")
     assert [row.text for row in opened[:8]] == [row.text for row in folded[:8]]  # what was visible stays in place
+
+
+def test_of_a_folded_paste_only_what_is_shown_is_cleaned(palette: Palette, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def note(text: str) -> str:
+        sizes.append(len(text))
+        return text
+
+    monkeypatch.setattr("tui.render.message.clean_text", note)
+    message_rows(Message("user", (Text("a line\n" * 10_000),)), 40, palette)
+    assert sizes and sum(sizes) <= HEAD_CHARS
 
 
 def test_one_endless_line_is_folded_too(palette: Palette) -> None:

@@ -205,16 +205,16 @@ def indented(rows: list[Row], palette: Palette) -> list[Row]:
 
 
 def _typed_rows(text: str, width: int, palette: Palette, opened: bool) -> list[Row]:
-    text = clean_text(text).strip("\n")
+    text = text.strip("\n")
     if not is_long(text):
-        return plain_rows(text, palette.base, width)
+        return plain_rows(clean_text(text), palette.base, width)
     head = "\n".join(text[:HEAD_CHARS].split("\n")[:HEAD_LINES])
-    rest = text[len(head) :].removeprefix("\n")
+    rest = text[len(head) :].removeprefix("\n")  # perhaps megabytes: cleaned only if it is shown
     lines = rest.count("\n") + 1
     amount = plural(lines, "more line") if lines > 1 else ""
-    rows = plain_rows(head, palette.base, width)
+    rows = plain_rows(clean_text(head), palette.base, width)
     rows.append(fold_row([amount, f"{tokens_short(len(rest))} characters"], opened, width, palette.muted))
-    return rows + (plain_rows(rest, palette.base, width) if opened else [])
+    return rows + (plain_rows(clean_text(rest), palette.base, width) if opened else [])
 
 
 def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, opened: bool) -> list[Row]:
