@@ -254,18 +254,19 @@ class Transcript(TranscriptView, can_focus=True):
         """Go to the next or previous hit."""
         self.go_to_hit(forward=forward)
 
-    def action_request(self, action: Action) -> None:
+    async def action_request(self, action: Action) -> None:
         """Request an action on the cursor's message."""
         message = self._cursor_message
         if message is None:
             return
-        from tui.render.markdown import code_blocks  # not before the first frame
-
         text = detail = ""
         if action == "copy":
             text = copy_text(message)
-        elif action == "copy_code" and (blocks := code_blocks(message.text)):
-            self._code_block = self._code_block % len(blocks) + 1  # the last block first, then earlier ones
-            text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
-            detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
+        elif action == "copy_code":
+            from tui.render.markdown import code_blocks  # not before the first frame
+
+            if blocks := await asyncio.to_thread(code_blocks, message.text):  # longer than a frame for 20 KB
+                self._code_block = self._code_block % len(blocks) + 1  # the last block first, then earlier ones
+                text = blocks[-self._code_block].removesuffix("\n")  # a command pasted into a shell waits for enter
+                detail = f"code block {len(blocks) - self._code_block + 1} of {len(blocks)}"
         self.post_message(self.ActionRequested(message.id, action, text, detail))
