@@ -10,7 +10,7 @@ from tests.bench.fit_priors import FAMILIES, evaluate
 from tests.bench.wire_requests import Row, read_rows
 from tests.corpus import corpus_root
 from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.preamble import estimate_preamble
+from tui.context.estimate.ledger import estimate_preamble
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 

@@ -13,16 +13,19 @@ from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
     BOUND_CALLS,
     EARLY_SPREAD,
+    FACTOR_HIGH,
+    FACTOR_LOW,
     KEPT,
     KEPT_ERRORS,
+    KEPT_PREAMBLES,
     LEAST_SPREAD,
     SURE_CALLS,
     Calibration,
     CalibrationBook,
     Errors,
+    PreambleCosts,
+    fit,
 )
-from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, fit
-from tui.context.estimate.preamble import KEPT_PREAMBLES, PreambleCosts
 
 tokens = st.floats(0, 1e7, allow_nan=False)
 

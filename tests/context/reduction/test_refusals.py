@@ -9,9 +9,8 @@ import pytest
 
 from tests.context.conversations import Talk
 from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.calibration import Calibration, CalibrationBook
+from tui.context.estimate.calibration import FACTOR_HIGH, Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.fit import FACTOR_HIGH
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Request, SystemSection, Text, Usage
 

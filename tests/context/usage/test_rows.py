@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.context.helpers import MODEL, answer, call, estimator, request, user
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.ledger import Ledger
-from tui.context.estimate.preamble import preamble_steps
+from tui.context.estimate.ledger import Ledger, preamble_steps
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.rows import UsageRow, make_rows
 from tui.context.usage.usage import ContextUsage, calculate_context_usage

@@ -22,10 +22,9 @@ from tui.chat.interchange.recording import Recording
 from tui.chat.store.store import Record
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.families import shared_name
-from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.calibration import CalibrationBook, PreambleCosts
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.context.estimate.preamble import PreambleCosts
 from tui.context.reduction.checkpoints import CompactionRecord
 from tui.messages import Message, Request, SystemSection, Usage
 from tui.providers.base import Capabilities

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
+from operator import mul
 from statistics import median
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tui.context.counting.classes import CLASSES, LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW, SIGMA_FACTOR, SIGMA_VOCABULARY, Observation, alike, fit
-from tui.context.estimate.preamble import PreambleCosts, agree
 from tui.text.numbers import plural
 
 KEPT_ERRORS = 256
@@ -32,6 +31,88 @@ ENOUGH_TOKENS = 200  # of a class: from here on it counts as measured
 KEPT_EXCESSES = 4
 MARGIN_CALL = 20.0  # tokens that a call may add to a confirmed one beside its text: reminders, marks of roles
 MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, until then
+KEPT_PREAMBLES = 16
+AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observations that agree: share, tokens
+FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
+ROUNDS = 25
+SETTLED = 1e-7  # of a factor: smaller steps change no number
+ALIKE = 1.25  # largest ratio between the factors of two observations that agree
+
+# Standard deviations of the prior around 1, and of one observation, for the fit below.
+SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
+SIGMA_VOCABULARY = 0.03  # of the factor, where the model's own vocabulary counts ...
+PRIOR_SCALE = 2.0  # ... and how many of these it has to be off before the prior gives way
+SIGMA_TOKENS, SIGMA_CONTENT = 3.0, 0.04
+
+
+class Observation(NamedTuple):
+    """The estimate of new messages, in tokens before learning, and their actual cost.
+
+    `content` is text as the tokenizer has it, by class in `classes`; `markup` what roles and wrappers cost. `sure`: the
+    report was confirmed (evidence.py).
+    """
+
+    content: float
+    markup: float
+    actual: float
+    classes: tuple[tuple[int, float], ...] = ()
+    sure: bool = True
+
+
+def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tuple[dict[int, float], float]:
+    """The factors of content by class, and of markup, that explain `observations` best, all within 0.5 to 2.5.
+
+    Robust least squares (Huber weights) with a prior at 1 for each, so that few or outlying observations move little,
+    and one class none of the others. Minimises, by coordinates,
+
+        sum w (actual - sum f_c content_c - g markup)^2 / s^2
+        + sum ((f_c - 1) / sigma)^2 + ((g - 1) / SIGMA_MARKUP)^2
+    """
+    columns: dict[int, tuple[list[int], list[float]]] = {}  # class: observations and their tokens; markup is class -1
+    for index, seen in enumerate(observations):
+        for kind, tokens in (*seen.classes, (-1, seen.markup)):
+            indices, sizes = columns.setdefault(kind, ([], []))
+            indices.append(index)
+            sizes.append(tokens)
+    factors = dict.fromkeys(columns, 1.0)
+    errors = [seen.actual - sum(tokens for _, tokens in seen.classes) - seen.markup for seen in observations]
+    spreads = [SIGMA_TOKENS + SIGMA_CONTENT * seen.content for seen in observations]
+    limits, largest_weights = [1.5 * spread for spread in spreads], [spread**-2 for spread in spreads]
+    for _ in range(ROUNDS):
+        weights = [
+            most if -limit <= error <= limit else most * limit / abs(error)
+            for error, limit, most in zip(errors, limits, largest_weights, strict=True)
+        ]
+        largest_step = 0.0
+        for kind, (indices, sizes) in columns.items():
+            before = factors[kind]
+            prior = 1 / SIGMA_MARKUP**2 if kind < 0 else _prior_weight(before, sigma)
+            weighted = list(map(mul, map(weights.__getitem__, indices), sizes))
+            pull = prior * (1 - before) + sum(map(mul, weighted, map(errors.__getitem__, indices)))
+            step = pull / (prior + sum(map(mul, weighted, sizes)))
+            factors[kind] = min(max(before + step, FACTOR_LOW), FACTOR_HIGH)
+            step = factors[kind] - before
+            largest_step = max(largest_step, abs(step))
+            for index, tokens in zip(indices, sizes, strict=True):
+                errors[index] -= step * tokens
+        if largest_step < SETTLED:
+            break
+    return factors, factors.pop(-1, 1.0)
+
+
+def _prior_weight(factor: float, sigma: float) -> float:
+    """How much the prior weighs against observations: the less, the further they have moved `factor` from 1 (Cauchy).
+
+    So a vocabulary is trusted to be the model's own until calls show that it isn't.
+    """
+    narrow = 1 / (sigma**2 * (1 + ((factor - 1) / (PRIOR_SCALE * sigma)) ** 2))
+    return max(narrow, 1 / SIGMA_FACTOR**2)
+
+
+def alike(one: Observation, other: Observation) -> bool:
+    """Whether both imply the same factor."""
+    low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in (one, other))
+    return high <= ALIKE * low
 
 
 @dataclass(frozen=True)
@@ -103,6 +184,102 @@ def _quantile(values: Sequence[float], share: float) -> float:
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+class PreambleCost(NamedTuple):
+    """Estimated and actual tokens of a system prompt with its tools; `agreed`: confirmed by a second call."""
+
+    estimated: float
+    actual: float
+    agreed: bool = False
+
+
+@dataclass(frozen=True)
+class PreambleCosts:
+    """What is learned of one model's preambles: system prompt and tools together.
+
+    `costs` are by digest, latest last; `changes` pairs (estimated, actual) of what a changed preamble added.
+    """
+
+    costs: Mapping[bytes, PreambleCost] = field(default_factory=dict)
+    changes: tuple[tuple[float, float], ...] = ()
+
+    def learn(self, digest: bytes, estimated: float, actual: float) -> PreambleCosts:
+        """Return this with the cost in tokens of the system prompt and tools with this digest."""
+        if actual <= 0:
+            return self
+        before = self.costs.get(digest)
+        agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
+        others = dict(self.costs)
+        others.pop(digest, None)
+        others[digest] = PreambleCost(estimated, actual, agreed)
+        return replace(self, costs=dict(list(others.items())[-KEPT_PREAMBLES:]))
+
+    def learn_change(self, estimated: float, actual: float) -> PreambleCosts:
+        """Return this with the actual tokens that a change of system prompt or tools added."""
+        if abs(estimated) < 1 or actual / estimated <= 0:
+            return self
+        return replace(self, changes=(*self.changes, (estimated, actual))[-KEPT_PREAMBLES:])
+
+    def tokens(self, digest: bytes, estimated: float, least_factor: float = 1.0) -> float:
+        """Tokens of system prompt and tools.
+
+        The learned figure, or the latest learned one plus the estimated difference, or `least_factor` times the
+        estimate.
+        """
+        agreed = {key: cost for key, cost in self.costs.items() if cost.agreed}
+        if digest in agreed:
+            return agreed[digest].actual
+        if not agreed:
+            return estimated * least_factor
+        nearest = list(agreed.values())[-1]
+        return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.factor)
+
+    def knows(self, digest: bytes) -> bool:
+        """Whether two calls agreed on what system prompt and tools of this digest cost."""
+        cost = self.costs.get(digest)
+        return cost is not None and cost.agreed
+
+    def change(self, before: tuple[bytes, float], after: tuple[bytes, float]) -> float:
+        """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
+        costs = self.costs.get(before[0]), self.costs.get(after[0])
+        if costs[0] is not None and costs[1] is not None:
+            return costs[1].actual - costs[0].actual
+        return (after[1] - before[1]) * self.factor
+
+    @cached_property
+    def factor(self) -> float:
+        """What the estimated difference of two preambles is multiplied by."""
+        if len(self.changes) < 2:  # a single observation
+            return 1.0
+        ratio = median(actual / estimated for estimated, actual in self.changes)
+        return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
+
+    @property
+    def agreed(self) -> int:
+        """How many preambles two calls agreed on."""
+        return sum(cost.agreed for cost in self.costs.values())
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON object for the store."""
+        return {
+            "preambles": {digest.hex(): list(cost) for digest, cost in self.costs.items()},
+            "tool_changes": [list(pair) for pair in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PreambleCosts:
+        """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
+        costs = {
+            bytes.fromhex(key): PreambleCost(float(cost[0]), float(cost[1]), len(cost) > 2 and bool(cost[2]))
+            for key, cost in data["preambles"].items()
+        }
+        return cls(costs, tuple((float(old), float(new)) for old, new in data["tool_changes"]))
+
+
+def agree(one: float, other: float) -> bool:
+    """Whether two observations of the same tokens agree."""
+    return abs(one - other) <= AGREE_SHARE * max(one, other) + AGREE_SLACK
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,17 @@ from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ALLOWANCE, ReportLog, Verdict
 from tui.context.estimate.learning import cost_of_reply, derive_costs, learn_refusal, learn_report
-from tui.context.estimate.ledger import Account, Ledger, Line, shares_of, sums_of
+from tui.context.estimate.ledger import (
+    Account,
+    CountedParts,
+    Ledger,
+    Line,
+    Preamble,
+    estimate_preamble,
+    preamble_steps,
+    shares_of,
+    sums_of,
+)
 from tui.context.estimate.measurements import (
     Anchored,
     Base,
@@ -31,7 +41,6 @@ from tui.context.estimate.measurements import (
     reply_as_sent,
     trimmed,
 )
-from tui.context.estimate.preamble import CountedParts, Preamble, estimate_preamble, preamble_steps
 from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, learned, predict
 from tui.messages import Message, Reasoning, Request, Usage
 

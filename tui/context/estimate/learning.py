@@ -8,10 +8,10 @@ from typing import NamedTuple
 from tui.context.counting.costs import TokenCost
 from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import message_digest
-from tui.context.estimate.calibration import Calibration
+from tui.context.estimate.calibration import Calibration, PreambleCosts
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
+from tui.context.estimate.ledger import Preamble
 from tui.context.estimate.measurements import Measurement
-from tui.context.estimate.preamble import Preamble, PreambleCosts
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned
 from tui.messages import Message, Reasoning, Usage
 

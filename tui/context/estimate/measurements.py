@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from tui.context.counting.families import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Account, Line
-from tui.context.estimate.preamble import Preamble
+from tui.context.estimate.ledger import Account, Line, Preamble
 from tui.messages import Message, is_sendable
 
 REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first

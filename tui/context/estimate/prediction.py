@@ -19,9 +19,8 @@ from tui.context.estimate.calibration import (
     MARGIN_TOKENIZER,
     Calibration,
 )
-from tui.context.estimate.ledger import Account, Sums
+from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import Base
-from tui.context.estimate.preamble import Preamble
 
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published

@@ -14,19 +14,25 @@ from tui.context.counting.classes import unpack
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.calibration import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Calibration
-from tui.context.estimate.fit import FACTOR_HIGH, FACTOR_LOW
+from tui.context.estimate.calibration import (
+    FACTOR_HIGH,
+    FACTOR_LOW,
+    MARGIN_HEURISTIC,
+    MARGIN_TOKENIZER,
+    Calibration,
+    PreambleCost,
+)
 from tui.context.estimate.ledger import (
     BLOCK,
     NO_TOKENS,
     Account,
     Block,
     Line,
+    Preamble,
     RowTokens,
     add_shares,
     row_of,
 )
-from tui.context.estimate.preamble import Preamble, PreambleCost
 from tui.context.estimate.prediction import Situation, learned
 from tui.messages import BUILT_IN, Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
