@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
 from operator import mul
-from statistics import median
+from statistics import median, quantiles
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
@@ -160,30 +160,12 @@ class Errors:
         """95th percentile of the absolute error in percent; None before the second call."""
         if len(self.relative) < 2:
             return None
-        return 100 * _quantile([abs(error) for error in self.relative], 0.95)
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object for the store."""
-        return {"call_errors": list(self.scaled), "relative": list(self.relative), "calls": self.calls}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Errors:
-        """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
-        scaled, relative = (tuple(map(float, data.get(key, ())))[-KEPT_ERRORS:] for key in ("call_errors", "relative"))
-        return cls(scaled, relative, int(data["calls"]))
+        return 100 * quantiles(map(abs, self.relative), n=20, method="inclusive")[-1]
 
 
 def _order_statistic(ordered: Sequence[float], level: float) -> float:
     """The value that the next one does not exceed with a chance of `level`, whatever the distribution."""
     return ordered[min(len(ordered), ceil(level * (len(ordered) + 1))) - 1]
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    at = share * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
 class PreambleCost(NamedTuple):
@@ -201,19 +183,18 @@ class PreambleCosts:
     `costs` are by digest, latest last; `changes` pairs (estimated, actual) of what a changed preamble added.
     """
 
-    costs: Mapping[bytes, PreambleCost] = field(default_factory=dict)
+    costs: dict[bytes, PreambleCost] = field(default_factory=dict)
     changes: tuple[tuple[float, float], ...] = ()
 
     def learn(self, digest: bytes, estimated: float, actual: float) -> PreambleCosts:
         """Return this with the cost in tokens of the system prompt and tools with this digest."""
         if actual <= 0:
             return self
-        before = self.costs.get(digest)
+        costs = dict(self.costs)
+        before = costs.pop(digest, None)
         agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
-        others = dict(self.costs)
-        others.pop(digest, None)
-        others[digest] = PreambleCost(estimated, actual, agreed)
-        return replace(self, costs=dict(list(others.items())[-KEPT_PREAMBLES:]))
+        costs[digest] = PreambleCost(estimated, actual, agreed)
+        return replace(self, costs=dict(list(costs.items())[-KEPT_PREAMBLES:]))
 
     def learn_change(self, estimated: float, actual: float) -> PreambleCosts:
         """Return this with the actual tokens that a change of system prompt or tools added."""
@@ -227,13 +208,12 @@ class PreambleCosts:
         The learned figure, or the latest learned one plus the estimated difference, or `least_factor` times the
         estimate.
         """
-        agreed = {key: cost for key, cost in self.costs.items() if cost.agreed}
-        if digest in agreed:
-            return agreed[digest].actual
-        if not agreed:
-            return estimated * least_factor
-        nearest = list(agreed.values())[-1]
-        return max(0.0, nearest.actual + (estimated - nearest.estimated) * self.factor)
+        if self.knows(digest):
+            return self.costs[digest].actual
+        for cost in reversed(self.costs.values()):
+            if cost.agreed:
+                return max(0.0, cost.actual + (estimated - cost.estimated) * self.factor)
+        return estimated * least_factor
 
     def knows(self, digest: bytes) -> bool:
         """Whether two calls agreed on what system prompt and tools of this digest cost."""
@@ -254,27 +234,6 @@ class PreambleCosts:
             return 1.0
         ratio = median(actual / estimated for estimated, actual in self.changes)
         return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
-
-    @property
-    def agreed(self) -> int:
-        """How many preambles two calls agreed on."""
-        return sum(cost.agreed for cost in self.costs.values())
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object for the store."""
-        return {
-            "preambles": {digest.hex(): list(cost) for digest, cost in self.costs.items()},
-            "tool_changes": [list(pair) for pair in self.changes],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PreambleCosts:
-        """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
-        costs = {
-            bytes.fromhex(key): PreambleCost(float(cost[0]), float(cost[1]), len(cost) > 2 and bool(cost[2]))
-            for key, cost in data["preambles"].items()
-        }
-        return cls(costs, tuple((float(old), float(new)) for old, new in data["tool_changes"]))
 
 
 def agree(one: float, other: float) -> bool:
@@ -467,7 +426,7 @@ class Calibration:
             lines.append("Reasoning that is sent back is not in its input")
         if self.unseen_share is not None and self.unseen_share < 1:
             lines.append("Output that is billed and not shown does not go back")
-        if agreed := self.preambles.agreed:
+        if agreed := sum(cost.agreed for cost in self.preambles.costs.values()):
             lines.append(f"What {agreed:,} of its system prompts and sets of tools cost")
         return tuple(lines)
 
@@ -478,40 +437,50 @@ class Calibration:
                 [*seen[:3], {CLASSES[kind]: tokens for kind, tokens in seen.classes}, seen.sure]
                 for seen in self.observations
             ],
-            **self.errors.to_json(),
-            "first": self.first_errors.to_json(),
-            "media": list(self.media),
-            "returned": list(self.returned),
-            **self.preambles.to_json(),
+            "errors": [self.errors.scaled, self.errors.relative, self.errors.calls],
+            "first_errors": [self.first_errors.scaled, self.first_errors.relative, self.first_errors.calls],
+            "preambles": {digest.hex(): cost for digest, cost in self.preambles.costs.items()},
+            "preamble_changes": self.preambles.changes,
+            "media": self.media,
+            "returned": self.returned,
+            "unseen": self.unseen,
+            "excesses": self.excesses,
             "floor": self.floor,
-            "excesses": list(self.excesses),
-            "unseen": list(self.unseen),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
-        """The inverse of `to_json`. Raises `ValueError`, `TypeError` or `KeyError` for malformed data."""
-        return cls(
-            observations=tuple(map(_observation, data["observations"]))[-KEPT:],
-            errors=Errors.from_json(data),
-            first_errors=Errors.from_json(data["first"]) if "first" in data else Errors(),
-            media=tuple(map(float, data["media"])),
-            returned=tuple(map(float, data.get("returned", ()))),
-            preambles=PreambleCosts.from_json(data),
-            floor=float(data.get("floor", 0.0)),
-            excesses=tuple(map(float, data.get("excesses", ()))),
-            unseen=tuple(map(float, data.get("unseen", ()))),
+        """The inverse of `to_json`. Raises ValueError, TypeError, KeyError or AttributeError for malformed data."""
+        observations = [
+            Observation(
+                float(content),
+                float(markup),
+                float(actual),
+                tuple((CLASSES.index(name), float(tokens)) for name, tokens in classes.items()),
+                bool(sure),
+            )
+            for content, markup, actual, classes, sure in data["observations"]
+        ]
+        errors, first_errors = (
+            Errors(tuple(map(float, scaled)), tuple(map(float, relative)), int(calls))
+            for scaled, relative, calls in (data["errors"], data["first_errors"])
         )
-
-
-def _observation(data: Sequence[Any]) -> Observation:
-    """The inverse of its JSON form; older ones have no classes."""
-    content, markup, actual = map(float, data[:3])
-    named: Mapping[str, float] = data[3] if len(data) > 3 else {}
-    classes = tuple((CLASSES.index(name), float(tokens)) for name, tokens in named.items())
-    return Observation(
-        content, markup, actual, classes or ((LATIN, content),), bool(data[4]) if len(data) > 4 else True
-    )
+        costs = {
+            bytes.fromhex(digest): PreambleCost(float(estimated), float(actual), bool(agreed))
+            for digest, (estimated, actual, agreed) in data["preambles"].items()
+        }
+        changes = tuple((float(estimated), float(actual)) for estimated, actual in data["preamble_changes"])
+        return cls(
+            tuple(observations),
+            errors,
+            first_errors,
+            preambles=PreambleCosts(costs, changes),
+            media=tuple(map(float, data["media"])),
+            returned=tuple(map(float, data["returned"])),
+            unseen=tuple(map(float, data["unseen"])),
+            excesses=tuple(map(float, data["excesses"])),
+            floor=float(data["floor"]),
+        )
 
 
 def _with_sigma(calibration: Calibration, model: str) -> Calibration:
@@ -554,7 +523,7 @@ class CalibrationBook:
                 data = self._store.load(provider, model) if self._store is not None else None
                 try:
                     calibration = Calibration() if data is None else Calibration.from_json(data)
-                except (ValueError, TypeError, KeyError):
+                except (ValueError, TypeError, KeyError, AttributeError):
                     calibration = Calibration()
                 calibration = self._models[provider, model] = _with_sigma(calibration, model)
             return calibration
