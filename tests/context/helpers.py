@@ -15,7 +15,8 @@ from tui.context.counting.families import ESTIMATED, FAMILIES
 from tui.context.counting.tokenizers import Tokenizer, fitted_families, get_tokenizer
 from tui.context.counting.words import TokenizerError, WordCounter
 from tui.context.estimate.calibration import CalibrationBook
-from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.evidence import Verdict
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
 
@@ -66,7 +67,7 @@ class Recorded(HybridTokenEstimator):
     What a report proves has tests of its own (test_evidence.py).
     """
 
-    def record(self, *args: Any, **values: Any) -> CallOutcome:
+    def record(self, *args: Any, **values: Any) -> Verdict | None:
         return super().record(*args, **{"recorded": True, **values})
 
 

@@ -194,8 +194,7 @@ def test_b29_cached_tokens_are_not_added_to_a_total_that_holds_them() -> None:
 
 def test_c42_nothing_reported_is_unknown() -> None:
     known = estimator()
-    outcome = known.record(request(user("q")), answer("a"), Usage(None, None), learn=True, at=0.0)
-    assert (outcome.actual, outcome.error, outcome.error_percent) == (None, None, None)
+    assert known.record(request(user("q")), answer("a"), Usage(None, None), learn=True, at=0.0) is None
     basis = usage_of(request(user("q"), answer("a")), known).basis
     assert (basis.last_input, basis.last_output, basis.new_messages, basis.last_error_percent) == (None,) * 4
 

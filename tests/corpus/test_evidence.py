@@ -17,7 +17,8 @@ from tui.chat.interchange.replay import replay
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
-from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.evidence import Verdict
 from tui.context.estimate.learning import cost_of_reply
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Message, Reasoning, Text, ToolCall, Usage
@@ -37,12 +38,11 @@ def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
     counter, verdicts, doubted, bounded = TokenCounter(), Counter[str](), {}, 0
     rows = [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
     for row in rows:
-        estimator = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
-        outcome = estimator.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
-        verdict = outcome.verdict
+        known = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
+        bounded += row.actual <= known.estimate(row.request).upper_bound
+        verdict = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
         assert verdict is not None
-        bounded += row.actual <= outcome.upper_bound
-        verdicts["exact" if verdict.confirmed else verdict.kind] += 1
+        seen["exact" if verdict.confirmed else verdict.kind] += 1
         if not verdict.believed:
             doubted[row.model] = verdict.reason
     share = 100 * bounded / len(rows)
@@ -60,14 +60,13 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     once = HybridTokenEstimator.record
     current = Path()
 
-    def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> CallOutcome:
-        outcome = once(self, *args, **{**values, "recorded": False})
-        assert outcome.verdict is not None
-        verdicts[outcome.verdict.kind] += 1
-        first = "can have" in outcome.verdict.reason
-        if not outcome.verdict.believed and not first:
-            wrong.append((current.name, outcome.verdict.reason))
-        return outcome
+    def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
+        verdict = once(self, *args, **{**values, "recorded": False})
+        assert verdict is not None
+        seen[verdict.kind] += 1
+        if not verdict.believed and "can have" not in verdict.reason:
+            wrong.append((current.name, verdict.reason))
+        return verdict
 
     monkeypatch.setattr(HybridTokenEstimator, "record", weighed)
     for kind in ("claude-code", "pi", "gemini-cli"):
@@ -102,10 +101,9 @@ def test_a_recording_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = []
     once = HybridTokenEstimator.record
 
-    def kept(self: HybridTokenEstimator, *args: Any, **values: Any) -> CallOutcome:
-        outcome = once(self, *args, **values)
-        verdicts.append(outcome.verdict)
-        return outcome
+    def kept(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
+        verdicts.append(once(self, *args, **values))
+        return verdicts[-1]
 
     monkeypatch.setattr(HybridTokenEstimator, "record", kept)
     path = sorted((corpus_root() / "sessions" / "pi").glob("*.jsonl"))[0]

@@ -27,7 +27,7 @@ from tui.context.counting.costs import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
-from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Attachment, Message, Reasoning, ToolSchema, Usage
@@ -153,8 +153,8 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
 def test_a_cancelled_reply_keeps_the_measured_input() -> None:
     hybrid = estimator()
     cut = replace(answer(WORDS), status="cancelled")
-    outcome = hybrid.record(request(user("q")), cut, Usage(1_000, 3), learn=True, at=0.0)
-    assert not outcome.learned
+    hybrid.record(request(user("q")), cut, Usage(1_000, 3), learn=True, at=0.0)
+    assert hybrid.calibration("p", MODEL) == Calibration()
     estimate = hybrid.estimate(request(user("q"), cut, user("x")))
     assert (estimate.last_input, estimate.last_output, estimate.new_message_count) == (1_000, None, 2)
 
@@ -165,8 +165,7 @@ def test_zero_and_missing_usage_change_nothing() -> None:
     asked = request(user("q"), REPLY, user("x"))
     before = hybrid.estimate(asked)
     for usage in (Usage(None, None), Usage(0, 0), Usage(5, 5, source="estimated")):
-        outcome = hybrid.record(asked, answer("b"), usage, learn=True, at=1.0)
-        assert (outcome.actual, outcome.learned, outcome.error) == (None, False, None)
+        assert hybrid.record(asked, answer("b"), usage, learn=True, at=1.0) is None
     assert hybrid.estimate(asked) == before
 
 

@@ -12,7 +12,7 @@ from tests.context.helpers import MODEL, answer, request, user
 from tui.context.counting.costs import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
-from tui.context.estimate.estimator import CallOutcome, HybridTokenEstimator
+from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import ALLOWANCE, Claim, Step, Verdict, weigh
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.estimate.prediction import ConversationEstimate
@@ -46,15 +46,16 @@ class Talk:
     def estimate(self) -> ConversationEstimate:
         return self.known.estimate(request(*self.messages, session=self.session, tools=self.tools, system=self.system))
 
-    def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> CallOutcome:
+    def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> Verdict:
         """The answer, of `reply` words and 4 tokens around them, with the usage as reported."""
         message = answer(f"{self.session} {self.turns} " + "reply " * (reply - 2))
         asked = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
-        outcome = self.known.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
+        verdict = self.known.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
         self.messages.append(message)
-        return outcome
+        assert verdict is not None
+        return verdict
 
-    def honest(self, words: int = 20, reply: int = 30) -> CallOutcome:
+    def honest(self, words: int = 20, reply: int = 30) -> Verdict:
         """A turn with a server that counts words."""
         self.next(words)
         return self.report(self.truth(), reply + 4, reply=reply)
@@ -74,9 +75,8 @@ def known() -> HybridTokenEstimator:
 def test_an_honest_server_is_believed_and_exact_from_the_first_call(known: HybridTokenEstimator) -> None:
     talk = Talk(known)
     for _ in range(5):
-        outcome = talk.honest()
-        assert outcome.verdict is not None
-        assert (outcome.verdict.kind, outcome.verdict.confirmed) == ("believed", True)
+        verdict = talk.honest()
+        assert (verdict.kind, verdict.confirmed) == ("believed", True)
         estimate = talk.estimate()
         assert (estimate.source, estimate.upper_bound) == ("exact", estimate.tokens)
 
@@ -88,8 +88,7 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_thre
     talk, seen = Talk(known), []
     talk.next(200)
     for number in range(4):
-        verdict = talk.report(310 + number * (50 + 34), 50).verdict
-        assert verdict is not None
+        verdict = talk.report(310 + number * (50 + 34), 50)
         seen.append((verdict.kind, verdict.agreed, verdict.confirmed, talk.estimate().source))
         talk.next(20)
     assert seen == [
@@ -131,10 +130,9 @@ def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(known: H
     talk.report(100)
     for _ in range(12):
         talk.next(900)
-        outcome = talk.report(100)
-        assert outcome.verdict is not None
-        assert outcome.verdict.kind == "doubted"
-        assert "100 tokens again" in outcome.verdict.reason or "bytes of text" in outcome.verdict.reason
+        verdict = talk.report(100)
+        assert verdict.kind == "doubted"
+        assert "100 tokens again" in verdict.reason or "bytes of text" in verdict.reason
         assert talk.estimate().source != "exact"
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
@@ -143,7 +141,7 @@ def test_only_the_uncached_part_is_doubted(known: HybridTokenEstimator) -> None:
     talk = Talk(known)
     talk.honest(10_000)
     talk.next(20)
-    assert talk.report(26).verdict == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
+    assert talk.report(26) == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
         talk.estimate()
     )
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
@@ -154,10 +152,9 @@ def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(known: Hy
     seen: list[int | None] = []
     while len(seen) < 3:
         talk.next(30)
-        outcome = talk.report(min(3_000, talk.truth()))
-        assert outcome.verdict is not None
-        if outcome.verdict.kind == "cut":
-            seen.append(outcome.verdict.window)
+        verdict = talk.report(min(3_000, talk.truth()))
+        if verdict.kind == "cut":
+            seen.append(verdict.window)
             assert talk.estimate().source != "exact"
         else:
             assert seen == []
@@ -173,8 +170,7 @@ def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(known: HybridTo
     talk.next(200)
     talk.report(2_000)
     talk.next(200)
-    verdict = talk.report(2_000 + 34 + 204).verdict
-    assert verdict is not None
+    verdict = talk.report(2_000 + 34 + 204)
     assert verdict.kind == "cut"
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
@@ -185,10 +181,8 @@ def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(known: Hybr
         talk.honest(1_000)
     before = known.calibrations.get("p", MODEL)
     talk.next(1_000)
-    outcome = talk.report(2_800, window=4_096)
-    assert outcome.verdict is not None
-    assert outcome.verdict.kind == "cut"
-    assert not outcome.learned
+    verdict = talk.report(2_800, window=4_096)
+    assert verdict.kind == "cut"
     assert known.calibrations.get("p", MODEL) == before
     talk.messages.pop()
     assert talk.estimate().last_input == talk.truth() - 1_006 - 34
@@ -198,25 +192,21 @@ def test_one_absurd_report_for_hi_does_not_refuse_the_next_session(known: Hybrid
     """30,000 for "hi", once: nothing is booked, also not for other conversations."""
     first = Talk(known, tools=TOOLS)
     before = first.next(1)
-    outcome = first.report(30_000)
-    assert outcome.verdict is not None
-    assert outcome.verdict.kind == "doubted"
+    verdict = first.report(30_000)
+    assert verdict.kind == "doubted"
     assert first.estimate().tokens < before + 60
     second = Talk(known, "t", TOOLS)
     assert second.next(1) == before
-    verdict = second.honest(1).verdict
-    assert verdict is not None
+    verdict = second.honest(1)
     assert verdict.confirmed
 
 
 def test_a_prompt_that_the_gateway_adds_is_believed_when_the_second_call_agrees(known: HybridTokenEstimator) -> None:
     talk = Talk(known)
     talk.next()
-    first = talk.report(talk.truth() + 18_000).verdict
+    first = talk.report(talk.truth() + 18_000)
     talk.next()
-    second = talk.report(talk.truth() + 18_000).verdict
-    assert first is not None
-    assert second is not None
+    second = talk.report(talk.truth() + 18_000)
     assert (first.kind, second.kind, second.hidden) == ("doubted", "hidden", 18_000)
     assert talk.estimate().source == "exact"
     other = Talk(known, "t")
@@ -247,8 +237,7 @@ def test_a_first_message_in_another_script_books_nothing_for_tools(known: Hybrid
     first.report(fixed + 10_000)
     other = Talk(known, "t", TOOLS)
     assert other.next(1) == pytest.approx(fixed, rel=0.05)
-    verdict = other.honest(1).verdict
-    assert verdict is not None
+    verdict = other.honest(1)
     assert verdict.confirmed
 
 
@@ -353,6 +342,6 @@ def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]
 def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(known: HybridTokenEstimator) -> None:
     asked = replace(request(user("เมื่อวานนี้คณะกรรมการอ่านรายงาน" * 60)), model="unheard-of")
     expected = known.estimate(asked).tokens
-    verdict = known.record(asked, answer("hello"), Usage(3 * expected, 5), at=0.0).verdict
+    verdict = known.record(asked, answer("hello"), Usage(3 * expected, 5), at=0.0)
     assert verdict is not None
     assert (verdict.kind, verdict.confirmed) == ("believed", False)

@@ -201,8 +201,7 @@ class Attempt:
         request, usage = self.request, reply.usage
         if usage is not None and usage.input_total:
             window = self._services.models.limits(request.provider, request.model).context
-            outcome = self._services.estimator.record(request, reply, usage, window=window, at=time.time())
-            self._verdict = outcome.verdict
+            self._verdict = self._services.estimator.record(request, reply, usage, window=window, at=time.time())
         elif reply.parts and not (usage and usage.passes):  # their sum is billed, but measures no single request
             output = self._meter.count(reply)
             return replace(reply, usage=Usage(self._usage.total, output, source="estimated"))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from threading import RLock
 
 from tui.context.counting.costs import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter, with_markup
-from tui.context.counting.digests import MessageDigest, chain, message_digest, preamble_digest
+from tui.context.counting.digests import chain, message_digest, preamble_digest
 from tui.context.counting.families import shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
@@ -41,7 +41,7 @@ from tui.context.estimate.measurements import (
     reply_as_sent,
     trimmed,
 )
-from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource, learned, predict
+from tui.context.estimate.prediction import ConversationEstimate, Situation, learned, predict
 from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")
@@ -51,33 +51,12 @@ DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
 
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """A prediction and its outcome, in tokens. `actual` is None if the provider reported nothing."""
-
-    predicted: int
-    actual: int | None
-    upper_bound: int
-    source: TotalSource
-    learned: bool
-    verdict: Verdict | None = None
-
-    @property
-    def error(self) -> int | None:
-        """Predicted minus actual."""
-        return None if self.actual is None else self.predicted - self.actual
-
-    @property
-    def error_percent(self) -> float | None:
-        """`error` in percent of the actual number."""
-        return None if not self.actual or self.error is None else 100 * self.error / self.actual
-
-
 class _Session:
     """The state kept of one session for one model."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
+        self.preamble: tuple[object, Preamble | None] = None, None  # and what it is the estimate of
         self.base: Base | None = None
         self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
         self.anchored: Anchored | None = None
@@ -104,7 +83,6 @@ class HybridTokenEstimator:
         self.costs = costs or CostBook()
         self._names = names
         self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
-        self._preambles: OrderedDict[tuple[str, str], tuple[object, Preamble]] = OrderedDict()
         self._lock = RLock()
         self._learned = 0  # number of times something was
 
@@ -129,7 +107,7 @@ class HybridTokenEstimator:
             request = self._filed(request)
             session = self._session(request)
             account = session.ledger.update(request.messages)
-            preamble = self._preamble(request)
+            preamble = self._preamble(request, session)
             calibration = self.calibrations.get(request.provider, request.model)
             base = self._base(request, session, account, preamble, calibration)
             estimate = predict(base, account, preamble, calibration, clears=request.server_edits)
@@ -145,13 +123,13 @@ class HybridTokenEstimator:
         learn: bool = True,
         window: int | None = None,
         recorded: bool = False,
-    ) -> CallOutcome:
+    ) -> Verdict | None:
         """Take a finished call into account: `request` as sent, `reply` as stored, `at` in seconds since the epoch.
 
         The report is weighed first (evidence.py): what is not believed is remembered as a report, and nothing else
         changes. Learns only from a complete reply, and not at all without `learn`. `window` is what is known of the
         model's, in tokens; `recorded` says that `request` is a recording's, without its system prompt and tools. Usage
-        that is missing or zero changes nothing.
+        that is missing or zero changes nothing, and has no verdict.
         """
         with self._lock:
             self._learned += 1
@@ -159,18 +137,17 @@ class HybridTokenEstimator:
             situation = self.situation(request)
             estimate = situation.estimate
             if usage.source != "provider" or not usage.input_total:
-                return CallOutcome(estimate.tokens, None, estimate.upper_bound, estimate.source, False)
+                return None
             session, actual = self._session(request), usage.input_total + (usage.cleared or 0)
             verdict = session.reports.weigh(situation, actual, window=window, recorded=recorded)
             if verdict.overrules:
                 self._overrule(session)
+            # Nothing is learned from the error of an overruled base, and of what the provider cleared unexpectedly.
             same_edits = (usage.cleared or 0) == estimate.cleared
-            # Nothing is learned from the error of an overruled base.
-            learns = learn and same_edits and reply.status == "complete" and not verdict.overrules
-            if learns:
-                before, opening = situation.calibration, session.reports.empty
+            if learn and same_edits and reply.status == "complete" and not verdict.overrules:
+                opening = session.reports.empty
                 taught = learn_report(situation, actual, verdict, opening=opening, scored=not recorded)
-                if taught is not before:
+                if taught is not situation.calibration:
                     self.calibrations.put(request.provider, request.model, taught)
             measurement = None
             if verdict.believed:
@@ -179,27 +156,20 @@ class HybridTokenEstimator:
                     session.ledger.refresh(situation.base.covered)
                 measurement = self._anchor(request, session, situation, reply, usage, actual, at, verdict)
             session.reports.add(situation, actual, verdict, measurement)
-            outcome = CallOutcome(
-                estimate.tokens,
-                usage.input_total,
-                estimate.upper_bound,
-                estimate.source,
-                learns and verdict.believed,
-                verdict,
-            )
+        error = estimate.tokens - usage.input_total
         log.info(
             "Context estimate: estimated=%d actual=%d error=%+d (%+.1f%%) source=%s known=%d new=%d model=%s/%s",
-            outcome.predicted,
-            outcome.actual,
-            outcome.error,
-            outcome.error_percent,
+            estimate.tokens,
+            usage.input_total,
+            error,
+            100 * error / usage.input_total,
             estimate.source,
             estimate.known_tokens,
             estimate.estimated_tokens,
             request.provider,
             request.model,
         )
-        return outcome
+        return verdict
 
     def note_count(self, request: Request, tokens: int, *, at: float) -> Verdict:
         """Use the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if plausible."""
@@ -224,7 +194,7 @@ class HybridTokenEstimator:
         with self._lock:
             self._learned += 1
             request = self._filed(request)
-            steps, preamble = preamble_steps(request), self._preamble(request)
+            steps, preamble = preamble_steps(request), self._preamble(request, self._session(request))
             # A template's default system prompt is counted with the bare message, but replaced by a person's own.
             bare, estimate = counts[0], round(self._bare_estimate(steps[0]))
             least = estimate if bare - estimate >= DEFAULT_PROMPT else bare
@@ -235,7 +205,8 @@ class HybridTokenEstimator:
             digests = [preamble_digest(step.system, step.tools) for step in steps[1:]]
             costs = {digest: TokenCost(max(0, size), 0, "counted") for digest, size in zip(digests, sizes, strict=True)}
             self.costs.put(request.provider, request.model, costs)
-            self._preambles.clear()
+            for session in self._sessions.values():
+                session.preamble = None, None
         return True
 
     def _bare_estimate(self, request: Request) -> float:
@@ -295,21 +266,17 @@ class HybridTokenEstimator:
         state = self._sessions.get(key)
         if state is None:
             state = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
-            while len(self._sessions) > SESSIONS:
+            if len(self._sessions) > SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(key)
         return state
 
-    def _preamble(self, request: Request) -> Preamble:
-        key = (request.session, request.model)
+    def _preamble(self, request: Request, session: _Session) -> Preamble:
         parts = request.system, request.tools, request.reasoning
-        cached = self._preambles.get(key)
-        if cached is not None and cached[0] == parts:
-            return cached[1]
-        preamble = estimate_preamble(request, self.counter)._replace(counted=self.counted_parts(request))
-        self._preambles[key] = parts, preamble
-        while len(self._preambles) > SESSIONS:
-            self._preambles.popitem(last=False)
+        before, preamble = session.preamble
+        if preamble is None or before != parts:
+            preamble = estimate_preamble(request, self.counter)._replace(counted=self.counted_parts(request))
+            session.preamble = parts, preamble
         return preamble
 
     def _base(
@@ -364,9 +331,13 @@ class HybridTokenEstimator:
         answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
-            back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
-            cost = self._reply_cost(request, sent_reply, digest, back, answer.reasoning)
             doubt += verdict.doubt * output / actual + answer.difference
+            # What it costs when it is sent back, with and without its reasoning.
+            back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
+            cost = plain = TokenCost(back - answer.reasoning, 0, "measured")
+            if any(isinstance(part, Reasoning) for part in sent_reply.parts):
+                cost = TokenCost(back, answer.reasoning, "measured")
+            self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: cost})
         sent = account.chain(len(account.messages))
         replied = chain(sent, [digest.body])[0]
         measurement = Measurement(
@@ -397,13 +368,3 @@ class HybridTokenEstimator:
             account = account.extended([line], [shares_of(sent_reply, cost, count)])
         session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
         return measurement
-
-    def _reply_cost(
-        self, request: Request, reply: Message, digest: MessageDigest, output: int, thought: int
-    ) -> TokenCost:
-        """Store what the reply costs when it is sent back, with and without its reasoning."""
-        plain = TokenCost(output - thought, 0, "measured")
-        thinks = any(isinstance(part, Reasoning) for part in reply.parts)
-        full_cost = TokenCost(output, thought, "measured") if thinks else plain
-        self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: full_cost})
-        return full_cost
