@@ -267,9 +267,9 @@ def test_i88_no_ranks_means_an_estimate_that_says_so() -> None:
         raise TokenizerError("no file")
 
     with registered("bare-1", Tokenizer("bare", gone)):
-        situation = estimator().situation(request(user("x" * 400), model="bare-1"))
-    assert situation.estimate.tokens >= 100
-    assert situation.account.sums.failed >= 100
+        estimate = estimator().estimate(request(user("x" * 400), model="bare-1"))
+    assert estimate.tokens >= 100
+    assert (estimate.source, estimate.known_tokens) == ("estimated", 0)
 
 
 def test_i89_a_tokenizer_that_raises_gives_none() -> None:

@@ -403,7 +403,7 @@ def test_a_model_switch_borrows_what_the_other_model_measured() -> None:
     assert estimate.upper_bound >= estimate.tokens * 1.04
 
 
-def test_a_failed_count_is_estimated_by_characters_and_marked() -> None:
+def test_a_failed_count_is_estimated_by_characters() -> None:
     with registered("broken-1", BrokenTokenizer()):
         hybrid = estimator()
         asked = request(user("x" * 4_000), model="broken-1")

@@ -38,8 +38,7 @@ class Sums(NamedTuple):
     """Sums over messages, in tokens.
 
     Messages of unknown cost are summed by what they consist of (see `MessageCount`), the others by their `known` costs;
-    `reasoning` is the part of all that is reasoning, `failed` the part counted by the heuristic. `classes` is `content`
-    by class of text, packed.
+    `reasoning` is the part of all that is reasoning. `classes` is `content` by class of text, packed.
 
     Over all messages: `plain` is the estimate before learning, `text` its visible text, `most` the upper limit
     (`most_tokens`), `size` the bytes of visible text, `all_classes` the classes of all of them.
@@ -51,7 +50,6 @@ class Sums(NamedTuple):
     fixed: float = 0.0
     known: float = 0.0
     reasoning: float = 0.0
-    failed: float = 0.0
     classes: int = 0
     plain: float = 0.0
     text: float = 0.0
@@ -193,15 +191,14 @@ def shares_of(message: Message, cost: TokenCost | None, count: MessageCount) -> 
 
 def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Sums:
     """What a message adds to the sums."""
-    size, split, markup, media, fixed, has_failed, classes = count
+    size, split, markup, media, fixed, _, classes = count
     reasoning = split.get("reasoning", 0.0)
     text = max(0.0, size - reasoning - media - markup)
     visible, most = _limits(message)
     limits = size, text, max(most, size), visible, classes
     if cost is None:
-        failed = size if has_failed else 0.0
-        return Sums(count.content, markup, media, fixed, 0.0, reasoning, failed, classes, *limits)
-    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0.0, 0, *limits)
+        return Sums(count.content, markup, media, fixed, 0.0, reasoning, classes, *limits)
+    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0, *limits)
 
 
 PART_MARKUP = 48
@@ -315,8 +312,7 @@ class Preamble(NamedTuple):
     """Estimates in tokens, with sections and tools in the request's order; `fixed` is the cost of offering tools at
     all.
 
-    `failed` is the part of `total` that came from the character heuristic; `most` its upper limit: a token for each
-    byte, plus what a template may add.
+    `most` is the upper limit of `total`: a token for each byte, plus what a template may add.
     """
 
     digest: bytes
@@ -324,7 +320,6 @@ class Preamble(NamedTuple):
     tools: tuple[float, ...]
     fixed: float
     per_request: float
-    failed: float
     most: float = 0.0
     size: float = 0.0  # bytes of the sections
     counted: CountedParts | None = None
@@ -350,13 +345,12 @@ def preamble_steps(request: Request) -> tuple[Request, ...]:
 def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     """The estimate for `request`, by the family's prior."""
     prior = prior_of(request.model)
-    sections, tools, failed, size = list[float](), list[float](), 0.0, 0
+    sections, tools, size = list[float](), list[float](), 0
     most = SECTION_MARKUP * len(request.system) + TOOL_MARKUP * len(request.tools)
     for section in request.system:
         counted = counter.count_section(section, request.model) if section.text else 0
         if counted is None:
             counted = heuristic_count(section.text)
-            failed += counted
         sections.append(float(counted))
         size += utf8_size(section.text)
     for tool in request.tools:
@@ -364,7 +358,6 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
         if counted is None:
             schema = heuristic_count(schema_text(tool, prior.schema_style))
             counted = round(prior.per_tool + prior.schema_factor * schema)
-            failed += counted
         tools.append(float(counted))
         most += utf8_size(f"{tool.name}{tool.description}{tool.parameters}")
     chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is called by the Responses API
@@ -372,4 +365,4 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     digest = preamble_digest(request.system, request.tools)
     reasons = request.reasoning not in (None, "off")
     markup = prior.per_request + prior.thinking * reasons + (prior.per_message if any(sections) else 0.0)
-    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, failed, float(most + size), float(size))
+    return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, float(most + size), float(size))

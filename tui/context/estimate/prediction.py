@@ -14,7 +14,6 @@ from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import (
     ENOUGH_CALLS,
     MARGIN_CALL,
-    MARGIN_HEURISTIC,
     MARGIN_KNOWN,
     MARGIN_TOKENIZER,
     Calibration,
@@ -91,16 +90,13 @@ def predict(
 ) -> ConversationEstimate:
     """The estimate for `account` after `preamble`. `clears`: the provider clears again what it cleared last."""
     fresh, count, measurement = account.since(base.covered), len(account.messages) - base.covered, base.measurement
-    measured, adjust, rough, counted = base.tokens, base.adjust, fresh.failed, None
+    measured, adjust, counted = base.tokens, base.adjust, None
     if base.kind == "nothing":
         adjust, counted = calibration.hidden, preamble.counted
-        if counted is not None:
-            measured, adjust = sum(counted), adjust + (preamble.per_request if count else 0.0)
+        if counted is None:
+            adjust += calibration.preamble_tokens(preamble.digest, preamble.total)
         else:
-            adjust, rough = (
-                adjust + calibration.preamble_tokens(preamble.digest, preamble.total),
-                rough + preamble.failed,
-            )
+            measured, adjust = sum(counted), adjust + (preamble.per_request if count else 0.0)
     guess = learned(fresh, calibration, base.bias if count else 0.0)
     tokens = max(0, round(measured + adjust + fresh.known + guess))
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
@@ -110,14 +106,14 @@ def predict(
     exact = all_counted or (confirmed and count == 0 and base.uncertain == 0)
     margin, bound = 0.0, tokens
     if not exact:
-        least = _margin(tokens - sure, fresh, rough, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
+        least = estimate_margin(tokens - sure, fresh, account.model) + MARGIN_TOKENIZER * base.uncertain
         if base.kind == "nothing":
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
         margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
         spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
         if confirmed and calibration.errors.spread is not None:
             # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
-            least = _unmeasured_margin(fresh, rough, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
+            least = _unmeasured_margin(fresh, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
         bound += round(max(margin * spread, least))
     elif measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
@@ -144,27 +140,18 @@ def predict(
     )
 
 
-def _margin(guessed: int, fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
-    """The margin of estimated content: of its text by class, and of the markup around it.
-
-    A class that was measured for this model needs no more margin than any tokenizer does.
-    """
-    margins = [
-        min(margin, MARGIN_TOKENIZER) if calibration.knows(kind) else margin
-        for kind, margin in enumerate(get_tokenizer(model).margins)
-    ]
-    texts = unpack(fresh.classes)
-    content = min(float(guessed), sum(tokens for _, tokens in texts))
-    rough = min(guessed - content, max(0.0, rough - content))
-    margin = sum(margins[kind] * tokens for kind, tokens in texts)
-    return margin + MARGIN_TOKENIZER * (guessed - content - rough) + MARGIN_HEURISTIC * rough
+def estimate_margin(guessed: float, sums: Sums, model: str) -> float:
+    """By how much the estimate of unknown costs, `guessed`, may be off: text by class, the rest as any tokenizer's."""
+    texts, margins = unpack(sums.classes), get_tokenizer(model).margins
+    rest = max(0.0, guessed - sum(tokens for _, tokens in texts))
+    return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
 
 
-def _unmeasured_margin(fresh: Sums, rough: float, model: str, calibration: Calibration) -> float:
-    """The part of `_margin` for text of a class beyond what was measured of it, and for what no tokenizer counted."""
+def _unmeasured_margin(fresh: Sums, model: str, calibration: Calibration) -> float:
+    """The part of `estimate_margin` for text of a class beyond what was measured of it."""
     margins = get_tokenizer(model).margins
     texts = ((margins[kind], tokens - calibration.measured_tokens(kind)) for kind, tokens in unpack(fresh.classes))
-    return sum(margin * beyond for margin, beyond in texts if beyond > 0) + MARGIN_HEURISTIC * rough
+    return sum(margin * beyond for margin, beyond in texts if beyond > 0)
 
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from tui.context.counting.classes import unpack
 from tui.context.counting.costs import CountSource
 from tui.context.counting.digests import preamble_digest
-from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import (
     FACTOR_HIGH,
     FACTOR_LOW,
@@ -33,8 +31,8 @@ from tui.context.estimate.ledger import (
     add_shares,
     row_of,
 )
-from tui.context.estimate.prediction import Situation, learned
-from tui.messages import BUILT_IN, Request
+from tui.context.estimate.prediction import Situation, estimate_margin, learned
+from tui.messages import Request
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
@@ -269,7 +267,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     # What is missing is shared out by how uncertain both estimates are, as far as they can be off.
     texts, before = learned(account.sums, calibration), sum(prompts.tokens.values())
     missing = total - sum(tokens.values()) - texts - before
-    doubt, doubt_before = _doubt(account, texts), prompts.doubt * before
+    doubt, doubt_before = estimate_margin(texts, account.sums, account.model), prompts.doubt * before
     share = missing * doubt / (doubt + doubt_before) if doubt + doubt_before else 0.0
     new_texts = min(max(texts + share, FACTOR_LOW * texts), FACTOR_HIGH * texts)
     new_before = min(max(before + missing - (new_texts - texts), prompts.least * before), prompts.most * before)
@@ -317,13 +315,6 @@ def _sources(
     elif measured and len(sections) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[sections[0]]:
         sources[sections[0]] = "counted" if prompts.sources[sections[0]] == "counted" else "derived"
     return sources
-
-
-def _doubt(account: Account, guess: float) -> float:
-    """How uncertain the messages' estimates are, in tokens: texts by class, the rest as any tokenizer's count."""
-    texts, margins = unpack(account.sums.classes), get_tokenizer(account.model).margins
-    rest = max(0.0, guess - sum(tokens for _, tokens in texts))
-    return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
 
 
 class PreambleSplit(NamedTuple):
