@@ -21,11 +21,8 @@ VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 ALLOWANCE = 2_048
 """Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
 
-UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
-LEAST_SHARE = 0.35  # of the estimate of visible text: no vocabulary is that much better than the one used here
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
 AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
-DOUBTED_SLACK = 6.0  # tokens instead, if the earlier report is not believed
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
 AGREED = 3  # reports that agree with each other and with the next are confirmed ...
 LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
@@ -95,29 +92,18 @@ class Step:
         """The tokens of this request if that report was right."""
         return self.tokens + self.added
 
-    @property
-    def least(self) -> float:
-        """The least that this request costs if that report was right."""
+    def allows(self, tokens: float) -> bool:
+        """Whether this request can have so many tokens if that report was right."""
         slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
-        return self.tokens + LEAST_SHARE * self.text - slack
-
-    @property
-    def ceiling(self) -> float:
-        """The most that this request costs if that report was right."""
-        slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
-        trusted = self.verdict.confirmed or self.verdict.kind == "hidden"
-        return self.tokens + self.most + (ALLOWANCE if trusted else UNCONFIRMED_ALLOWANCE) + slack
+        return self.tokens - slack <= tokens <= self.tokens + self.most + ALLOWANCE + slack
 
     def agrees(self, tokens: float) -> bool:
         """Whether `tokens` for this request is consistent with that report."""
-        if self.repeats(tokens):
-            return False
-        growth, most = tokens - self.tokens, max(CONFIRMED_SHARE * tokens, self.margin) + CONFIRMED_SLACK
-        if self.verdict.believed:
-            estimates, usual = [self.added], AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens
-        else:  # a factor may have been learned from wrong reports
-            estimates, usual = [self.added, self.plain], DOUBTED_SLACK
-        return any(
+        most = max(CONFIRMED_SHARE * tokens, self.margin) + CONFIRMED_SLACK
+        usual = AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens
+        # If it was not believed, a factor may have been learned from wrong reports.
+        growth, estimates = tokens - self.tokens, (self.added,) if self.verdict.believed else (self.added, self.plain)
+        return not self.repeats(tokens) and any(
             abs(growth - added) <= min(most, AGREEMENT_SHARE * added + usual) + self.slack for added in estimates
         )
 
@@ -173,6 +159,12 @@ class Claim:
         return abs(self.tokens - self.taught) <= min(self.margin, TEXT_SHARE * self.taught) + TEXT_SLACK
 
     @property
+    def cut_at_window(self) -> bool:
+        """Whether far too little was read of a request that nearly fills the window."""
+        predicted = min(self.predicted, self.taught) - self.hidden
+        return self.window is not None and self.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * self.window
+
+    @property
     def excess(self) -> float:
         """The tokens beyond the estimate from text alone."""
         return self.tokens - self.scratch + self.hidden
@@ -182,30 +174,32 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """Return the verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
     if claim.recorded:
         return Verdict(confirmed=True)
-    against = [step for step in steps if step.verdict.believed and not step.least <= claim.tokens <= step.ceiling]
-    reason = _impossible(claim) or next((_reason(claim, step) for step in steps if step.repeats(claim.tokens)), "")
+    believed = [step for step in steps if step.verdict.believed]
+    against = [step for step in believed if not step.allows(claim.tokens)]
+    again = next((step for step in steps if step.repeats(claim.tokens)), None)
+    packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
+    reason = ""
+    if claim.cut_at_window:
+        reason = f"{claim.tokens:,} of about {claim.predicted:,} tokens"
+    elif packed and claim.tokens < PACKED_SHARE * claim.text:
+        reason = f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
+    elif again is not None:
+        reason = _reason(claim, again)
     if reason:
         return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
     if against:
         return _contradiction(claim, steps, against)
-    explained = any(step.verdict.believed for step in steps)  # nothing believed is against it
-    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not explained:
+    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not believed:
         return _excess(claim, steps)
-    return _believed(claim, steps)
-
-
-def _believed(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """How well a number is confirmed that nothing contradicts."""
-    last = next((step for step in steps if step.verdict.believed), None)
-    if last is None:
+    if not believed:
         return _alone(claim)
-    witnesses = [last, *[step for step in steps if step.verdict.confirmed][:WITNESSES]]
-    if not all(step.agrees(claim.tokens) for step in witnesses):
-        return Verdict(doubt=claim.doubt) if last.verdict.confirmed else _alone(claim)
-    agreed = last.verdict.agreed + 1
-    enough = AGREED if _distance(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
-    confirmed = claim.agrees or last.verdict.confirmed or agreed >= enough
-    return Verdict(confirmed=confirmed and not claim.disputed, doubt=claim.doubt, agreed=agreed)
+    confirmed = [step for step in believed if step.verdict.confirmed]
+    if not all(step.agrees(claim.tokens) for step in (believed[0], *confirmed[:WITNESSES])):
+        return Verdict(doubt=claim.doubt) if believed[0].verdict.confirmed else _alone(claim)
+    agreed = believed[0].verdict.agreed + 1
+    enough = AGREED if _ratio(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
+    sure = claim.agrees or believed[0].verdict.confirmed or agreed >= enough
+    return Verdict(confirmed=sure and not claim.disputed, doubt=claim.doubt, agreed=agreed)
 
 
 def _alone(claim: Claim) -> Verdict:
@@ -213,82 +207,59 @@ def _alone(claim: Claim) -> Verdict:
     return Verdict(confirmed=claim.agrees and not claim.disputed, doubt=claim.doubt)
 
 
-def _impossible(claim: Claim) -> str:
-    """Why the whole request can't be so few tokens; "" if it can."""
-    if _cut_at_window(claim):
-        return f"{claim.tokens:,} of about {claim.predicted:,} tokens"
-    packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
-    if packed and claim.tokens < PACKED_SHARE * claim.text:
-        return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
-    return ""
-
-
 def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
     """Decide whether `claim` or the measurements `against` it are wrong.
 
     Two reports in a row outweigh confirmed ones, but not against the text: a prompt may be cut twice at the same place.
     """
-    unsure, nearer = not any(step.verdict.confirmed for step in against), _nearer(claim, against)
-    near = nearer or min(_distance(claim.tokens, claim.scratch - extra) for extra in (0, claim.hidden)) <= NEAR
-    if (near and _seconded(claim, steps)) or (unsure and nearer):
+    ratio = _ratio(claim.tokens, claim.scratch)
+    nearer = all(ratio < _ratio(step.forecast, claim.scratch) for step in against)
+    near = nearer or min(ratio, _ratio(claim.tokens, claim.scratch - claim.hidden)) <= NEAR
+    unsure, latest = not any(step.verdict.confirmed for step in against), steps[0]
+    seconded = not latest.verdict.believed and (latest.agrees(claim.tokens) or latest.proportional(claim))
+    if (near and seconded) or (unsure and nearer):
         alone = _alone(claim)
         return replace(alone, confirmed=alone.confirmed and unsure, overrules=True)
     return _doubted(claim, steps, _reason(claim, against[0]))
-
-
-def _nearer(claim: Claim, others: Sequence[Step]) -> bool:
-    """Whether `claim` is nearer to the estimate from text alone than the forecasts of `others`."""
-    return all(_distance(claim.tokens, claim.scratch) < _distance(step.forecast, claim.scratch) for step in others)
 
 
 def _reason(claim: Claim, step: Step) -> str:
     before, added = round(step.tokens), round(step.added)
     if step.repeats(claim.tokens):
         return f"{claim.tokens:,} tokens again, although about {added:,} were added"
-    if claim.tokens < step.least:
+    if claim.tokens < step.tokens:
         return f"{claim.tokens:,} tokens, after {before:,} were measured and about {added:,} added"
     return f"{claim.tokens - before:,} tokens more than before, where about {added:,} were added"
 
 
 def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
     """The verdict on a claim that is not believed: either another number, or the size of a prompt cut by the server."""
-    if not _cut(claim, steps):
-        return Verdict("doubted", reason)
-    measured = [step.tokens for step in steps if step.verdict.believed]
+    measured = {step.tokens for step in steps if step.verdict.believed}
     cuts = [step.tokens for step in steps if step.verdict.kind == "cut"]
+    again = any(step.repeats(claim.tokens) for step in steps)
+    if not claim.cut_at_window:
+        if len(measured) < 2 or claim.tokens >= claim.predicted:
+            return Verdict("doubted", reason)
+        largest = max(*measured, *cuts)
+        if claim.tokens < CUT_SHARE * largest or (claim.tokens > largest and not again):
+            return Verdict("doubted", reason)
+        # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
     erratic = any(step.tokens > size for step in steps if step.verdict.kind == "doubted")
-    again = any(step.repeats(claim.tokens) for step in steps) or any(PLATEAU_SHARE * size <= cut for cut in cuts)
-    proven = size >= LEAST_WINDOW and again and not erratic
+    proven = size >= LEAST_WINDOW and not erratic and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if proven else None)
 
 
-def _cut(claim: Claim, steps: Sequence[Step]) -> bool:
-    """Whether a number that is too small is the size of a prompt that the server cut."""
-    measured = {step.tokens for step in steps if step.verdict.believed}
-    if _cut_at_window(claim):
-        return True
-    if len(measured) < 2 or claim.tokens >= claim.predicted:
-        return False
-    largest = max(step.tokens for step in steps if step.verdict.believed or step.verdict.kind == "cut")
-    stands = claim.tokens <= largest or any(step.repeats(claim.tokens) for step in steps)
-    return CUT_SHARE * largest <= claim.tokens and stands  # the input grew before, and now it does not
-
-
-def _cut_at_window(claim: Claim) -> bool:
-    """Whether far too little was read of a request that nearly fills the window."""
-    window = claim.window
-    predicted = min(claim.predicted, claim.taught) - claim.hidden
-    return window is not None and claim.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * window
-
-
 def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees."""
+    """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees.
+
+    None of `steps` is believed.
+    """
     within_bytes = claim.tokens <= claim.most + claim.hidden + ALLOWANCE
-    if within_bytes and steps and not steps[0].verdict.believed and steps[0].proportional(claim):
+    if within_bytes and steps and steps[0].proportional(claim):
         return _alone(claim)  # another vocabulary than its name says
-    seconded = bool(steps) and not steps[0].verdict.believed and steps[0].agrees(claim.tokens)
+    seconded = bool(steps) and steps[0].agrees(claim.tokens)
     again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
     surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
     enough = surely if claim.established else seconded or again
@@ -299,14 +270,8 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     return Verdict("hidden", reason, confirmed=surely, agreed=int(seconded), hidden=hidden)
 
 
-def _seconded(claim: Claim, steps: Sequence[Step]) -> bool:
-    """Whether the report just before was not believed and agrees with `claim`."""
-    if not steps or steps[0].verdict.believed:
-        return False
-    return steps[0].agrees(claim.tokens) or steps[0].proportional(claim)
-
-
-def _distance(tokens: float, scratch: float) -> float:
+def _ratio(tokens: float, scratch: float) -> float:
+    """How many times the larger is the smaller."""
     low, high = sorted((max(1.0, tokens), max(1.0, scratch)))
     return high / low
 
