@@ -68,7 +68,7 @@ def test_the_true_factors_are_found(factor: float, markup: float) -> None:
 
 def test_a_few_outliers_move_little() -> None:
     seen = [(500.0, 10.0, 600.0)] * 30 + [(500.0, 10.0, 9_000.0)] * 3
-    assert fit(taught(*seen).observations)[0][LATIN] == pytest.approx(1.18, abs=0.05)
+    assert fit(taught(*seen).observations).factors[LATIN] == pytest.approx(1.18, abs=0.05)
 
 
 def test_a_models_own_vocabulary_is_trusted_until_calls_show_another() -> None:

@@ -59,7 +59,15 @@ class Observation(NamedTuple):
     sure: bool = True
 
 
-def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tuple[dict[int, float], float]:
+class Fit(NamedTuple):
+    """Factors of content by class and of markup, and how much there was of each class, in estimated tokens."""
+
+    factors: Mapping[int, float]
+    markup: float
+    tokens: Mapping[int, float]
+
+
+def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> Fit:
     """The factors of content by class, and of markup, that explain `observations` best, all within 0.5 to 2.5.
 
     Robust least squares (Huber weights) with a prior at 1 for each, so that few or outlying observations move little,
@@ -97,7 +105,8 @@ def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> tup
                 errors[index] -= step * tokens
         if largest_step < SETTLED:
             break
-    return factors, factors.pop(-1, 1.0)
+    markup = factors.pop(-1, 1.0)
+    return Fit(factors, markup, {kind: sum(columns[kind][1]) for kind in factors})
 
 
 def _prior_weight(factor: float, sigma: float) -> float:
@@ -265,40 +274,29 @@ class Calibration:
     sigma: float = field(default=SIGMA_FACTOR, compare=False)
 
     @cached_property
-    def _fit(self) -> tuple[dict[int, float], float]:
-        return fit(self._taught, self.sigma)
-
-    @cached_property
-    def _taught(self) -> Sequence[Observation]:
-        """The observations that count: the sure ones, or while there are none, those that agree."""
+    def _fit(self) -> Fit:
+        """Fitted to the sure observations; while there are none, to all of them if the last two agree."""
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations[-2:] if not seen.sure]
-        return sure if len(sure) >= 2 or len(unsure) < 2 or not alike(*unsure) else self.observations
-
-    @cached_property
-    def _seen(self) -> dict[int, float]:
-        """Tokens of the observations by class."""
-        seen: dict[int, float] = {}
-        for observation in self._taught:
-            for kind, tokens in observation.classes:
-                seen[kind] = seen.get(kind, 0.0) + tokens
-        return seen
+        wait = len(sure) >= 2 or len(unsure) < 2 or not alike(*unsure)
+        return fit(sure if wait else self.observations, self.sigma)
 
     def class_factor(self, kind: int) -> float:
         """What estimated content of one class of text is multiplied by."""
-        return max(self._fit[0].get(kind, 1.0), self.floor)
+        return max(self._fit.factors.get(kind, 1.0), self.floor)
 
     @cached_property
     def factor(self) -> float:
         """What estimated content is multiplied by, over all observations."""
-        whole = sum(self._seen.values())
+        tokens = self._fit.tokens
+        whole = sum(tokens.values())
         if whole <= 0:
             return max(1.0, self.floor)
-        return sum(self.class_factor(kind) * tokens for kind, tokens in self._seen.items()) / whole
+        return sum(self.class_factor(kind) * tokens[kind] for kind in tokens) / whole
 
     def measured_tokens(self, kind: int) -> float:
         """How much of a class of text was measured for this model, in estimated tokens."""
-        return self._seen.get(kind, 0.0)
+        return self._fit.tokens.get(kind, 0.0)
 
     def knows(self, kind: int) -> bool:
         """Whether a class of text was measured for this model."""
@@ -314,16 +312,15 @@ class Calibration:
     @property
     def markup_factor(self) -> float:
         """What estimated markup is multiplied by."""
-        return self._fit[1]
+        return self._fit.markup
 
     @cached_property
     def media_factor(self) -> float:
         """What the formulas' tokens of images and PDFs are multiplied by."""
         if not self.media:
             return 1.0
-        if len(self.media) == 1:  # a single observation
-            return min(max(self.media[0], FACTOR_LOW), FACTOR_HIGH)
-        return min(max(median(self.media), MEDIA_LOW), MEDIA_HIGH)
+        low, high = (FACTOR_LOW, FACTOR_HIGH) if len(self.media) == 1 else (MEDIA_LOW, MEDIA_HIGH)
+        return min(max(median(self.media), low), high)
 
     @property
     def reasoning_share(self) -> float:

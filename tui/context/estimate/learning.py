@@ -166,44 +166,33 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
 
     `exact`: they are counted in the model's own vocabulary.
     """
+    thought = count.split.get("reasoning", 0.0)  # its length is estimated where it is encrypted
     # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
-    visible = (count.size - count.split.get("reasoning", 0.0)) * max(1.0, factor)
-    output = _output(reply, count, usage, factor, exact=exact)
-    reasoning, reported = _reasoning(reply, count, usage, visible, output)
+    visible = (count.size - thought) * max(1.0, factor)
+    output = usage.output_total if reply.status == "complete" and reply.parts else None
+    if output is not None:
+        # Some logs and servers leave the count of a stream's beginning: one token for pages.
+        least = STALE_OUTPUT * factor * (count.size - thought)
+        if exact:
+            least = max(least, STALE_EXACT * (count.content - (thought - count.fixed)))
+        if not usage.reasoning:
+            least += STALE_OUTPUT * factor * thought
+        if output - (usage.reasoning or 0) < least - 4:
+            output = None
+    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
+    reported = usage.reasoning is not None or not blocks or count.fixed > 0
+    if usage.reasoning is not None:
+        reasoning = usage.reasoning if output is None else min(usage.reasoning, output)
+    elif not blocks or output is None:
+        reasoning = round(thought)
+    else:
+        if any(block.encrypted is not None or block.signature or block.redacted for block in blocks):
+            # What is readable is a summary: the whole goes back in a form of the provider's, and costs what was billed.
+            thought = max(thought, output - visible)
+        # Both are estimated, and together they can't be more than the output.
+        reasoning = round(thought * min(1.0, output / (thought + visible))) if thought else 0
     if output is None:
         return ReplyCost(None, reasoning, reported)
     rest = output - reasoning - visible
     unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
     return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))
-
-
-def _output(reply: Message, count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> int | None:
-    """The reported output. Some logs and servers leave the count of a stream's beginning: one token for pages."""
-    output = usage.output_total
-    if reply.status != "complete" or output is None or not reply.parts:
-        return None
-    reasoning = count.split.get("reasoning", 0.0)  # its length is estimated where it is encrypted
-    least = STALE_OUTPUT * factor * (count.size - reasoning)
-    if exact:
-        least = max(least, STALE_EXACT * (count.content - (reasoning - count.fixed)))
-    if not usage.reasoning:
-        least += STALE_OUTPUT * factor * reasoning
-    return None if output - (usage.reasoning or 0) < least - 4 else output
-
-
-def _reasoning(
-    reply: Message, count: MessageCount, usage: Usage, visible: float, output: int | None
-) -> tuple[int, bool]:
-    """Reasoning tokens of a reply, and whether the provider reported them; `visible` are those of the rest."""
-    if usage.reasoning is not None:
-        return (usage.reasoning if output is None else min(usage.reasoning, output)), True
-    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
-    readable = count.split.get("reasoning", 0.0)
-    if not blocks or output is None:
-        return round(readable), not blocks or count.fixed > 0
-    if any(block.encrypted is not None or block.signature or block.redacted for block in blocks):
-        # What is readable is a summary: the whole goes back in a form of the provider's, and costs what it was billed.
-        readable = max(readable, output - visible)
-    # Both are estimated, and together they can't be more than the output.
-    share = min(1.0, output / (readable + visible)) if readable else 0.0
-    return round(share * readable), count.fixed > 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tui.context.counting.classes import CLASSES, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.prediction import ConversationEstimate, Situation, TotalSource
+from tui.context.estimate.prediction import Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
 from tui.messages import BUILT_IN, Request
@@ -156,7 +156,7 @@ def calculate_context_usage(
         total=estimate.tokens,
         upper_bound=estimate.upper_bound,
         source=estimate.source,
-        basis=_basis(estimate, situation, compactions, compaction_saved),
+        basis=_basis(situation, compactions, compaction_saved),
         rows=rows,
         warnings=warnings,
         left_out=left_out,
@@ -192,8 +192,15 @@ def _with_item(row: UsageRow, item: UsageItem) -> UsageRow:
     return UsageRow(row.key, row.name, row.tokens + item.tokens, "estimated", items)
 
 
-def _basis(estimate: ConversationEstimate, situation: Situation, compactions: int, saved: int) -> Basis:
-    measurement = situation.base.measurement
+def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
+    estimate, base, account, _, calibration = situation
+    by_class, measurement = unpack(account.sums.all_classes), base.measurement
+    least = max(1.0, NAMED_SHARE * sum(tokens for _, tokens in by_class))
+    classes = [
+        ClassFactor(CLASSES[kind], round(tokens), calibration.class_factor(kind))
+        for kind, tokens in by_class
+        if tokens >= least
+    ]
     return Basis(
         last_input=estimate.last_input,
         last_output=estimate.last_output,
@@ -202,29 +209,16 @@ def _basis(estimate: ConversationEstimate, situation: Situation, compactions: in
         new_message_count=estimate.new_message_count,
         last_error_percent=None if measurement is None else measurement.error_percent,
         last_error_first=measurement is not None and measurement.first,
-        factor=situation.calibration.factor,
-        error_p95_percent=situation.calibration.errors.p95_percent,
-        first_error_p95_percent=situation.calibration.first_errors.p95_percent,
-        measured_calls=situation.calibration.calls,
+        factor=calibration.factor,
+        error_p95_percent=calibration.errors.p95_percent,
+        first_error_p95_percent=calibration.first_errors.p95_percent,
+        measured_calls=calibration.calls,
         compactions=compactions,
         compaction_saved=saved,
         cleared=estimate.cleared,
         counted=estimate.counted,
-        classes=_classes(situation),
+        classes=tuple(sorted(classes, key=lambda item: -item.tokens)),
     )
-
-
-def _classes(situation: Situation) -> tuple[ClassFactor, ...]:
-    """The classes with a share worth naming, largest first."""
-    account = situation.account
-    by_class = unpack(account.sums.all_classes)
-    least = NAMED_SHARE * sum(tokens for _, tokens in by_class)
-    factors = [
-        ClassFactor(CLASSES[kind], round(tokens), situation.calibration.class_factor(kind))
-        for kind, tokens in by_class
-        if tokens >= max(1.0, least)
-    ]
-    return tuple(sorted(factors, key=lambda item: -item.tokens))
 
 
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:
