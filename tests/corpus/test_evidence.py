@@ -38,11 +38,11 @@ def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
     counter, verdicts, doubted, bounded = TokenCounter(), Counter[str](), {}, 0
     rows = [row for row in read_rows(corpus_root() / "requests.jsonl") if isinstance(row, Row)]
     for row in rows:
-        known = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
-        bounded += row.actual <= known.estimate(row.request).upper_bound
-        verdict = known.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
+        estimator = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
+        bounded += row.actual <= estimator.estimate(row.request).upper_bound
+        verdict = estimator.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
         assert verdict is not None
-        seen["exact" if verdict.confirmed else verdict.kind] += 1
+        verdicts["exact" if verdict.confirmed else verdict.kind] += 1
         if not verdict.believed:
             doubted[row.model] = verdict.reason
     share = 100 * bounded / len(rows)
@@ -63,7 +63,7 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
         verdict = once(self, *args, **{**values, "recorded": False})
         assert verdict is not None
-        seen[verdict.kind] += 1
+        verdicts[verdict.kind] += 1
         if not verdict.believed and "can have" not in verdict.reason:
             wrong.append((current.name, verdict.reason))
         return verdict

@@ -12,7 +12,7 @@ from tui.chat.conversation.projection import Target, build_request, trimmed_requ
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.estimate.ledger import preamble_steps
-from tui.context.usage.limits import BudgetSettings, ModelLimits
+from tui.context.usage.limits import DEFAULT_RESERVE, BudgetSettings, ModelLimits, answer_reserve
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError
