@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tui.chat.conversation.events import SessionEvent
@@ -82,8 +83,11 @@ class ScriptedUI:
     async def refuse(self, text: str) -> None:
         self.refusals.append(text)
 
-    async def progress(self, text: str) -> None:
+    @asynccontextmanager
+    async def progress(self, text: str) -> AsyncIterator[None]:
         self.progress_texts.append(text)
+        yield
+        self.progress_texts.append("")
 
     async def show(self, view: View) -> None:
         self.views.append(view)

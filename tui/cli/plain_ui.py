@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
@@ -54,8 +55,9 @@ class PlainUI:
         """Print on standard error."""
         complain(text)
 
-    async def progress(self, text: str) -> None:
-        """Does nothing: a line can't be taken back."""
+    def progress(self, text: str) -> AbstractAsyncContextManager[None]:
+        """Shows nothing: a line can't be taken back."""
+        return nullcontext()
 
     async def show(self, view: View) -> None:
         """Print all lines."""

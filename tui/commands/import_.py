@@ -17,37 +17,40 @@ OPEN, IMPORT = "open", "import"
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Read, store and open it. If it was imported before, the person decides."""
-    from tui.chat.interchange.importing import AlreadyHereError
     from tui.chat.interchange.recording import RecordingError
 
     name, again = args.removesuffix(AGAIN).strip(), args.endswith(AGAIN)
     if not name:
         raise CommandError("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists.")
-    path = at_home(name)
-    await ui.progress(f"importing {path.name}")
     try:
-        try:
-            imported = await chat.workspace.import_file(path, again=again)
-        except AlreadyHereError as error:
-            match await ui.confirm(_imported_before(error, name)):
-                case "open":
-                    await ui.attach(await chat.workspace.resume(error.info.id))
-                    return
-                case "import":
-                    imported = await chat.workspace.import_file(path, again=True)
-                case _:
-                    return
-        skipped = f"; {imported.skipped}" if imported.skipped else ""
-        done = f"Imported {imported.info.messages:,} messages{skipped}"
-        if ui.busy:  # a message was sent meanwhile: stay with its answer
-            await ui.say(f"{done}: /sessions opens them.")
-            return
-        await ui.attach(await chat.workspace.resume(imported.info.id))
-        await ui.say(f"{done}.", passing=not skipped)
+        async with ui.progress(f"importing {at_home(name).name}"):
+            await _import(ui, chat, name, again=again)
     except RecordingError as error:
         raise CommandError(f"Not imported: {str(error).rstrip('.')}.") from None
-    finally:
-        await ui.progress("")
+
+
+async def _import(ui: UI, chat: Chat, name: str, *, again: bool) -> None:
+    from tui.chat.interchange.importing import AlreadyHereError
+
+    workspace, path = chat.workspace, at_home(name)
+    try:
+        imported = await workspace.import_file(path, again=again)
+    except AlreadyHereError as error:
+        match await ui.confirm(_imported_before(error, name)):
+            case "open":
+                await ui.attach(await workspace.resume(error.info.id))
+                return
+            case "import":
+                imported = await workspace.import_file(path, again=True)
+            case _:
+                return
+    skipped = f"; {imported.skipped}" if imported.skipped else ""
+    done = f"Imported {imported.info.messages:,} messages{skipped}"
+    if ui.busy:  # a message was sent meanwhile: stay with its answer
+        await ui.say(f"{done}: /sessions opens them.")
+        return
+    await ui.attach(await workspace.resume(imported.info.id))
+    await ui.say(f"{done}.", passing=not skipped)
 
 
 def _imported_before(error: AlreadyHereError, name: str) -> Question:

@@ -37,12 +37,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         if not name:
             return
     session = chat.session
-    await ui.progress(f"asking about {name}")
-    try:
+    async with ui.progress(f"asking about {name}"):
         full_name = await chat.workspace.find_model(name)
         usage = await session.measured_for(full_name)
-    finally:
-        await ui.progress("")
     if ui.busy or chat.session is not session:
         raise CommandError(f"Not switched to {full_name}: an answer is under way. /model {full_name} tries again.")
     if not option and session.messages and not usage.budget.fits(usage.upper_bound):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from tui.views.view import Choice
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
@@ -68,8 +70,8 @@ class UI(Protocol):
     async def refuse(self, text: str) -> None:
         """Show why something was not done."""
 
-    async def progress(self, text: str) -> None:
-        """Show what is under way; "" when it is over. It leaves no trace."""
+    def progress(self, text: str) -> AbstractAsyncContextManager[None]:
+        """Show what is under way as long as the context lasts. It leaves no trace."""
 
     async def show(self, view: View) -> None:
         """Show a view."""

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -92,11 +93,14 @@ class ScreenUI:
         """Show in the conversation why not."""
         self.chat.transcript.add_notice("warning", text)
 
-    async def progress(self, text: str) -> None:
+    @asynccontextmanager
+    async def progress(self, text: str) -> AsyncIterator[None]:
         """Show a line above the prompt; that of a turn has precedence."""
-        if text and not self.busy:
+        if not self.busy:
             self.chat.composer.rule.show(left=Content.styled(f"● {plain(text)} …", "$primary"))
-        else:
+        try:
+            yield
+        finally:
             self.chat.turns.show_hint()
 
     async def show(self, view: View) -> None:
