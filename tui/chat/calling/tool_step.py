@@ -61,7 +61,7 @@ class Pending:
 class ToolStep:
     """Runs `calls`: those that need no approval concurrently, the others one after the other.
 
-    `unrun` answers calls that are not run, by their number. The message that answers the calls is stored with the first
+    `not_run` answers calls that are not run, by their number. The message that answers the calls is stored with the first
     result and again with each one, before that is reported, so that a kill loses none. After `run`, or after its
     cancellation, `message` answers every call.
     """
@@ -73,14 +73,14 @@ class ToolStep:
         results: Results,
         calls: Sequence[ToolCall],
         emit: Emit,
-        unrun: Mapping[int, ToolOutput],
+        not_run: Mapping[int, ToolOutput],
     ) -> None:
         self._tools = tools
         self._conversation = conversation
         self._results = results
         self._calls = calls
         self._emit = emit
-        self._unrun = unrun
+        self._not_run = not_run
         self._message = Message("tool", (), id=new_id(), status="streaming", created_at=time.time())
         self._outputs: dict[int, ToolOutput] = {}
         self._parts: dict[int, tuple[Part, ...]] = {}
@@ -95,8 +95,8 @@ class ToolStep:
         asking: list[Pending] = []
         try:
             for number, call in enumerate(self._calls):
-                if number in self._unrun:
-                    await self._done(number, self._unrun[number])
+                if number in self._not_run:
+                    await self._done(number, self._not_run[number])
                     continue
                 pending = await self._examined(number, call)
                 if pending is None:

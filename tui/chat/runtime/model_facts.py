@@ -129,7 +129,7 @@ class ModelFacts:
         except TimeoutError:
             log.info("%s does not say the window of %s", provider, model)
 
-    # -- the person's word -------------------------------------------------------------------------------------------
+    # -- what a person sets -----------------------------------------------------------------------------------------
 
     def set_window(self, provider: str, model: str, window: int) -> None:
         """Set the window, in tokens. Raises `StoreError`."""

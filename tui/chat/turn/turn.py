@@ -300,8 +300,8 @@ class Turn:
         max_input = usage.budget.max_input if usage else None
         limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
         results = Results(services.store, services.counter, target.model, limit, target.capabilities.images)
-        unrun = unrun_calls(calls, self._cuts, max_output) if self._cuts else {}
-        step = ToolStep(self._tools, self._conversation, results, calls, self._emit, unrun)
+        not_run = calls_not_run(calls, self._cuts, max_output) if self._cuts else {}
+        step = ToolStep(self._tools, self._conversation, results, calls, self._emit, not_run)
         cancelled = False
         try:
             await step.run()
@@ -325,7 +325,7 @@ class Turn:
         await self._show_usage()
 
 
-def unrun_calls(calls: Sequence[ToolCall], cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
+def calls_not_run(calls: Sequence[ToolCall], cuts: int, max_output: int | None) -> Mapping[int, ToolOutput]:
     """The calls of a reply that are not run, by their number, with the text for the model.
 
     `cuts` counts consecutive cut answers, including this one. The last call of a cut answer may lack the end of its
