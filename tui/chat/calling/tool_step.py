@@ -61,8 +61,8 @@ class Pending:
 class ToolStep:
     """Runs `calls`: those that need no approval concurrently, the others one after the other.
 
-    `not_run` answers calls that are not run, by their number. The message that answers the calls is stored with the first
-    result and again with each one, before that is reported, so that a kill loses none. After `run`, or after its
+    `not_run` answers calls that are not run, by their number. The message that answers the calls is stored with the
+    first result and again with each one, before that is reported, so that a kill loses none. After `run`, or after its
     cancellation, `message` answers every call.
     """
 
