@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.tools.mcp.in_memory import TOOL, Answer, Json, Say, by_hand, connected, initialized, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import ToolError
-from tui.tools.mcp.normalize import Normalizer
+from tui.tools.mcp.normalize import CLOSED, SERVER_ERROR, Normalizer
 
 PLAIN = '{"properties":{},"type":"object"}'
 
@@ -217,6 +218,31 @@ async def test_a_list_that_changed_during_a_call_is_read_before_the_next_request
             ]
         await server.wait_until_current()  # nothing is new: at once
         await until(lambda: server.status.state == "ready")
+
+
+async def test_a_server_that_changes_with_every_list_is_asked_ever_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.server.DEBOUNCE", 0.01)  # then 0.02, 0.04, ...
+    lists = 0
+
+    def listed(_params: Json, say: Say) -> Any:
+        nonlocal lists
+        lists += 1
+        say({"method": "notifications/tools/list_changed"})
+        return {"tools": [TOOL]}
+
+    async with connected(monkeypatch, lambda: by_hand(offering(tools_list=listed))):
+        await until(lambda: lists > 1)
+        await asyncio.sleep(0.3)
+    assert lists < 10  # without that: about thirty
+
+
+@pytest.mark.parametrize(("message", "code"), [("Quota is used up", SERVER_ERROR), ("SSE stream failed: x", CLOSED)])
+def test_only_the_sdk_s_own_errors_say_that_a_connection_is_closed(message: str, code: int) -> None:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import ErrorData, JSONRPCError
+
+    error = JSONRPCError(jsonrpc="2.0", id=1, error=ErrorData(code=CLOSED, message=message))
+    assert Normalizer().received(SessionMessage(error)).message.error.code == code
 
 
 def test_requests_that_nobody_answers_are_forgotten_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:

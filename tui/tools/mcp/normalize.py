@@ -77,7 +77,7 @@ class Normalizer:
         if not isinstance(message, JSONRPCRequest):
             return
         self._pending[message.id] = message.method
-        if len(self._pending) > _MOST_PENDING:  # cancelled requests get no response
+        if len(self._pending) > _MOST_PENDING:  # cancelled and failed requests get no result
             del self._pending[next(iter(self._pending))]
         if message.method in _LISTS and not (message.params or {}).get("cursor"):
             self._issues[message.method] = []
@@ -98,8 +98,6 @@ class Normalizer:
             case JSONRPCResponse():
                 self._answer(message, self._pending.pop(message.id, ""))
             case JSONRPCError():
-                if message.id is not None:
-                    self._pending.pop(message.id, "")
                 _own_error(message)
         return item
 
@@ -166,8 +164,6 @@ class Normalizer:
             validate_server_result(method, self._version, {key: [item], **self._uncached})
         except ValidationError as error:
             return _first(error, skip=2)
-        except KeyError:
-            return ""  # a version without that list
         return ""
 
     def _complain(self, method: str, text: str, *, fault: bool = True) -> None:
