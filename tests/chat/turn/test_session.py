@@ -541,7 +541,10 @@ async def test_rewind_sets_aside_and_the_old_branch_is_kept(tmp_path: Path) -> N
         session = await workspace.new_session()
         for text in ("one", "two", "three"):
             await drain(session.send(text))
+        announced = [message.id for message in session.rewound(session.messages[2].id)]
         await session.rewind(session.messages[2].id)
+        assert list(session.not_sent) == announced and len(announced) == 4
+        assert session.rewound(session.messages[1].id) == [session.messages[1]]  # not again what was set aside already
         await drain(session.send("other"))
         assert [m.text for m in provider.requests[-1].messages if m.role == "user"] == ["one", "other"]
         assert len(stored(workspace, session)) == 8

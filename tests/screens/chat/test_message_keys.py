@@ -8,8 +8,8 @@ from textual.binding import Binding
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, ident, user
+from tui.screens.chat.message_actions import message_keys
 from tui.screens.chat.screen import ChatScreen
-from tui.screens.chat.turns import message_keys
 from tui.widgets.composer import PromptArea
 
 

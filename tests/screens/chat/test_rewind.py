@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.usages import assistant, user
-from tui.screens.chat.turns import rewind_line, set_aside
+from tui.screens.chat.turns import rewind_line
 
 LONG = "messages, 1,234 tokens"
 TALK = [user("a", "m1"), assistant("b", "m2"), user("c", "m3"), assistant("d", "m4")]
-
-
-def test_what_is_set_aside_already_is_not_counted_again() -> None:
-    assert [m.id for m in set_aside(TALK, {}, "m2")] == ["m2", "m3", "m4"]
-    assert [m.id for m in set_aside(TALK, {"m3": "set aside", "m4": "trimmed"}, "m2")] == ["m2", "m4"]
-    summary = replace(TALK[0], id="m5", kind="summary")
-    assert [m.id for m in set_aside([*TALK, summary], {}, "m4")] == ["m4"]
 
 
 @pytest.mark.parametrize(

@@ -124,13 +124,13 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
 
 def rewound(
     messages: Sequence[Message], state: HistoryState, message_id: str
-) -> tuple[list[str], list[CompactionRecord]]:
+) -> tuple[list[Message], list[CompactionRecord]]:
     """What going back to before a message sets aside, and the compactions that end with it, newest first.
 
     A summary of what came before it stays, even if written later; one that covers the message or later ones does not.
     """
     summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
-    following = [m.id for m in messages if m.id >= message_id and m.id not in state.set_aside | summaries]
+    following = [m for m in messages if m.id >= message_id and m.id not in state.set_aside | summaries]
     ended = [record for record in active_compactions(state.checkpoints) if record.last >= message_id]
     return following, ended[::-1]
 

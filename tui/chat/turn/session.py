@@ -455,10 +455,14 @@ class ChatSession:
         """Leave a message (with its tool calls' results) out of requests, or include it again."""
         await self._conversation.add_record(RecordKind.EXCLUDE, {"id": message_id, "on": on})
 
+    def rewound(self, message_id: str) -> list[Message]:
+        """The messages that `rewind` would set aside."""
+        return history.rewound(self.messages, self._conversation.state, message_id)[0]
+
     async def rewind(self, message_id: str) -> None:
         """Set a message and all that follows it aside: they stay in the history and are not sent."""
         following, ended = history.rewound(self.messages, self._conversation.state, message_id)
-        await self._conversation.set_aside(following)
+        await self._conversation.set_aside([message.id for message in following])
         for record in ended:
             await self._compactor.take_back(record)
 

@@ -1,21 +1,23 @@
-"""Actions on one message of the transcript: copy, edit, ask again, fork, pin, leave out, open."""
+"""Actions on one message of the transcript (copy, edit, ask again, fork, pin, leave out, open), and their keys."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from textual.binding import Binding
 
 from tui.commands.ui import BusyError
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
 from tui.views.context_messages import why_not
+from tui.widgets.transcript.transcript import Action, Transcript
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.screens.chat.screen import ChatScreen
-    from tui.widgets.transcript.transcript import Action
 
 
 class MessageActions:
@@ -124,3 +126,40 @@ class MessageActions:
             self._screen.notify(f"Opening {url}", markup=False)
         else:
             self._screen.transcript.add_notice("info", f"The link: {url}")
+
+
+_LABELS = (
+    ("open", "open", "open"),
+    ("fold", "unfold", "unfold"),
+    ("copy", "copy", "copy"),
+    ("edit", "edit", "edit"),
+    ("retry", "again", "again"),
+    ("fork", "fork", "fork"),
+    ("pin", "pin", "pin"),
+    ("exclude", "leave out", "out"),
+    ("copy_code", "copy code", "code"),
+)
+"""Name of the key after `transcript.`, its label, its short label; the most useful first."""
+
+
+def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
+    """`c copy · e edit · … · esc back` in at most `width` cells.
+
+    `on_result`: tool results are chosen. `folds`: the message has parts to unfold.
+
+    If not all fit the labels are shortened, then the last keys are dropped, except the one that goes back.
+    """
+    keys = {
+        str(binding.id).removeprefix("transcript."): keymap.get(str(binding.id), binding.key).split(",")[0]
+        for binding in Transcript.BINDINGS
+        if isinstance(binding, Binding)
+    }
+    special = {"open": on_result, "fold": folds}
+    wanted = [words for words in _LABELS if special.get(words[0], True)]
+    back = f"{keys['leave'].replace('escape', 'esc')} back"
+    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
+    short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]
+    while len(line) > width and len(short) > 1:
+        line = "  ".join(short)
+        del short[-2]
+    return line if len(line) <= width else back

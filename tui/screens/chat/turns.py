@@ -12,7 +12,6 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
-from textual.binding import Binding
 from textual.content import Content
 
 from tui.chat.attachments import AttachmentError
@@ -38,7 +37,6 @@ from tui.chat.conversation.events import (
 from tui.messages import Message
 from tui.text.clean import clean_line
 from tui.text.numbers import duration, plural, tokens_exact, tokens_short
-from tui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.screens.chat.screen import ChatScreen
@@ -87,12 +85,14 @@ class Turns:
             return
         line = Content("")
         if screen.focused is screen.transcript and screen.transcript.cursor_id is not None:
+            from tui.screens.chat.message_actions import message_keys  # not before the first frame
+
             view = screen.transcript
             keys = message_keys(screen.keymap, screen.size.width - 3, on_result=view.on_result, folds=view.folds)
             line = Content.styled(keys, "$text-muted")
         elif self._rewind_to and session is not None:
-            aside = set_aside(session.messages, session.not_sent, self._rewind_to)
-            words = rewind_line(aside, screen.transcript.document.counts, screen.size.width)
+            counts = screen.transcript.document.counts
+            words = rewind_line(session.rewound(self._rewind_to), counts, screen.size.width)
             line = Content.styled(words, "$text-warning")
         screen.composer.rule.show(left=line)
 
@@ -386,12 +386,6 @@ Count = tuple[int | None, str]
 """Tokens and their source."""
 
 
-def set_aside(messages: Sequence[Message], not_sent: Mapping[str, str], message_id: str) -> list[Message]:
-    """The message and all later ones that are not set aside already, without summaries."""
-    following = [m for m in messages if m.id >= message_id and m.kind != "summary"]
-    return [m for m in following if not_sent.get(m.id) != "set aside"]
-
-
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
     """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
     sizes = [counts.get(message.id, (None, "estimated")) for message in aside]
@@ -401,40 +395,3 @@ def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: in
     if width < 60:
         return f"sets aside {len(aside):,}, {about}{tokens_short(total)} tok · esc keeps"
     return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"
-
-
-_LABELS = (
-    ("open", "open", "open"),
-    ("fold", "unfold", "unfold"),
-    ("copy", "copy", "copy"),
-    ("edit", "edit", "edit"),
-    ("retry", "again", "again"),
-    ("fork", "fork", "fork"),
-    ("pin", "pin", "pin"),
-    ("exclude", "leave out", "out"),
-    ("copy_code", "copy code", "code"),
-)
-"""Name of the key after `transcript.`, its label, its short label; the most useful first."""
-
-
-def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
-    """`c copy · e edit · … · esc back` in at most `width` cells.
-
-    `on_result`: tool results are chosen. `folds`: the message has parts to unfold.
-
-    If not all fit the labels are shortened, then the last keys are dropped, except the one that goes back.
-    """
-    keys = {
-        str(binding.id).removeprefix("transcript."): keymap.get(str(binding.id), binding.key).split(",")[0]
-        for binding in Transcript.BINDINGS
-        if isinstance(binding, Binding)
-    }
-    special = {"open": on_result, "fold": folds}
-    wanted = [words for words in _LABELS if special.get(words[0], True)]
-    back = f"{keys['leave'].replace('escape', 'esc')} back"
-    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
-    short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]
-    while len(line) > width and len(short) > 1:
-        line = "  ".join(short)
-        del short[-2]
-    return line if len(line) <= width else back
