@@ -177,7 +177,7 @@ async def _output(tool: Tool) -> bytes:
             await process.wait()
 
 
-def keep(data: bytes, folder: Path) -> Path:
+def save_picture(data: bytes, folder: Path) -> Path:
     """Write an image to a file named by its content, so that it can be attached like any other. Raises OSError."""
     kind, *_ = picture_size(data) or ("image/png",)
     path = folder / f"picture-{hashlib.sha256(data).hexdigest()[:8]}.{kind.removeprefix('image/')}"

@@ -12,7 +12,7 @@ from tui.config.paths import short_path
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
-    from tui.chat.clipboard import ClipboardError, keep, paste_tools, read
+    from tui.chat.clipboard import ClipboardError, paste_tools, read, save_picture
     from tui.text.names import mention_of
 
     screen = ui.screen
@@ -29,16 +29,14 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await screen.paste(content)
         return
     try:
-        path = await asyncio.to_thread(keep, content, chat.workspace.settings.data_dir / "pictures")
+        path = await asyncio.to_thread(save_picture, content, chat.workspace.settings.data_dir / "pictures")
     except OSError as error:
-        raise CommandError(
-            f"The picture can't be kept ({error.strerror}): there has to be room in the data folder."
-        ) from None
+        raise CommandError(f"The picture can't be saved ({error.strerror}): make room in the data folder.") from None
     name = short_path(path, Path.home())
     if screen is not None:
         await screen.mention(name)
     else:
-        await ui.say(f"The picture is kept. Name it in a message: {mention_of(name)}")
+        await ui.say(f"The picture is saved. Name it in a message: {mention_of(name)}")
 
 
 COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view", local_only=True)
