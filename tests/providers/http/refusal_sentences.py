@@ -63,6 +63,7 @@ SENTENCES: tuple[tuple[str, Cause | None], ...] = (
     ),
     ("Invalid request: tools.function.parameters is not a valid moonshot flavored json schema, details: <x>", "schema"),
     ('JSON schema conversion failed: Unrecognized schema: {"not":{}}', "schema"),
+    ("Failed to initialize samplers: failed to parse grammar", "schema"),
     # Images, and one image.
     ("image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "images"),
     ("No endpoints found that support image input", "images"),
@@ -71,6 +72,11 @@ SENTENCES: tuple[tuple[str, Cause | None], ...] = (
     ("messages.0.content.1.image: At least one of the image dimensions exceed max allowed size: 8000 pixels", "file"),
     ("Image does not match the provided media type image/png", "file"),
     ("You uploaded an unsupported image. Please make sure your image has of one the following formats", "file"),
+    ("The image data you provided does not represent a valid image.", "file"),
+    ("The image was specified using the image/jpeg media type, but the image appears to be a image/png image", "file"),
+    ("Unable to process input image.", "file"),
+    ("cannot identify image file <_io.BytesIO object at 0x7f>", "file"),
+    ("Failed to load image or audio file", "file"),
     ("The PDF specified was not valid.", "file"),
     ("A maximum of 100 PDF pages may be provided.", "file"),
     # The level of reasoning (anomalyco/opencode#4451, Kilo-Org/cloud#3807, livekit/agents#3966).

@@ -1,6 +1,6 @@
 """Classifies failed requests: kind, numbers, how long to wait, and one line for a person. Pure.
 
-Each pattern matches at least one text of a real server in `tests/providers/http/test_errors.py`.
+Patterns are from texts of real servers; `tests/providers/http/test_errors.py` has most of them, and similar ones.
 """
 
 from __future__ import annotations
