@@ -202,37 +202,28 @@ def _check_address(where: str) -> str:
 # -- requests whose answers are not streams -------------------------------------------------------------------------
 
 
-async def get_json(client: Client, path: str, provider: str, *, headers: Mapping[str, str] | None = None) -> object:
-    """GET `path` (or an absolute URL) as JSON. Raises `ProviderError`, also for a web page."""
-
-    with _translated_errors(client, provider):
-        return _whole(await client.ask(path, headers=headers, patience=LISTING_TIMEOUT), client, provider)
-
-
-async def post_json(
-    client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
+async def ask_json(
+    client: Client, path: str, provider: str, body: Json | None = None, *, headers: Mapping[str, str] | None = None
 ) -> object:
-    """POST `body` and return the answer as JSON. Raises `ProviderError`, also for a web page."""
+    """GET `path` (or an absolute URL), or POST `body` to it. Raises `ProviderError`, also for a web page.
 
+    Returns the answer's JSON; its text where it is neither JSON nor says to be.
+    """
     with _translated_errors(client, provider):
-        content = await asyncio.to_thread(encode_json, body)
-        answer = await client.ask(path, content, headers=headers, patience=COUNTING_TIMEOUT)
-        return _whole(answer, client, provider)
-
-
-def _whole(response: httpx2.Response, client: Client, provider: str) -> object:
-    """A whole answer as JSON; as text where it is neither JSON nor says to be."""
-    if not response.is_success:
-        raise _refusal(response, provider)
-    text = response.text
-    if _is_page(text):
-        raise _page_error(text, provider, redact(client.base_url))
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        if "json" in response.headers.get("content-type", ""):
-            raise
-        return text
+        content = None if body is None else await asyncio.to_thread(encode_json, body)
+        patience = LISTING_TIMEOUT if body is None else COUNTING_TIMEOUT
+        response = await client.ask(path, content, headers=headers, patience=patience)
+        if not response.is_success:
+            raise _refusal(response, provider)
+        text = response.text
+        if _is_page(text):
+            raise _page_error(text, provider, redact(client.base_url))
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            if "json" in response.headers.get("content-type", ""):
+                raise
+            return text
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client
-from tui.providers.http.transport import get_json, post_json
+from tui.providers.http.transport import ask_json
 from tui.providers.wire import Json, find_count
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
@@ -123,7 +123,7 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 async def openai_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
     """The chat models of a server with an OpenAI dialect, in its own order. Raises `ProviderError`."""
     infos = []
-    for entry in model_entries(await get_json(client, "/models", config.name)):
+    for entry in model_entries(await ask_json(client, "/models", config.name)):
         if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=config.needs_key):
             title = entry.get("name") if isinstance(entry.get("name"), str) else None
             limits = entry_limits(entry, "the server's model list")
@@ -223,7 +223,7 @@ async def openai_limits(client: Client, config: ProviderConfig, model: str) -> M
         return None  # OpenAI's list holds names only
     if config.family == "gemini":
         return await _gemini_limits(client, model, config.name)
-    entries = model_entries(await get_json(client, "/models", config.name))
+    entries = model_entries(await ask_json(client, "/models", config.name))
     entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not config.needs_key else None)
     if entry is not None and (limits := entry_limits(entry, "the server's model list")) is not None:
         return limits
@@ -240,7 +240,7 @@ async def _gemini_limits(client: Client, model: str, provider: str) -> ModelLimi
     """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
     root = client.base_url.rstrip("/").removesuffix("/openai")
     url = f"{root}/models/{model.removeprefix('models/')}"
-    entry = await get_json(client, url, provider, headers={"x-goog-api-key": client.key})
+    entry = await ask_json(client, url, provider, headers={"x-goog-api-key": client.key})
     return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
 
 
@@ -283,7 +283,7 @@ async def input_tokens(
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await post_json(client, path, counted, provider, headers)
+        answer = await ask_json(client, path, provider, counted, headers=headers)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None
@@ -293,7 +293,7 @@ async def input_tokens(
 
 async def anthropic_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
     """The models of a server that speaks Anthropic's dialect. Raises `ProviderError`."""
-    listing = await get_json(client, "/v1/models?limit=1000", config.name)
+    listing = await ask_json(client, "/v1/models?limit=1000", config.name)
     infos = []
     for entry in model_entries(listing):
         if name := entry_id(entry):
@@ -339,7 +339,7 @@ async def _probe(client: Client, url: str, provider: str, body: Json | None = No
         if url in client.missing_urls:
             return None
         try:
-            return await (get_json(client, url, provider) if body is None else post_json(client, url, body, provider))
+            return await ask_json(client, url, provider, body)
         except ProviderError as error:
             if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
                 client.missing_urls.add(url)

@@ -15,7 +15,7 @@ from tui.providers.config import EffortStyle, ReasoningField
 from tui.providers.dialect import DialectProvider, Style
 from tui.providers.http.client import Client
 from tui.providers.http.refusals import Cause
-from tui.providers.http.transport import get_json
+from tui.providers.http.transport import ask_json
 from tui.providers.models.discovery import input_tokens
 from tui.providers.openai_chat.reader import ChatReader
 from tui.providers.wire import (
@@ -142,7 +142,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         if self.config.family != "openrouter":
             return
         try:
-            await get_json(await self.client(), "/key", self.name)
+            await ask_json(await self.client(), "/key", self.name)
         except ProviderError as error:
             if error.kind == "auth":
                 raise
