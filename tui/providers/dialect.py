@@ -139,10 +139,10 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def _connect(self, key: str | None) -> Client:
         """The server's client, with this key. Raises `ProviderError`."""
-        return await openai_client(self.config.base_url, key, self.config.max_response)
+        return await openai_client(self.config, key)
 
     async def _list(self, client: Client) -> list[ModelInfo]:
-        return await discovery.openai_models(client, self.config)
+        return await discovery.openai_models(client)
 
     async def _before_end(self, request: Request, reader: Reader) -> list[StreamEvent]:
         """Events that the server left out of a complete answer."""
@@ -253,7 +253,7 @@ class DialectProvider(Provider, Generic[StyleT]):
         reader = self.reader(self.name)
         body = await asyncio.to_thread(self._body, request, style)
         try:
-            async with aclosing(events(client, self.route, body, self.config)) as received:
+            async with aclosing(events(client, self.route, body)) as received:
                 async for item in received:
                     for event in reader.feed(item):
                         yield event
@@ -338,11 +338,11 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The window reported by the server, or None. Raises `ProviderError`."""
-        return await self._ask(lambda client: discovery.openai_limits(client, self.config, model))
+        return await self._ask(lambda client: discovery.openai_limits(client, model))
 
     async def takes_tools(self, model: str) -> bool | None:
         """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
-        return await self._ask(lambda client: discovery.server_takes_tools(client, self.config, model))
+        return await self._ask(lambda client: discovery.server_takes_tools(client, model))
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""

@@ -15,10 +15,9 @@ import pytest
 from tests.providers.collect import collect
 from tests.providers.serving import REQUEST
 from tui import __version__
-from tui.providers.anthropic.provider import EDITING
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.bounds import BoundedTransport
-from tui.providers.http.client import ANTHROPIC_VERSION, BodyEncoder
+from tui.providers.http.client import ANTHROPIC_VERSION, CONTEXT_EDITING, BodyEncoder
 from tui.providers.registry import make_provider
 from tui.providers.surrogates import whole_texts
 
@@ -26,6 +25,7 @@ KEY = "key-123456"
 BEARER = {"authorization": f"Bearer {KEY}"}
 VERSION = {"anthropic-version": ANTHROPIC_VERSION}
 OLDER = {"x-api-key": KEY}
+EDITING = {"anthropic-beta": CONTEXT_EDITING}
 LOCAL, OPENAI, ANTHROPIC = "http://127.0.0.1:9/v1", "https://api.openai.com/v1", "https://api.anthropic.com"
 AZURE = "https://x.openai.azure.com/openai/deployments/m?api-version=2024-10-21"
 USER = "https://me:pw@gw.example/a"
@@ -48,7 +48,14 @@ CASES: list[tuple[Dialect, str, str, bool, str, dict[str, str]]] = [
     ("openai-chat", USER, KEY, False, f"{USER}/chat/completions", {"authorization": "Basic bWU6cHc="}),
     ("anthropic", ANTHROPIC, KEY, False, f"{ANTHROPIC}/v1/messages", BEARER | VERSION),
     ("anthropic", f"{ANTHROPIC}/v1", KEY, False, f"{ANTHROPIC}/v1/messages", BEARER | VERSION),
-    ("anthropic", ANTHROPIC, KEY, True, f"{ANTHROPIC}/v1/messages", BEARER | VERSION | {"anthropic-beta": EDITING}),
+    (
+        "anthropic",
+        ANTHROPIC,
+        KEY,
+        True,
+        f"{ANTHROPIC}/v1/messages",
+        BEARER | VERSION | {"anthropic-beta": CONTEXT_EDITING},
+    ),
     ("anthropic", LOCAL, KEY, False, f"{LOCAL}/messages", BEARER | OLDER | VERSION),
     ("anthropic", LOCAL, "", False, f"{LOCAL}/messages", {"authorization": "Bearer none"} | VERSION),
 ]

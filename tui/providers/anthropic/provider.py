@@ -28,9 +28,6 @@ from tui.providers.wire import (
     tool_id,
 )
 
-EDITING = "context-management-2025-06-27"
-"""The beta feature that lets the provider clear old tool results by itself."""
-
 _NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value
 MIN_BUDGET = 1024  # tokens; the smallest thinking budget
@@ -60,8 +57,7 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
 
     async def _connect(self, key: str | None) -> Client:
-        beta = EDITING if self.config.context_management else ""
-        return await anthropic_client(self.config.base_url, key, self.config.max_response, beta=beta)
+        return await anthropic_client(self.config, key)
 
     def _first_style(self, model: str) -> AnthropicStyle:
         types, kind = self._listed_thinking.get(model), claude(model)  # the list takes precedence over the name
@@ -103,7 +99,7 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         return next((info.limits for info in await self.models() if info.id == model), None)
 
     async def _list(self, client: Client) -> list[ModelInfo]:
-        infos = await discovery.anthropic_models(client, self.config)
+        infos = await discovery.anthropic_models(client)
         self._listed_thinking |= {info.id: frozenset(info.thinking) for info in infos if info.thinking is not None}
         return infos
 
@@ -111,7 +107,7 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}
         if "budget_tokens" in counted.get("thinking", {}):
             counted.pop("thinking")  # the budget is checked against max_tokens, which this route rejects
-        return await discovery.input_tokens(client, "/v1/messages/count_tokens", counted, self.name)
+        return await discovery.input_tokens(client, "/v1/messages/count_tokens", counted)
 
 
 def to_wire(request: Request, style: AnthropicStyle) -> Json:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tui import __version__
 from tui.providers.base import ProviderError
+from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import CERTIFICATES, client_options, proxy_for
 from tui.providers.keys import one_line, redact
 from tui.providers.surrogates import whole_texts
@@ -28,21 +29,33 @@ _OPENAI_ACCOUNT = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OP
 ANTHROPIC_VERSION = "2026-10-21"
 """The version of Anthropic's API that its SDK asks for; model lists differ by version."""
 
+CONTEXT_EDITING = "context-management-2025-06-27"
+"""Anthropic's beta feature that lets the provider clear old tool results by itself."""
+
 
 class Client:
-    """Speaks to the server at `base_url` and nothing else. `query` and `headers` go with every request."""
+    """Speaks to the server of `config` and nothing else. `headers` go with every request.
+
+    `base_url` is its address without a query; a query goes with every request (Azure: `?api-version=...`).
+    """
 
     def __init__(
-        self, http: httpx2.AsyncClient, base_url: str, key: str, query: Mapping[str, str], headers: Mapping[str, str]
+        self, config: ProviderConfig, http: httpx2.AsyncClient, key: str | None, headers: Mapping[str, str]
     ) -> None:
-        self.base_url = base_url
-        self.key = key
+        self.config = config
+        self.key = key or NO_KEY
+        self.base_url, _, query = config.base_url.partition("?")
         self.encoder = BodyEncoder()
-        self.missing_urls: set[str] = set()  # which this server turned out not to have
+        self.missing_routes: set[str] = set()  # below `root`, which this server turned out not to have
         self.probing = asyncio.Lock()  # held while one is asked for
         self._http = http
-        self._query = query
+        self._query = dict(parse_qsl(query))
         self._headers = {"user-agent": f"chatctx/{__version__}", "accept": "application/json", **headers}
+
+    @property
+    def root(self) -> str:
+        """The address for routes that are not of the dialect."""
+        return self.base_url.rstrip("/").removesuffix("/v1")
 
     async def ask(
         self,
@@ -82,50 +95,42 @@ class Client:
         await self._http.aclose()
 
 
-async def openai_client(base_url: str, key: str | None, limit: int) -> Client:
-    """A client for OpenAI's dialects. Its answers may have `limit` bytes. Raises `ProviderError`."""
-    http = await _connect(base_url, limit)
-    address, query = _split_query(base_url)
+async def openai_client(config: ProviderConfig, key: str | None) -> Client:
+    """A client for OpenAI's dialects. Raises `ProviderError`."""
+    http = await _connect(config)
     headers = {"authorization": f"Bearer {key or NO_KEY}"}
-    if key and "api-version" in query:
+    if key and "api-version=" in config.base_url:
         headers = {"api-key": key}  # Azure's classic form takes a key under this name only
-    if urlsplit(base_url).hostname == "api.openai.com":  # other servers have no business with the account
+    if urlsplit(config.base_url).hostname == "api.openai.com":  # other servers have no business with the account
         for name, variable in _OPENAI_ACCOUNT.items():
             if value := os.environ.get(variable, "").strip():
                 if not (value.isascii() and value.isprintable()):  # an HTTP library would quote it in an error
                     raise ProviderError("bad_request", f"{variable} has characters that no header may have.")
                 headers[name] = value
-    return Client(http, address, key or NO_KEY, query, headers)
+    return Client(config, http, key, headers)
 
 
-async def anthropic_client(base_url: str, key: str | None, limit: int, *, beta: str = "") -> Client:
-    """A client for Anthropic's dialect. Its answers may have `limit` bytes. Raises `ProviderError`.
-
-    `beta` names the features before their release that requests may use.
-    """
-    http = await _connect(base_url, limit)
-    address, query = _split_query(base_url)
-    address = address.rstrip("/").removesuffix("/v1")  # the paths of its routes begin with /v1
+async def anthropic_client(config: ProviderConfig, key: str | None) -> Client:
+    """A client for Anthropic's dialect. Raises `ProviderError`."""
+    http = await _connect(config)
     headers = {"anthropic-version": ANTHROPIC_VERSION, "authorization": f"Bearer {key or NO_KEY}"}
     # Anthropic's SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
-    if key and urlsplit(base_url).hostname != "api.anthropic.com":
+    if key and urlsplit(config.base_url).hostname != "api.anthropic.com":
         headers["x-api-key"] = key
-    if beta:
-        headers["anthropic-beta"] = beta
-    return Client(http, address, key or NO_KEY, query, headers)
+    if config.context_management:
+        headers["anthropic-beta"] = CONTEXT_EDITING
+    client = Client(config, http, key, headers)
+    client.base_url = client.base_url.rstrip("/").removesuffix("/v1")  # the paths of its routes begin with /v1
+    return client
 
 
-def _split_query(base_url: str) -> tuple[str, dict[str, str]]:
-    """`base_url` without its query, and the query, which is sent with every request (Azure: `?api-version=...`)."""
-    address, _, query = base_url.partition("?")
-    return address, dict(parse_qsl(query))
+async def _connect(config: ProviderConfig) -> httpx2.AsyncClient:
+    base_url = config.base_url
 
-
-async def _connect(base_url: str, limit: int) -> httpx2.AsyncClient:
     def build() -> httpx2.AsyncClient:
         import httpx2
 
-        return httpx2.AsyncClient(**client_options(base_url, limit), follow_redirects=True)
+        return httpx2.AsyncClient(**client_options(base_url, config.max_response), follow_redirects=True)
 
     if not _is_address(base_url):
         raise ProviderError("bad_request", _BAD_ADDRESS.format(redact(base_url)))

@@ -11,7 +11,6 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tui.providers.base import ProviderError
-from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client, encode_json
 from tui.providers.http.errors import body_message, classify_error
 from tui.providers.http.proxies import proxy_for
@@ -38,19 +37,19 @@ _LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
 _OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
 
-async def events(client: Client, path: str, body: Json, config: ProviderConfig) -> AsyncGenerator[Json, None]:
+async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, None]:
     """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
 
     The stream is stalled if neither a whole line (of an event or a comment) nor a fair piece of one arrives for
-    `config.idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the connection, which
+    `idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the connection, which
     makes a server stop generating.
     """
     import httpx2
 
     from tui.providers.http.bounds import Pace
 
-    provider, idle, limit = config.name, config.idle_timeout, config.max_response
-    with _translated_errors(client, provider, idle):
+    provider, idle, limit = client.config.name, client.config.idle_timeout, client.config.max_response
+    with _translated_errors(client, idle):
         content = await asyncio.to_thread(client.encoder.encode, body)
         # The read timeout restarts with every byte.
         patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
@@ -203,21 +202,21 @@ def _check_address(where: str) -> str:
 
 
 async def ask_json(
-    client: Client, path: str, provider: str, body: Json | None = None, *, headers: Mapping[str, str] | None = None
+    client: Client, path: str, body: Json | None = None, *, headers: Mapping[str, str] | None = None
 ) -> object:
     """GET `path` (or an absolute URL), or POST `body` to it. Raises `ProviderError`, also for a web page.
 
     Returns the answer's JSON; its text where it is neither JSON nor says to be.
     """
-    with _translated_errors(client, provider):
+    with _translated_errors(client):
         content = None if body is None else await asyncio.to_thread(encode_json, body)
         patience = LISTING_TIMEOUT if body is None else COUNTING_TIMEOUT
         response = await client.ask(path, content, headers=headers, patience=patience)
         if not response.is_success:
-            raise _refusal(response, provider)
+            raise _refusal(response, client.config.name)
         text = response.text
         if _is_page(text):
-            raise _page_error(text, provider, redact(client.base_url))
+            raise _page_error(text, client.config.name, redact(client.base_url))
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -242,12 +241,12 @@ def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
 
 
 @contextmanager
-def _translated_errors(client: Client, provider: str, idle: float | None = None) -> Iterator[None]:
+def _translated_errors(client: Client, idle: float | None = None) -> Iterator[None]:
     """Raises errors of requests as `ProviderError`. `idle`: seconds of silence allowed for a stream."""
     try:
         yield
     except Exception as error:
-        translated = _translated(error, provider, client.base_url, idle)
+        translated = _translated(error, client.config.name, client.base_url, idle)
         if translated is None:
             raise
         raise translated from error

@@ -10,6 +10,7 @@ import os
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -184,7 +185,7 @@ class LocalProvider(OpenAIChat):
         self._starting = asyncio.Lock()
 
     async def _connect(self, key: str | None) -> Client:
-        return await openai_client(f"{self.server.url}/v1", self.server.api_key, self.config.max_response)
+        return await openai_client(replace(self.config, base_url=f"{self.server.url}/v1"), self.server.api_key)
 
     async def client(self) -> Client:
         """A client of the server, which is started if it doesn't run. Raises `ProviderError`."""

@@ -9,7 +9,6 @@ from typing import Any
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
-from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client
 from tui.providers.http.transport import ask_json
 from tui.providers.wire import Json, find_count
@@ -120,11 +119,11 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
     )
 
 
-async def openai_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
+async def openai_models(client: Client) -> list[ModelInfo]:
     """The chat models of a server with an OpenAI dialect, in its own order. Raises `ProviderError`."""
     infos = []
-    for entry in model_entries(await ask_json(client, "/models", config.name)):
-        if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=config.needs_key):
+    for entry in model_entries(await ask_json(client, "/models")):
+        if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=client.config.needs_key):
             title = entry.get("name") if isinstance(entry.get("name"), str) else None
             limits = entry_limits(entry, "the server's model list")
             infos.append(entry_info(entry, name, title if title != name else None, limits))
@@ -217,39 +216,38 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
     return (input_price, output_price) if input_price >= 0 and output_price >= 0 else None
 
 
-async def openai_limits(client: Client, config: ProviderConfig, model: str) -> ModelLimits | None:
+async def openai_limits(client: Client, model: str) -> ModelLimits | None:
     """The window that the server reports for `model`, or None. Raises `ProviderError`."""
-    if config.official:
+    if client.config.official:
         return None  # OpenAI's list holds names only
-    if config.family == "gemini":
-        return await _gemini_limits(client, model, config.name)
-    entries = model_entries(await ask_json(client, "/models", config.name))
-    entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not config.needs_key else None)
+    if client.config.family == "gemini":
+        return await _gemini_limits(client, model)
+    entries = model_entries(await ask_json(client, "/models"))
+    entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not client.config.needs_key else None)
     if entry is not None and (limits := entry_limits(entry, "the server's model list")) is not None:
         return limits
-    if config.needs_key:
+    if client.config.needs_key:
         return None
-    root = client.base_url.rstrip("/").removesuffix("/v1")
     for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
-        if (limits := await ask(client, root, model, config.name)) is not None:
+        if (limits := await ask(client, model)) is not None:
             return limits
     return None
 
 
-async def _gemini_limits(client: Client, model: str, provider: str) -> ModelLimits | None:
+async def _gemini_limits(client: Client, model: str) -> ModelLimits | None:
     """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
     root = client.base_url.rstrip("/").removesuffix("/openai")
     url = f"{root}/models/{model.removeprefix('models/')}"
-    entry = await ask_json(client, url, provider, headers={"x-goog-api-key": client.key})
+    entry = await ask_json(client, url, headers={"x-goog-api-key": client.key})
     return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
 
 
-async def _ollama_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _ollama_limits(client: Client, model: str) -> ModelLimits | None:
     """Ollama: the window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
-    running = find_entry(model_entries(await _probe(client, f"{root}/api/ps", provider)), model)
+    running = find_entry(model_entries(await _probe(client, "/api/ps")), model)
     if running is not None and (context := find_count(running, "context_length", least=1)):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
-    shown = await _probe(client, f"{root}/api/show", provider, {"model": model})
+    shown = await _probe(client, "/api/show", {"model": model})
     parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
     for line in parameters.splitlines() if isinstance(parameters, str) else ():
         words = line.split()
@@ -258,17 +256,17 @@ async def _ollama_limits(client: Client, root: str, model: str, provider: str) -
     return None  # its trained length is not the window it will be loaded with
 
 
-async def _props_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _props_limits(client: Client, model: str) -> ModelLimits | None:
     """llama.cpp: the window of one slot."""
-    props = await _probe(client, f"{root}/props", provider)
+    props = await _probe(client, "/props")
     context = find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
-async def _lmstudio_limits(client: Client, root: str, model: str, provider: str) -> ModelLimits | None:
+async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
     """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
-        entry = find_entry(model_entries(await _probe(client, root + path, provider)), model) or {}
+        entry = find_entry(model_entries(await _probe(client, path)), model) or {}
         loaded = entry.get("loaded_instances")
         places = [entry, *(loaded if isinstance(loaded, list) else [])]
         for place in (place for place in places if isinstance(place, Mapping)):
@@ -277,13 +275,11 @@ async def _lmstudio_limits(client: Client, root: str, model: str, provider: str)
     return None
 
 
-async def input_tokens(
-    client: Client, path: str, body: Json, provider: str, headers: Mapping[str, str] | None = None
-) -> int | None:
+async def input_tokens(client: Client, path: str, body: Json, headers: Mapping[str, str] | None = None) -> int | None:
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await ask_json(client, path, provider, counted, headers=headers)
+        answer = await ask_json(client, path, counted, headers=headers)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None
@@ -291,9 +287,9 @@ async def input_tokens(
     return find_count(answer, "input_tokens", "count", "totalTokens", least=1)
 
 
-async def anthropic_models(client: Client, config: ProviderConfig) -> list[ModelInfo]:
+async def anthropic_models(client: Client) -> list[ModelInfo]:
     """The models of a server that speaks Anthropic's dialect. Raises `ProviderError`."""
-    listing = await ask_json(client, "/v1/models?limit=1000", config.name)
+    listing = await ask_json(client, "/v1/models?limit=1000")
     infos = []
     for entry in model_entries(listing):
         if name := entry_id(entry):
@@ -310,39 +306,38 @@ def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
     return ModelLimits(context, None, find_count(entry, "max_tokens", least=1), "probe", "Anthropic models API")
 
 
-async def server_takes_tools(client: Client, config: ProviderConfig, model: str) -> bool | None:
+async def server_takes_tools(client: Client, model: str) -> bool | None:
     """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
 
     llama.cpp silently drops tools from the prompt if the model's template does not support them. Raises
     `ProviderError`.
     """
-    if config.official or config.needs_key:
+    if client.config.official or client.config.needs_key:
         return None
-    root = client.base_url.rstrip("/").removesuffix("/v1")
-    shown = await _probe(client, f"{root}/api/show", config.name, {"model": model})  # Ollama
+    shown = await _probe(client, "/api/show", {"model": model})  # Ollama
     if isinstance(shown, Mapping) and isinstance(words := shown.get("capabilities"), list):
         return "tools" in words
-    props = await _probe(client, f"{root}/props", config.name)  # llama.cpp
+    props = await _probe(client, "/props")  # llama.cpp
     able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
     if isinstance(able, Mapping) and (takes := _supported(able, "supports_tools")) is not None:
         return takes
-    entry = find_entry(model_entries(await _probe(client, f"{root}/v1/models", config.name)), model)
+    entry = find_entry(model_entries(await _probe(client, "/v1/models")), model)
     return None if entry is None else entry_info(entry, model, None, None).tools
 
 
-async def _probe(client: Client, url: str, provider: str, body: Json | None = None) -> object:
-    """The JSON from GET `url`, or from POST `body` to it; None if the server refuses, being of another kind.
+async def _probe(client: Client, path: str, body: Json | None = None) -> object:
+    """The JSON of a route of the server's own API, by GET or by POST of `body`; None if it is a server of another kind.
 
     A route that is missing is asked for once. Raises `ProviderError` if the server can't be reached.
     """
     async with client.probing:  # the window and the support of tools are asked for at once
-        if url in client.missing_urls:
+        if path in client.missing_routes:
             return None
         try:
-            return await ask_json(client, url, provider, body)
+            return await ask_json(client, client.root + path, body)
         except ProviderError as error:
             if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
-                client.missing_urls.add(url)
+                client.missing_routes.add(path)
             if error.kind == "network":
                 raise
             return None

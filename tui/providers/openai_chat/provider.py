@@ -128,21 +128,21 @@ class OpenAIChat(DialectProvider[ChatStyle]):
 
     async def _count(self, client: Client, body: Json) -> int | None:
         """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
-        base = client.base_url.rstrip("/")
         if self.config.family == "gemini":
-            url = f"{base.removesuffix('/openai')}/models/{body['model'].removeprefix('models/')}:countTokens"
-            return await input_tokens(client, url, gemini_body(body), self.name, {"x-goog-api-key": client.key})
+            root, model = client.root.removesuffix("/openai"), body["model"].removeprefix("models/")
+            headers = {"x-goog-api-key": client.key}
+            return await input_tokens(client, f"{root}/models/{model}:countTokens", gemini_body(body), headers)
         if self.config.family == "llamacpp":
-            return await input_tokens(client, "/chat/completions/input_tokens", body, self.name)
+            return await input_tokens(client, "/chat/completions/input_tokens", body)
         counted = {key: value for key, value in body.items() if key in _TOKENIZED}
-        return await input_tokens(client, f"{base.removesuffix('/v1')}/tokenize", counted, self.name)
+        return await input_tokens(client, f"{client.root}/tokenize", counted)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
         if self.config.family != "openrouter":
             return
         try:
-            await ask_json(await self.client(), "/key", self.name)
+            await self._ask(lambda client: ask_json(client, "/key"))
         except ProviderError as error:
             if error.kind == "auth":
                 raise

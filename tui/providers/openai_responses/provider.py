@@ -60,7 +60,7 @@ class OpenAIResponses(DialectProvider[ResponsesStyle]):
 
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key in _COUNTED}
-        return await input_tokens(client, "/responses/input_tokens", counted, self.name)
+        return await input_tokens(client, "/responses/input_tokens", counted)
 
     def _adapted(self, style: ResponsesStyle, cause: Cause, request: Request) -> ResponsesStyle | None:
         match cause:
