@@ -62,6 +62,20 @@ async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionSt
     assert await asked.find("p", "m") == ASKED
 
 
+async def test_what_the_person_set_is_not_forgotten_and_a_reset_is_of_the_window_alone(store: SessionStore) -> None:
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    facts.set_window("p", "m", 50_000)
+    facts.learn_tools("p", "m", False)
+    facts.forget("p", "m")
+    assert facts.takes_tools("p", "m") is None
+    assert facts.limits("p", "m").source == "setting"
+    facts.learn_tools("p", "m", False)
+    facts.reset_window("p", "m")
+    assert facts.takes_tools("p", "m") is False
+    assert facts.limits("p", "m") == ASKED  # as its server said last
+
+
 async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
     asked = model_facts(store)
     asked.learn_window("p", "m", 300_000)
