@@ -41,7 +41,7 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
         assert [m.id for m in session._conversation.request().messages] == chat
         assert session.not_sent == {summary.id: "set aside"}
         assert "no longer supported" in session.messages[-1].text
-        assert session._conversation.compaction_savings() == (0, 0) and await session.undo() is None
+        assert session._conversation.in_force() == () and await session.undo() is None
         assert not of(TurnFailed, await drain(session.retry()))
         assert of(CompactionFinished, await drain(session.compact()))
         await session.export(tmp_path / "out.jsonl")

@@ -243,11 +243,6 @@ class Conversation:
             self._in_force = in_force(there, state.checkpoints)
         return self._in_force
 
-    def compaction_savings(self) -> tuple[int, int]:
-        """The number of compactions in force, and the tokens saved by them."""
-        active = self.in_force()
-        return len(active), sum(record.before - record.after for record in active)
-
     def records(self, kind: str) -> list[Record]:
         """The records of one kind, oldest first."""
         return [record for record in self._records if record.kind == kind]

@@ -105,14 +105,14 @@ class Meter:
 
     def measure(self, request: Request) -> ContextUsage:
         """Measure `request`. May count tokens: not on the event loop."""
-        compactions, saved = self._conversation.compaction_savings()
+        compactions = self._conversation.in_force()
         return calculate_context_usage(
             request,
             estimator=self._services.estimator,
             limits=self.limits(),
             settings=self.budget_settings(),
-            compactions=compactions,
-            compaction_saved=saved,
+            compactions=len(compactions),
+            compaction_saved=sum(record.before - record.after for record in compactions),
             left_out=self._conversation.left_out(),
         )
 

@@ -91,7 +91,7 @@ class ModelFacts:
                     await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
                 except StoreError as error:
                     log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
-                    self._facts[_key(provider, model)] = facts | answers
+                    self._of(provider, model).update(answers)
             self._asked.add((provider, model))
         if (answering := self.answering(provider, model)) != model:
             await self.find(provider, answering)
