@@ -43,23 +43,17 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
         raise ToolError(f"The arguments of {schema.name} have to be a JSON object, not {error.kind}.") from None
     except ValueError as error:
         raise ToolError(f"The arguments of {schema.name} are not valid JSON ({error}): send one JSON object.") from None
-    try:
-        wanted = parse_json(schema.parameters or "{}")
-    except ValueError:
-        wanted = {}
-    if not isinstance(wanted, dict):
-        return value
-    needed = wanted.get("required")
-    required = needed if isinstance(needed, list) else []
+    root = parse_json(schema.parameters or "{}")
+    required = _required(root)
     value = {name: entry for name, entry in value.items() if entry is not None or name in required}
-    problems = []
-    for problem in _Check(wanted).problems(value, wanted, ""):
-        problems.append(problem)
-        if len(problems) == MOST_PROBLEMS:
-            break
-    if problems:
+    if problems := list(itertools.islice(_Check(root).problems(value, root, ""), MOST_PROBLEMS)):
         raise ToolError(f"{schema.name} was not run: {'; '.join(problems)}. Correct the arguments and call it again.")
     return value
+
+
+def _required(schema: Mapping[str, Any]) -> list[Any]:
+    names = schema.get("required")
+    return names if isinstance(names, list) else []
 
 
 class _Check:
@@ -67,11 +61,11 @@ class _Check:
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        self._left = MOST_STEPS
+        self._steps_left = MOST_STEPS
 
     def problems(self, value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
-        self._left -= 1
-        if not isinstance(schema, dict) or depth > MAX_DEPTH or self._left < 0:
+        self._steps_left -= 1
+        if not isinstance(schema, dict) or depth > MAX_DEPTH or self._steps_left < 0:
             return
         where = path or "the arguments"
         if isinstance(reference := schema.get("$ref"), str):
@@ -104,16 +98,15 @@ class _Check:
         prefix = f"{path}." if path else ""
         declared = schema.get("properties")
         properties = declared if isinstance(declared, dict) else {}
-        needed = schema.get("required")
-        for name in needed if isinstance(needed, list) else ():
+        for name in _required(schema):
             if isinstance(name, str) and name not in value:
                 yield f"{prefix}{name} is missing"
         for name, entry in value.items():
             if name in properties:
                 yield from self.problems(entry, properties[name], f"{prefix}{name}", depth + 1)
             elif schema.get("additionalProperties") is False:
-                self._left -= min(len(properties), MOST_COMPARED)
-                if self._left < 0:
+                self._steps_left -= min(len(properties), MOST_COMPARED)
+                if self._steps_left < 0:
                     return
                 yield f"there is no argument {prefix}{name[:80]} ({_hint(name, properties)})"
 
