@@ -12,6 +12,7 @@ import pytest
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
 from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.anthropic import provider as anthropic_provider
+from tui.providers.anthropic.provider import with_cache_breakpoints
 from tui.providers.config import ProviderConfig
 from tui.providers.openai_chat import provider as chat_provider
 from tui.providers.openai_responses import provider as responses_provider
@@ -65,9 +66,8 @@ def check(body: dict[str, Any], params: Any) -> None:
 def test_anthropic(model: str, reasoning: str | None) -> None:
     from anthropic.types import message_count_tokens_params, message_create_params
 
-    body = anthropic_provider.to_wire(
-        full(model, reasoning=reasoning), anthropic_provider.AnthropicMessages(CONFIG).style(model)
-    )
+    style = anthropic_provider.AnthropicMessages(CONFIG).style(model)
+    body = with_cache_breakpoints(anthropic_provider.to_wire(full(model, reasoning=reasoning), style))
     check(body, message_create_params.MessageCreateParamsStreaming)
     counted = {key: value for key, value in body.items() if key not in ("max_tokens", "stream")}
     check(counted, message_count_tokens_params.MessageCountTokensParams)
