@@ -32,6 +32,7 @@ from textual.events import Key, Paste
 from tests.providers.serving import WHOLE
 from tests.providers.test_odd_shapes import CHAT, MESSAGES, ODD, RESPONSES
 from tests.terminal.test_input import TERMINALS
+from tui.chat.interchange.following import Follower
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.importing import import_session
 from tui.chat.interchange.recording import RecordingError
@@ -200,11 +201,15 @@ def _place() -> tuple[Path, SessionStore]:
 
 
 def read_session(example: tuple[str, bytes]) -> None:
-    """Reads the file and imports what is in it."""
+    """Reads the file, imports what is in it, and follows it."""
     name, content = example
     folder, store = _place()
     path = folder / name
     path.write_bytes(content)
+    with suppress(RecordingError):
+        follower = Follower(path, session="ses_1")  # of opencode's database
+        follower.poll()
+        follower.state()
     try:
         recordings = read_recordings(path)
     except RecordingError:

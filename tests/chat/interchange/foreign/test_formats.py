@@ -123,8 +123,7 @@ def test_opencode_what_copilot_counted_twice_is_counted_once(tmp_path: Path, hon
     assert [call.believed.input_total for call in recorded_calls(recording)][1] == (1_600 if honest else 1_300)
 
 
-def test_opencode_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.chat.interchange.foreign.source.MAX_BYTES", 1_000)  # a database is not read as a whole
+def test_opencode_database(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     with sqlite3.connect(path) as db:
         db.executescript(
@@ -142,6 +141,11 @@ def test_opencode_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     recording = read_recording(path)
     assert sent(recording) == ["look", "a reminder", "", "", "and now?", "well?"]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["opencode.db"]  # read without files of our own
+
+
+def test_a_database_is_not_read_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.chat.interchange.foreign.source.MAX_BYTES", 1_000)
+    test_opencode_database(tmp_path)
 
 
 def gemini_message(ident: str, kind: str, content: str, **more: Any) -> dict[str, Any]:
