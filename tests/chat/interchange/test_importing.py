@@ -19,19 +19,16 @@ from tui.chat.interchange.export import export_session
 from tui.chat.interchange.importing import (
     AlreadyHereError,
     Imported,
-    checked,
-    checked_records,
-    checked_row,
     import_file,
     import_recording,
     import_session,
     provider_name,
 )
-from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.interchange.recording import RecordingError, checked
+from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.imports import ImportLog
-from tui.chat.store.store import Record, SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings, ToolSettings
@@ -359,57 +356,3 @@ def test_calls_whose_ids_are_taken_get_ids_of_their_own(
     rows = CallLog(one).rows()
     assert sorted(row.session for row in rows) == ["0a", "0b"]
     assert len({row.id for row in rows}) == 2
-
-
-# -- what can not be stored, shown or folded -------------------------------------------------------------------------
-
-
-INFO = SessionInfo("01", "title", "local", "m", 1.0, 2.0)
-CALL = CallRow("c1", "01", None, "chat", "local", "m", 1.0, "success", 5, None, "delta", 5, -3)
-
-
-@pytest.mark.parametrize(
-    ("row", "changes", "words"),
-    [
-        (INFO, {"title": ["x"]}, "title of a SessionInfo is list"),
-        (INFO, {"rolling": []}, "rolling of a SessionInfo is list"),
-        (INFO, {"updated_at": 1e308}, "updated_at of a SessionInfo is 1e"),  # no list of sessions could show it
-        (INFO, {"created_at": float("nan")}, "created_at of a SessionInfo is nan"),
-        (CALL, {"predicted": 10**30}, "predicted of a CallRow is 1000"),
-        (CALL, {"cost": "much"}, "cost of a CallRow is str"),
-        (CALL, {"model": None}, "model of a CallRow is NoneType"),
-    ],
-)
-def test_a_row_that_can_not_be(row: Any, changes: dict[str, Any], words: str) -> None:
-    assert checked_row(row) == row
-    with pytest.raises(RecordingError, match=words):
-        checked_row(replace(row, **changes))
-
-
-def test_half_a_character_in_a_label_is_mended() -> None:
-    assert checked_row(replace(INFO, title="a\ud800b")).title == "a?b"
-
-
-@pytest.mark.parametrize(
-    ("kind", "data", "words"),
-    [
-        ("pin", {"id": "m1"}, "KeyError"),
-        ("pin", {"id": ["m1"], "on": True}, "id of a record 'pin' is no text"),
-        ("set_aside", {"ids": ["m1", {}]}, "ids of a record 'set_aside' is no text"),
-        ("set_aside", {"ids": 5}, "ids of a record"),
-        ("system", {}, "KeyError"),
-        ("trim", {"state": []}, "can't be read"),
-        ("checkpoint", {"type": "compaction", "id": "c", "at": 1.0, "before": float("inf")}, "can't be read"),
-        ("checkpoint", {"type": "odd"}, "can't be read"),
-    ],
-)
-def test_a_record_that_can_not_be_folded(kind: str, data: dict[str, Any], words: str) -> None:
-    with pytest.raises(RecordingError, match=words):
-        checked_records([Record("r1", kind, 1.0, data)])
-
-
-def test_a_file_nested_without_end_is_damaged(tmp_path: Path) -> None:
-    file = tmp_path / "deep.jsonl"
-    file.write_text('{"a":' * 50_000)
-    with pytest.raises(RecordingError, match=r"deep\.jsonl: damaged"):
-        read_recording(file)

@@ -12,8 +12,13 @@ from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_li
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
+from tui.chat.interchange.following import Follower
+from tui.chat.interchange.jsonl import write_jsonl
+from tui.chat.interchange.recording import RecordingError
+from tui.chat.store.store import Record, SessionInfo
 from tui.cli.subcommands.import_export import replay_files
 from tui.config.settings import Settings
+from tui.messages import Message, Text, Usage
 
 
 def test_out_and_in_again_is_the_same(run_here: Run, tmp_path: Path) -> None:
@@ -89,6 +94,19 @@ def test_replay_says_which_calls_it_does_not_score(tmp_path: Path, capsys: pytes
     scores = json.loads(shown.out)
     assert scores["files"][0]["not_scored"] == scores["all"]["not_scored"] == not_scored
     assert "a.jsonl: 2 calls not scored: the file lacks" in shown.err
+
+
+def test_a_damaged_export_is_named_by_replay_and_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = SessionInfo("0a", "t", "demo", "demo", 1.0, 1.0)
+    answer = Message("assistant", (Text("ho"),), id="02", model="m", usage=Usage(9, 1))
+    messages = [Message("user", (Text("hi"),), id="01"), answer]
+    path = tmp_path / "a.jsonl"
+    lines = write_jsonl(session, messages, [Record("011", "pin", 1.0, {})], [], [])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert replay_files(Settings(), files=[path], method="hybrid", no_learning=False, as_json=True) == 1
+    assert "a.jsonl: damaged: a record can't be read" in capsys.readouterr().err
+    with pytest.raises(RecordingError, match="a record can't be read"):
+        Follower(path).poll()
 
 
 def test_replay_names_a_bad_file_and_scores_the_others(run_here: Run, tmp_path: Path) -> None:

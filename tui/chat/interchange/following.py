@@ -18,7 +18,14 @@ from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.source import Line, SourceFile
 from tui.chat.interchange.locations import SessionFile, session_files
-from tui.chat.interchange.recording import MALFORMED, NoMessagesError, Recording, RecordingError, refuse_malformed
+from tui.chat.interchange.recording import (
+    MALFORMED,
+    NoMessagesError,
+    Recording,
+    RecordingError,
+    checked,
+    refuse_malformed,
+)
 from tui.chat.interchange.replay import LEARNED_CALLS, recorded_calls, target_of
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
@@ -257,7 +264,8 @@ class Follower:
     def _read(self, size: int) -> None:
         with closing(SourceFile(self.path)) as source, refuse_malformed(self.path.name):
             if source.is_database and self._session:
-                self._recording = opencode.read_session(source, self._session)
+                recording = opencode.read_session(source, self._session)
+                self._recording = None if recording is None else checked(recording)
                 return
         if size < max(self._tail.read, self._start):
             self._restart()
@@ -268,7 +276,7 @@ class Follower:
                 self._start = max(0, size - TAIL_BYTES)
             try:
                 recordings = read_recordings(self.path, self._start)
-                self._recording = max(recordings, key=lambda one: one.messages[-1].created_at)
+                self._recording = checked(max(recordings, key=lambda one: one.messages[-1].created_at))
             except NoMessagesError:
                 self._recording = None
 

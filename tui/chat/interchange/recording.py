@@ -1,14 +1,19 @@
-"""Recordings: the content of a conversation file."""
+"""Recordings: the content of a conversation file, and whether it can be stored, shown and folded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from tui.chat.conversation.history import fold_records
 from tui.chat.store.calls import CallRow
-from tui.chat.store.store import Record, SessionInfo
-from tui.messages import Message, Usage
+from tui.chat.store.store import Record, SessionInfo, storable
+from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors raised by reading a file in the wrong format."""
@@ -73,3 +78,117 @@ class Recording:
             if message.role == "assistant" and message.model:
                 return message.provider, message.model
         return "", ""
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+MOST = 2**53
+"""Larger numbers can't be tokens, and some do not fit the database."""
+YEAR_9999 = 253_370_764_800
+"""Seconds since the epoch; later times can't be shown."""
+_ALLOWED = {"role": get_args(Role), "kind": get_args(MessageKind), "status": get_args(MessageStatus)}
+_TEXTS = {"id", "record", "text", "frontier", "name", "message", "sha256"}
+_TEXTS |= {"compaction", "summary", "first", "last", "answer"}  # of checkpoints
+_LISTS = {"ids", "names", "kept"}
+_TIMES = ("at", "created_at", "updated_at")
+
+Row = TypeVar("Row", SessionInfo, Record, CallRow, Message)
+
+
+def checked(recording: Recording) -> Recording:
+    """`recording` as it can be stored. Raises `RecordingError` for the first thing that is damaged."""
+    for digest, data in recording.blobs.items():
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
+    return replace(
+        recording,
+        title=storable(recording.title) or "",
+        messages=tuple(checked_messages(recording.messages)),
+        records=checked_records(recording.records),
+        info=None if recording.info is None else checked_row(recording.info),
+        calls=tuple(map(checked_row, recording.calls)),
+    )
+
+
+def checked_messages(messages: Sequence[Message]) -> Iterator[Message]:
+    """`messages` as they can be stored. One that was still being written counts as interrupted.
+
+    Raises `RecordingError` for an invalid message.
+    """
+    ids: set[str] = set()
+    for number, message in enumerate(messages, 1):
+        place = f"message {number}: "
+        for value in (message, message.usage, *message.parts):
+            if value is not None:
+                _check(value, place)
+        for name, allowed in _ALLOWED.items():
+            if getattr(message, name) not in allowed:
+                raise RecordingError(f"damaged: {place}{name} is {getattr(message, name)!r}")
+        if not message.id or message.id in ids:
+            raise RecordingError(
+                f"damaged: {place}its id occurs twice" if message.id else f"damaged: {place}it has no id"
+            )
+        ids.add(message.id)
+        if message.status == "streaming":
+            message = replace(message, status="interrupted", error="it was still being written when it was exported")
+        yield _storable(message)
+
+
+def checked_row(row: Row) -> Row:
+    """A row of the session or its calls as it can be stored. Raises `RecordingError` if invalid."""
+    _check(row)
+    return _storable(row)
+
+
+def _storable(row: Row) -> Row:
+    """`row` with texts that SQLite can store."""
+    texts: dict[str, Any] = {}
+    for one in fields(row):
+        value = getattr(row, one.name)
+        if isinstance(value, str) and (text := storable(value)) != value:
+            texts[one.name] = text
+    return replace(row, **texts) if texts else row
+
+
+def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Records that can be folded, each checked by itself. Raises `RecordingError`."""
+    for record in records:
+        for name, value in record.data.items():
+            texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
+            if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
+                raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is no text")
+    try:
+        fold_records(records)
+    except MALFORMED as error:
+        raise RecordingError(f"damaged: a record can't be read ({type(error).__name__}: {error})") from None
+    return tuple(map(checked_row, records))
+
+
+def _check(value: Any, place: str = "") -> None:
+    """Raises `RecordingError` if a dataclass has a value that is not of its declared type, or no possible number."""
+    for name, types, low, high in _rules(value.__class__):
+        content = getattr(value, name)
+        if not isinstance(content, types):
+            raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {type(content).__name__}")
+        if isinstance(content, int | float) and not low <= content < high:
+            raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {content!r:.20}")
+    if isinstance(value, Usage) and not all(isinstance(term, str) for term in value.terms):
+        raise RecordingError(f"damaged: {place}terms of a Usage is no text")
+
+
+@cache
+def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], float, float]]:
+    """For each field of a dataclass its name, the allowed types, the least number, and the first that is too large."""
+    hints = get_type_hints(kind)
+    return [
+        (field.name, _types(hints[field.name]), *((0, YEAR_9999) if field.name in _TIMES else (-MOST, MOST)))
+        for field in fields(kind)
+    ]
+
+
+def _types(hint: Any) -> tuple[type, ...]:
+    """The types of the values that an annotation allows; those of a `Literal` are texts, of any content."""
+    origin = get_origin(hint)
+    if origin is UnionType:
+        return tuple(kind for part in get_args(hint) for kind in _types(part))
+    return (int, float) if hint is float else (str,) if origin is Literal else (origin or hint,)

@@ -15,7 +15,7 @@ from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
 from tui.chat.interchange.locations import session_files
-from tui.chat.interchange.recording import RecordingError
+from tui.chat.interchange.recording import RecordingError, checked
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
 from tui.chat.store.imports import ImportLog
@@ -150,7 +150,12 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
             failed = True
         for recording in scorable:
             name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
-            result = replay(recording, name, learn=not no_learning, method=method)
+            try:
+                result = replay(checked(recording), name, learn=not no_learning, method=method)
+            except RecordingError as error:
+                complain(f"{name}: {error}")
+                failed = True
+                continue
             results.append(result)
             for reason, count in result.unpredictable.items():
                 complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
