@@ -32,6 +32,7 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings, ToolSettings
+from tui.context.estimate.calibration import Calibration
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolResult, Usage
 
@@ -104,8 +105,8 @@ async def test_other_programs_system_prompts_teach_nothing_about_ours(store: Ses
     info = imported(store, claude_session(tmp_path / "a.jsonl")).info
     await measured(tmp_path, info.id)
     ((data,),) = store.query("SELECT data FROM calibrations")
-    assert json.loads(data)["preambles"] == {}
-    assert json.loads(data)["calls"] == 1
+    learned = Calibration.from_json(json.loads(data))
+    assert (learned.preambles.costs, learned.calls) == ({}, 1)
 
 
 async def test_a_session_is_measured_once_when_it_is_first_opened(store: SessionStore, tmp_path: Path) -> None:
