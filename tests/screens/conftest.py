@@ -152,8 +152,8 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Start the app on a talk; with `wait` until the session is on screen. `settings` are those of the program."""
     talk = talk or Talk()
-    with tempfile.TemporaryDirectory() as own:
-        values: Settings = settings_in(folder or Path(own), **settings)
+    with tempfile.TemporaryDirectory() as temporary:
+        values: Settings = settings_in(folder or Path(temporary), **settings)
         app = ChatApp(values, opener(talk, values, gate))
         async with app.run_test(size=size, notifications=True) as pilot:
             run = Running(app, pilot, talk)

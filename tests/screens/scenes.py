@@ -212,13 +212,15 @@ def calls() -> Sequence[CallRow]:
     return [*rows, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
 
 
-def talk(usage: ContextUsage | None = None, said: Sequence[Message] | None = None, *, rolling: bool = False) -> Talk:
+def talk(
+    usage: ContextUsage | None = None, conversation: Sequence[Message] | None = None, *, rolling: bool = False
+) -> Talk:
     """The conversation on screen."""
     return Talk(
         title=TITLE,
         model="claude-opus-5-1",
-        messages=messages() if said is None else said,
-        not_sent={ident("a1"): "trimmed", ident("a2"): "trimmed"} if said is None else {},
+        messages=messages() if conversation is None else conversation,
+        not_sent={ident("a1"): "trimmed", ident("a2"): "trimmed"} if conversation is None else {},
         usage=with_idents(usage or typical(rolling=rolling)),
         rolling=rolling,
         pinned=("b3",),

@@ -65,7 +65,7 @@ async def test_context_messages(pictures: Pictures) -> None:
 
 @pytest.mark.slow
 async def test_context_history(pictures: Pictures) -> None:
-    workspace = scenes.talk(said=scenes.long_talk())
+    workspace = scenes.talk(conversation=scenes.long_talk())
     await pictures(workspace, "f2", "h", until="40 calls")
 
 

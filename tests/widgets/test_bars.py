@@ -17,7 +17,7 @@ class Host(App[None]):
 
 
 async def test_what_fits_is_said_and_the_line_is_never_longer_than_it_may_be() -> None:
-    seen = []
+    drawn = []
     async with Host().run_test(size=(100, 3)) as pilot:
         rule = pilot.app.query_one(RuleLine)
         rule.show(left=Content("● answering"), right=draft_line(48, 8_192, FILES))
@@ -26,8 +26,8 @@ async def test_what_fits_is_said_and_the_line_is_never_longer_than_it_may_be() -
             await pilot.pause()
             line = rule.render()
             assert line.cell_length == width - 2
-            seen.append(line.plain.rpartition("─ ")[2])
-    assert seen == [
+            drawn.append(line.plain.rpartition("─ ")[2])
+    assert drawn == [
         "draft ~48 tok + 解析器の文書.py ~2.1k + b.py ~700 · +34.8 %",
         "draft + 2 files ~2,848 tok · +34.8 %",
         "~2,848 tok · +34.8 %",

@@ -68,13 +68,13 @@ def test_text_is_readable(name: str) -> None:
 @pytest.mark.parametrize("name", TRUE_COLOUR)
 def test_the_picture_is_readable(name: str) -> None:
     theme = shipped_theme(name)
-    seen = set()
+    foregrounds = set()
     for colour in COLOURS:
         front, back = theme.variables[f"context-{colour}"], theme.variables[f"context-{colour}-back"]
-        seen.add(front)
+        foregrounds.add(front)
         assert contrast(front, str(theme.surface)) >= 4.5, f"{name}: {colour}"
         assert contrast(str(theme.foreground), back) >= 4.5, f"{name}: text on {colour}"
-    assert len(seen) == len(COLOURS)
+    assert len(foregrounds) == len(COLOURS)
 
 
 @pytest.mark.parametrize(

@@ -372,8 +372,8 @@ async def test_every_command_runs_on_the_screen_of_the_real_program(
 
     monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
     monkeypatch.chdir(tmp_path)
-    told = {line.split()[0] for line in SAID_ON_SCREEN}
-    others = {f"/{command.name}": "" for command in commands.all_commands() if f"/{command.name}" not in told}
+    covered = {line.split()[0] for line in SAID_ON_SCREEN}
+    others = {f"/{command.name}": "" for command in commands.all_commands() if f"/{command.name}" not in covered}
     settings = Settings(model="demo/guide", config_file=tmp_path / "config.toml", data_dir=tmp_path, log_dir=tmp_path)
     app = ChatApp(settings, lambda: Workspace.open(settings))
 

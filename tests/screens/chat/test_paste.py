@@ -87,12 +87,12 @@ async def test_a_picture_is_attached_to_the_draft(tools: Path, tmp_path: Path) -
         await run.type("what is this?")
         await run.press("ctrl+v")
         await run.until(lambda: "@" in run.chat.composer.value)
-        [kept] = (tmp_path / "data" / "pictures").iterdir()
-        assert kept.read_bytes() == PNG
-        assert run.chat.composer.value == f"what is this? @{kept} "
-        await run.shows("draft ~", kept.name)
+        [picture] = (tmp_path / "data" / "pictures").iterdir()
+        assert picture.read_bytes() == PNG
+        assert run.chat.composer.value == f"what is this? @{picture} "
+        await run.shows("draft ~", picture.name)
         await run.press("enter")
-        await run.until(lambda: run.attached == [[kept.name]])
+        await run.until(lambda: run.attached == [[picture.name]])
 
 
 async def test_text_is_inserted_and_without_a_tool_the_program_s_own_clipboard(tools: Path) -> None:

@@ -73,12 +73,12 @@ def test_going_up_through_messages_never_drawn_shows_every_row_once() -> None:
     doc = document(odd(80))
     doc.draw_end(30)
     top = doc.heights.total - 30
-    seen = lines(doc, top, 30)
+    collected = lines(doc, top, 30)
     while top:
         before = top + doc.draw_above(top, 30)
         top, _ = doc.draw_window(max(0, before - 30), 30)
-        seen[:0] = lines(doc, top, before - top)
-    assert seen == lines(doc, 0, doc.heights.total)
+        collected[:0] = lines(doc, top, before - top)
+    assert collected == lines(doc, 0, doc.heights.total)
     assert all(entry.rows for entry in doc.entries)
 
 

@@ -32,7 +32,7 @@ class Host(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[TextualMessage] = []
+        self.posted: list[TextualMessage] = []
         self.escapes = 0
 
     def compose(self) -> ComposeResult:
@@ -40,13 +40,13 @@ class Host(App[None]):
         yield Input()
 
     def on_transcript_action_requested(self, message: Transcript.ActionRequested) -> None:
-        self.seen.append(message)
+        self.posted.append(message)
 
     def action_count_escape(self) -> None:
         self.escapes += 1
 
     def on_transcript_link_clicked(self, message: Transcript.LinkClicked) -> None:
-        self.seen.append(message)
+        self.posted.append(message)
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def test_lines_fill_the_width_exactly() -> None:
 
 async def test_page_up_shows_every_line_once_down_to_the_first() -> None:
     async with running(odd(60)) as (pilot, transcript):
-        seen = screen(transcript)
+        lines_up = screen(transcript)
         height = transcript.view_size.height
         for _ in range(100):
             if transcript.scroll_y == 0:
@@ -106,10 +106,10 @@ async def test_page_up_shows_every_line_once_down_to_the_first() -> None:
             await pilot.pause()
             after = screen(transcript)
             overlap = 0 if transcript.scroll_y else next(n for n in range(height) if after[n:] == before[: height - n])
-            seen[:0] = after[: overlap or height]
+            lines_up[:0] = after[: overlap or height]
         document = transcript.document
         rows = [row.text.rstrip() for entry in document.entries for row in entry.rows or []]
-        assert [line[2:] for line in seen] == rows
+        assert [line[2:] for line in lines_up] == rows
 
 
 async def test_the_wheel_moves_by_what_it_says() -> None:
@@ -260,7 +260,7 @@ async def test_a_link_is_announced_not_followed() -> None:
         line = line_of(transcript, "Done. See x")
         await pilot.click(Transcript, offset=(screen(transcript)[line].index("x"), line))
         await pilot.pause()
-        assert [message.url for message in pilot.app.seen] == ["https://example.org/x"]
+        assert [message.url for message in pilot.app.posted] == ["https://example.org/x"]
 
 
 async def test_the_block_cursor_walks_and_asks() -> None:
@@ -272,9 +272,9 @@ async def test_the_block_cursor_walks_and_asks() -> None:
         for key in "crefpx":
             await pilot.press(key)
         await pilot.pause()
-        asked = [(message.message_id, message.action) for message in pilot.app.seen]
+        asked = [(message.message_id, message.action) for message in pilot.app.posted]
         assert asked == [("m28", action) for action in ("copy", "retry", "edit", "fork", "pin", "exclude")]
-        assert pilot.app.seen[0].text.startswith("n28 word")
+        assert pilot.app.posted[0].text.startswith("n28 word")
         await pilot.press("alt+down", "alt+down")
         assert transcript.cursor_id is None
 
@@ -285,7 +285,7 @@ async def test_a_click_leaves_the_keys_to_the_prompt() -> None:
         await pilot.click(Transcript, offset=(5, line_of(transcript, "▸ thought")))
         await pilot.press("r", "x")
         assert pilot.app.query_one(Input).value == "rx"
-        assert not pilot.app.seen
+        assert not pilot.app.posted
 
 
 async def test_escape_takes_the_cursor_away_and_then_belongs_to_the_screen() -> None:
@@ -312,7 +312,7 @@ async def test_copying_code_takes_the_last_block_then_those_before() -> None:
         transcript.focus()
         await pilot.press("alt+up", "y", "y", "y")
         await pilot.pause()
-        got = [(message.text, message.detail) for message in pilot.app.seen]
+        got = [(message.text, message.detail) for message in pilot.app.posted]
         assert got == [
             ("two", "code block 2 of 2"),
             ("one", "code block 1 of 2"),
