@@ -17,6 +17,7 @@ from pathlib import Path
 
 import tui
 from tests.bench.rows import BenchRow, both, fastest
+from tests.bench.vocabularies import unpacked
 from tui.chat.store.learned import StoredCounts
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.bpe import BpeCounter, load_ranks
@@ -121,7 +122,7 @@ def _counting() -> Iterable[BenchRow]:
     ours, raw = both(lambda: TokenCounter().count_message(message, MODEL), lambda: bare(large), rounds=25)
     yield BenchRow("count 1 MB of new text, against the bare vocabulary", ours, raw, 1.1)
     (pattern,) = ENCODINGS["o200k"].patterns
-    ranks = dict(load_ranks("o200k_base").tokens())
+    ranks = dict(unpacked(load_ranks("o200k_base")))
     encode = Encoding("o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
     ours, raw = both(lambda: bare(large), lambda: len(encode(large)), rounds=9)
     yield BenchRow("the bare vocabulary, words seen before, against tiktoken", ours, raw, 2.0)
@@ -157,9 +158,12 @@ def _memory() -> tuple[float, float]:
         work="get_tokenizer('gpt-5').count('hello, world ' * 1_000)",
     )
     theirs = _MEASURED.format(
-        imports="from tui.context.counting.bpe import load_ranks\nfrom tiktoken import Encoding",
+        imports=(
+            "from tests.bench.vocabularies import unpacked\nfrom tui.context.counting.bpe import load_ranks\n"
+            "from tiktoken import Encoding"
+        ),
         work=(
-            "e = Encoding('o', pat_str=r'\\S+', mergeable_ranks=dict(load_ranks('o200k_base').tokens()), "
+            "e = Encoding('o', pat_str=r'\\S+', mergeable_ranks=dict(unpacked(load_ranks('o200k_base'))), "
             "special_tokens={})"
         ),
     )

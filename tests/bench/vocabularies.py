@@ -16,13 +16,13 @@ import sys
 import tarfile
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui.context.counting.bpe import merge
+from tui.context.counting.bpe import Ranks, merge
 from tui.context.counting.encodings import ABSENT
 
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "vocabularies"
@@ -62,6 +62,16 @@ def _planes(numbers: Sequence[int], width: int) -> bytes:
 def from_tiktoken(text: bytes) -> list[bytes]:
     """Tokens of a `.tiktoken` file, in order of rank."""
     return [base64.b64decode(line.split()[0]) for line in text.splitlines() if line.strip()]
+
+
+def unpacked(ranks: Ranks) -> Iterator[tuple[bytes, int]]:
+    """Every token of a packed vocabulary with its rank."""
+    for group, key in enumerate(ranks.groups):
+        length, offset = key & 255, ranks.offsets[group]
+        head, width = (key >> 8).to_bytes(PREFIX, "big")[:length], max(0, length - PREFIX)
+        for row in range(ranks.starts[group], ranks.starts[group + 1]):
+            yield head + ranks.suffixes[offset : offset + width], ranks.ranks[row]
+            offset += width
 
 
 def official_text(tokens: Iterable[tuple[bytes, int]]) -> bytes:

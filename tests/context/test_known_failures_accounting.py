@@ -252,7 +252,7 @@ def test_i85_special_tokens_are_text_everywhere(token: str) -> None:
         result("1", f"a file named {token}"),
         answer(token, call("1", token, f'{{"path": "{token}"}}')),
     ):
-        assert (counter.count_message(message, "gpt-5").tokens or 0) > 5
+        assert counter.count_message(message, "gpt-5").size > 5
     assert (counter.count_tool(ToolSchema(token, token, "{}"), "gpt-5") or 0) > 5
 
 
@@ -276,4 +276,4 @@ def test_i89_a_tokenizer_that_raises_gives_none() -> None:
     with registered("broken-1", BrokenTokenizer()):
         counter = TokenCounter()
         assert counter.count_text("x", "broken-1") is None
-        assert counter.count_message(user("x"), "broken-1").tokens is None
+        assert counter.count_message(user("x"), "broken-1").failed

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken import Encoding
 
-from tests.bench.vocabularies import from_tiktoken, official_text, pack
+from tests.bench.vocabularies import from_tiktoken, official_text, pack, unpacked
 from tui.context.counting import bpe
 from tui.context.counting.bpe import BpeCounter, Ranks, load_ranks, merge
 from tui.context.counting.classes import total
@@ -33,13 +33,13 @@ PUBLISHED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", sorted(PUBLISHED))
 def test_shipped_tokens_are_the_official_ones(vocabulary: str) -> None:
-    assert hashlib.sha256(official_text(load_ranks(vocabulary).tokens())).hexdigest() == PUBLISHED[vocabulary]
+    assert hashlib.sha256(official_text(unpacked(load_ranks(vocabulary)))).hexdigest() == PUBLISHED[vocabulary]
 
 
 @pytest.mark.slow
 def test_packing_the_official_file_gives_the_shipped_one() -> None:
     shipped = Path(bpe.__file__).parent / "vocabularies" / "cl100k_base.xz"
-    official = official_text(load_ranks("cl100k_base").tokens())
+    official = official_text(unpacked(load_ranks("cl100k_base")))
     assert pack(from_tiktoken(official)) == shipped.read_bytes()
 
 
@@ -53,7 +53,7 @@ def test_split_patterns_are_tiktokens_own(name: str, monkeypatch: pytest.MonkeyP
 @cache
 def reference(name: str) -> Encoding:
     (pattern,) = ENCODINGS[name].patterns
-    ranks = dict(load_ranks(ENCODINGS[name].vocabulary).tokens())
+    ranks = dict(unpacked(load_ranks(ENCODINGS[name].vocabulary)))
     return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
 
@@ -81,7 +81,7 @@ def test_no_token_goes_over_a_border_of_words(name: str) -> None:
     (split,) = splitters(encoding.patterns, "all")
     across = [
         token
-        for data, _ in load_ranks(encoding.vocabulary).tokens()
+        for data, _ in unpacked(load_ranks(encoding.vocabulary))
         if len(split(token := data.decode("utf-8", "replace"))) > 1
     ]
     assert all(re.fullmatch(r"<\w+>|> </", token) for token in across), across
@@ -169,7 +169,7 @@ def test_packed_ranks_find_what_was_packed(tokens: dict[bytes, None], other: byt
     ordered = list(tokens)
     ranks = Ranks(lzma.decompress(pack(ordered)))
     assert [ranks.find(token) for token in ordered] == list(range(len(ordered)))
-    assert dict(ranks.tokens()) == {token: rank for rank, token in enumerate(ordered)}
+    assert dict(unpacked(ranks)) == {token: rank for rank, token in enumerate(ordered)}
     assert other in tokens or ranks.find(other) == ABSENT
 
 
@@ -184,7 +184,7 @@ def test_both_ways_of_merging_agree(text: str) -> None:
 
 def test_a_part_of_a_vocabulary_does_not_know_the_rest() -> None:
     newer, older = load_ranks("glm"), load_ranks("glm", size=151_329)
-    later = next(token for token, rank in newer.tokens() if rank >= 151_329)
+    later = next(token for token, rank in unpacked(newer) if rank >= 151_329)
     assert older.find(later) == ABSENT != newer.find(later)
     assert counter("glm4").encoding.size == older.size
 

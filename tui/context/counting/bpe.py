@@ -85,15 +85,6 @@ class Ranks(dict[bytes, int]):
         rank = self.ranks[row]
         return rank if rank < self.size else ABSENT
 
-    def tokens(self) -> Iterator[tuple[bytes, int]]:
-        """Every token of the table with its rank."""
-        for group, key in enumerate(self.groups):
-            length, offset = key & 255, self.offsets[group]
-            head, width = (key >> 8).to_bytes(PREFIX, "big")[:length], max(0, length - PREFIX)
-            for row in range(self.starts[group], self.starts[group + 1]):
-                yield head + self.suffixes[offset : offset + width], self.ranks[row]
-                offset += width
-
 
 def _joined(planes: bytes, count: int) -> array[int]:
     """32-bit integers from four planes of their bytes, lowest byte first."""

@@ -65,8 +65,8 @@ class MessageCount(NamedTuple):
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
     `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
     cost, `media` images and PDFs by formula, `fixed` reasoning whose tokens the provider reported; the rest is content
-    that the tokenizer counted, by class of text in `classes` (see `tui.context.counting.classes`). `tokens` is `size`
-    rounded, or None where the tokenizer failed; `size` then comes from the character heuristic.
+    that the tokenizer counted, by class of text in `classes` (see `tui.context.counting.classes`). Where the tokenizer
+    `failed`, `size` comes from the character heuristic.
     """
 
     size: float
@@ -81,11 +81,6 @@ class MessageCount(NamedTuple):
     def content(self) -> float:
         """Tokens of the text that was counted by the tokenizer."""
         return max(0.0, self.size - self.markup - self.media - self.fixed)
-
-    @property
-    def tokens(self) -> int | None:
-        """Tokens, at least 1; None where the tokenizer failed."""
-        return None if self.failed else max(1, round(self.size))
 
 
 def reasoning_tokens(message: Message) -> int | None:
