@@ -104,11 +104,16 @@ class Authority:
 
 
 class Devices:
-    """Codes for other devices, beside `authority` (RFC 8628). The person enters one as soon as `entered` is set."""
+    """Codes for other devices, beside `authority` (RFC 8628). The person enters one as soon as `entered` is set.
+
+    `issuer` is what the metadata say, if that is not the server's own address; `first` the first answer to who waits.
+    """
 
     def __init__(self, authority: Authority) -> None:
         self.authority = authority
         self.entered = False
+        self.issuer = ""
+        self.first = "authorization_pending"
         self.asked: list[str] = []  # what each question for the token was answered with
 
     def routes(self, origin: str) -> list[Route]:
@@ -117,7 +122,7 @@ class Devices:
         async def metadata(_request: Request) -> Response:
             return JSONResponse(
                 {
-                    "issuer": origin,
+                    "issuer": self.issuer or origin,
                     "authorization_endpoint": f"{origin}/authorize",
                     "token_endpoint": f"{origin}/device-token",
                     "registration_endpoint": f"{origin}/device-register",
@@ -137,7 +142,8 @@ class Devices:
 
         async def token(request: Request) -> Response:
             form = await request.form()
-            refused = "access_denied" if self.authority.refuses else "" if self.entered else "authorization_pending"
+            waiting = "authorization_pending" if self.asked else self.first
+            refused = "access_denied" if self.authority.refuses else "" if self.entered else waiting
             self.asked.append(refused or str(form["grant_type"]))
             if refused:
                 return JSONResponse({"error": refused}, 400)

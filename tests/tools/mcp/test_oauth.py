@@ -186,16 +186,18 @@ async def by_code(hub: McpHub) -> DeviceSignIn:
 
 
 @pytest.mark.slow
-async def test_a_code_is_entered_on_another_device(tmp_path: Path) -> None:
+async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.tools.mcp.oauth_device.INTERVAL", 0.01)
     authority = Authority()
     devices = Devices(authority)
+    devices.first = "slow_down"
     async with guarded_server(authority, devices) as url:
         async with hub_for(url, tmp_path) as hub:
             attempt = await by_code(hub)
             code = await asyncio.wrap_future(attempt.code)
             assert code == Code("WDJB-MJHT", url.replace("/mcp", "/activate"))
             await until(lambda: len(devices.asked) >= 2)
-            assert set(devices.asked) == {"authorization_pending"}
+            assert devices.asked[:2] == ["slow_down", "authorization_pending"]
             devices.entered = True
             await asyncio.wrap_future(attempt.done)
             await hub.servers["g"].restart()
@@ -223,6 +225,17 @@ async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(tmp_path
         with pytest.raises(SignInError, match="cancelled" if given_up else "refused: access_denied"):
             await asyncio.wrap_future(attempt.done)
     assert stored(tmp_path) == []
+
+
+@pytest.mark.slow
+async def test_no_code_comes_from_an_authorization_server_that_says_it_is_another(tmp_path: Path) -> None:
+    authority = Authority()
+    devices = Devices(authority)
+    devices.issuer = "https://authority.example"
+    async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
+        with pytest.raises(SignInError, match="issuer mismatch"):
+            await asyncio.wrap_future((await by_code(hub)).code)
+    assert authority.clients == {}
 
 
 @pytest.mark.slow
