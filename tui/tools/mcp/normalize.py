@@ -1,6 +1,6 @@
 """Normalizes what a server sends before the SDK validates it.
 
-The SDK rejects an answer as a whole: one invalid tool would take the other fifty with it, one content block of an
+The SDK (2.3) rejects an answer as a whole: one invalid tool would take the other fifty with it, one content block of an
 unknown type the text beside it, and an unreadable answer would leave its request waiting until the timeout. Here each
 tool, resource, prompt and block is checked by itself. Unusable ones are left out and reported.
 """
