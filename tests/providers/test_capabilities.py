@@ -82,7 +82,6 @@ def test_responses_reasoning(model: str, official: bool, back: ReasoningReturn, 
 @pytest.mark.parametrize(
     ("model", "family", "back", "with_tools"),
     [
-        ("gpt-5", "openai", "never", False),
         ("deepseek-v4-pro", "deepseek", "always", True),
         ("anthropic/claude-opus-4.6", "openrouter", "always", False),
         ("anthropic/claude-sonnet-4.5", "openrouter", "tool_loop", False),

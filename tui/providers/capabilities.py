@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from tui.providers.base import Capabilities
 
-Family: TypeAlias = Literal["openai", "gemini", "deepseek", "kimi", "llamacpp", "openrouter", "loop", "plain"]
+Family: TypeAlias = Literal["gemini", "deepseek", "kimi", "llamacpp", "openrouter", "loop", "plain"]
 """What a Chat Completions server and its models are like: "loop" takes reasoning back in the tool loop."""
 
 USUAL = ("low", "medium", "high")
@@ -181,8 +181,6 @@ def chat_capabilities(model: str, family: Family) -> Capabilities:
             return Capabilities(reasoning_return="tool_loop", count_endpoint=True, count_freely=True)
         case "loop":
             return Capabilities(reasoning_return="tool_loop")
-        case "openai":
-            return Capabilities(pdfs=True)
         case "gemini":
             return Capabilities(count_endpoint=True)
         case "plain":

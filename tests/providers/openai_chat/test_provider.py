@@ -21,10 +21,12 @@ from tests.providers.wire_values import (
     thought,
     user,
 )
+from tui.config.settings import ProviderSettings
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import EffortStyle, ProviderConfig
 from tui.providers.models.presets import PRESETS
 from tui.providers.openai_chat.provider import ChatStyle, OpenAIChat, gemini_body, to_wire
+from tui.providers.registry import provider_config
 
 
 class TestChat:
@@ -182,6 +184,14 @@ class TestChat:
         style = OpenAIChat(ProviderConfig("p", effort_style=effort)).style("m")
         body = to_wire(request(user("x"), reasoning=wish), style)
         assert {key: body[key] for key in sent} == sent
+
+
+def test_openai_itself_is_asked_in_its_own_words() -> None:
+    table = ProviderSettings(base_url="https://api.openai.com/v1/chat/completions")
+    provider = OpenAIChat(provider_config("mine", table))
+    body = to_wire(request(user("x"), max_output=9, session="s1"), provider.style("gpt-5.6"))
+    assert (body["max_completion_tokens"], body["prompt_cache_key"]) == (9, "s1") and "max_tokens" not in body
+    assert provider.capabilities("gpt-5.6").pdfs
 
 
 def test_a_request_as_gemini_counts_it() -> None:

@@ -32,7 +32,6 @@ _ALL = (
         "OPENAI_API_KEY",
         dialect="openai-responses",
         default_model="gpt-5.6",
-        family="openai",
         official=True,
     ),
     _hosted(

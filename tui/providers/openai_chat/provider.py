@@ -78,15 +78,14 @@ class OpenAIChat(DialectProvider[ChatStyle]):
     reader = ChatReader
 
     def _first_style(self, model: str) -> ChatStyle:
-        openai = self.config.family == "openai"
         return ChatStyle(
             efforts=_EFFORTS[self.config.effort_style] or openai_efforts(model, chat=True),
-            max_tokens_field="max_completion_tokens" if openai else "max_tokens",
+            max_tokens_field="max_completion_tokens" if self.config.official else "max_tokens",
             reasoning_field=self.config.reasoning_field,
             needs_reasoning=self.config.family in ("deepseek", "kimi"),
             effort_style=self.config.effort_style,
             short_tool_ids=self.config.short_tool_ids,
-            cache_key=openai and self.config.official,
+            cache_key=self.config.official,
         )
 
     def _body(self, request: Request, style: ChatStyle) -> Json:
@@ -124,7 +123,8 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         able = chat_capabilities(model, self.config.family)
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
         counts = able.count_endpoint or not (self.config.needs_key or self.config.official)
-        return replace(able, count_endpoint=counts, images=able.images and self.config.images)
+        images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
+        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
