@@ -160,7 +160,9 @@ def test_context_as_text_fits_its_width(run_here: Run) -> None:
     for columns in ("40", "100"):
         done = run_here("context", COLUMNS=columns)
         assert done.returncode == 0
-        assert max(map(len, done.stdout.splitlines())) <= int(columns)
+        lines = done.stdout.splitlines()
+        assert max(map(len, lines)) <= int(columns)
+        assert sum("▚▚▞▞" in line for line in lines) >= 2  # the picture, where buffer and reserve meet
 
 
 def test_export_and_its_endings(run_here: Run, tmp_path: Path) -> None:
