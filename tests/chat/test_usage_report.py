@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -256,6 +257,22 @@ def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_wer
     assert log.inherited("fork") == [first, second]
     assert log.inherited("s1") == log.inherited("a copy of s1") == []
     store.close()
+
+
+def test_a_report_has_the_session_today_the_last_days_and_everything(tmp_path: Path) -> None:
+    today = datetime.fromtimestamp(NOON).date()
+    days = (0, 1, 6, 7)
+    calls = [replace(CALL, id=f"{n}", at=NOON - n * 86_400, session="s1" if n else "s2") for n in days]
+    with closing(SessionStore(tmp_path / "chatctx.db")) as store:
+        store_calls(store, calls)
+        report = usage_report.usage_report(CallLog(store), "s1", today, days=7)
+        everything = usage_report.usage_report(CallLog(store), None, today)
+    assert [(column.name, column.calls) for column in report.columns] == [
+        ("session", 3), ("today", 1), ("7 days", 3), ("total", 4)
+    ]  # fmt: skip
+    assert sum(group.calls for group in report.groups) == 3
+    assert [column.name for column in everything.columns] == ["today", "total"]
+    assert sum(group.calls for group in everything.groups) == 4
 
 
 def any_call(chance: Random, number: int) -> CallRow:
