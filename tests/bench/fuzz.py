@@ -211,7 +211,7 @@ def read_session(example: tuple[str, bytes]) -> None:
         follower.poll()
         follower.state()
     try:
-        recordings = read_recordings(path)
+        recordings = list(read_recordings(path))
     except RecordingError:
         return
     for recording in recordings[:3]:

@@ -31,7 +31,7 @@ def files() -> dict[str, Path]:
 
 @cache
 def recordings(name: str) -> list[Recording]:
-    return read_recordings(files()[name])
+    return list(read_recordings(files()[name]))
 
 
 def test_every_file_is_read_or_refused_for_the_right_reason() -> None:

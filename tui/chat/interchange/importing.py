@@ -73,7 +73,7 @@ def import_file(
 ) -> Iterator[Imported | RecordingError]:
     """Import every conversation of a file, each entirely or not at all. Arguments as of `import_session`.
 
-    Raises `RecordingError` if the file can't be read, and `StoreError`.
+    Raises `RecordingError` if the file can't be read, or not to its end, and `StoreError`.
     """
     try:
         status = path.stat()  # before it is read: it may grow meanwhile

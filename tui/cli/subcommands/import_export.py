@@ -137,7 +137,7 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
     failed = False
     for path in files:
         try:
-            recordings = read_recordings(path)
+            recordings = list(read_recordings(path))
         except RecordingError as error:
             complain(str(error))
             failed = True

@@ -6,6 +6,7 @@ The content decides on the reader, not the file's name. A format is one module w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -35,25 +36,27 @@ FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, w
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-def read_recordings(path: Path, start: int = 0) -> list[Recording]:
-    """Every conversation in `path`, at least one; `start` as in `SourceFile`. Raises `RecordingError`.
+def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
+    """Every conversation in `path`, at least one, one after the other; `start` as in `SourceFile`.
 
-    The first one says what of the file was `skipped`.
+    Raises `RecordingError`.
     """
+    is_empty = True
     with closing(SourceFile(path, start)) as file, refuse_malformed(path.name):
-        recordings = [recording for recording in _read(file) if recording.messages]
-    if not recordings:
+        for recording in _read(file):
+            if recording.messages:
+                is_empty = False
+                yield replace(recording, skipped=file.skipped)
+    if is_empty:
         raise NoMessagesError(f"{path.name}: no messages in it")
-    recordings[0] = replace(recordings[0], skipped=file.skipped)
-    return recordings
 
 
-def _read(file: SourceFile) -> list[Recording]:
+def _read(file: SourceFile) -> Iterable[Recording]:
     if file.lines and file.lines[0].get("format") == jsonl.FORMAT:
         return [jsonl.read_jsonl(file.lines, file.name)]
     for reader in FORMATS:
         if reader.detect(file):
-            recordings: list[Recording] = reader.read(file)
+            recordings: Iterator[Recording] = reader.read(file)
             return recordings
     if not file.lines and file.skipped:
         raise RecordingError(f"{file.name}: damaged: {file.skipped}")

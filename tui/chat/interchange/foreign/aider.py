@@ -20,12 +20,8 @@ def detect(file: SourceFile) -> bool:
     return not file.is_database and file.text[:2000].lstrip().startswith(START)
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """Every chat in `file` in which something was answered."""
-    return list(_chats(file))
-
-
-def _chats(file: SourceFile) -> Iterator[Recording]:
     for text in file.text.split(f"\n{START}"):
         head, _, body = text.removeprefix(START).partition("\n")
         chat = _chat(body, seconds(head.strip()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +49,7 @@ def detect(file: SourceFile) -> bool:
     return any("sessionId" in line or "leafUuid" in line or "snapshot" in line for line in file.lines)
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`. In a file of a sub-agent that is the sub-agent's (every line `isSidechain`), in any
     other file side conversations and error notices are left out.
 
@@ -60,7 +60,7 @@ def read(file: SourceFile) -> list[Recording]:
     reader = Reader(side=bool(talk) and all(line.get("isSidechain") for line in talk))
     file.feed(reader.read_line)
     reader.finish()
-    return [reader.read_so_far(file.stem)]
+    yield reader.read_so_far(file.stem)
 
 
 class Reader(Builder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ def detect(file: SourceFile) -> bool:
     )
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation of a task."""
     history = SourceFile(file.path / HISTORY) if file.path.is_dir() else file
     screen = SourceFile(history.path.with_name(SCREEN))
@@ -46,7 +46,7 @@ def read(file: SourceFile) -> list[Recording]:
             messages[index] = replace(messages[index], usage=usage)
     if isinstance(shown, list) and (bounds := _range(shown)):
         chat.set_aside(message.id for message in messages[bounds[0] : bounds[1] + 1])
-    return [chat.recording(SOURCE, history.path.parent.name, unscored=UNSCORED)]
+    yield chat.recording(SOURCE, history.path.parent.name, unscored=UNSCORED)
 
 
 def _add(chat: Builder, entry: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ token counts, rollbacks and the person's own words are used here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,12 +33,12 @@ def detect(file: SourceFile) -> bool:
     )
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`."""
     reader = Reader()
     file.feed(reader.read_line)
     reader.close_answer(None)
-    return [reader.read_so_far(file.stem)]
+    yield reader.read_so_far(file.stem)
 
 
 class Reader(Builder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from sqlite3 import Row
 from typing import Any
 
@@ -23,14 +23,12 @@ def detect(file: SourceFile) -> bool:
     return file.tables >= {"sessions", "messages", "files"} and "goose_db_version" in file.tables
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages; those of sub-agents too."""
-    recordings = []
     for session in file.query("SELECT * FROM sessions ORDER BY created_at"):
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid", (session["id"],))
         if rows:
-            recordings.append(_session(session, rows))
-    return recordings
+            yield _session(session, rows)
 
 
 def _session(session: Row, rows: list[Row]) -> Recording:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tui.chat.interchange.foreign.builder import Builder, as_json, seconds, usage_with_thoughts
@@ -24,14 +24,15 @@ def detect(file: SourceFile) -> bool:
     return any("sessionId" in line and "projectHash" in line for line in file.lines[:1])
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`; notices of the program are left out."""
     document = file.document
     history = _checkpoint(document)
     chat = Builder()
     if history is not None:
         chat.messages += contents(history, PROVIDER)
-        return [chat.recording(SOURCE, file.stem, unscored="a saved chat has no usage")]
+        yield chat.recording(SOURCE, file.stem, unscored="a saved chat has no usage")
+        return
     several = isinstance(document, dict) and "messages" in document
     for entry in document["messages"] if several else _replayed(file.lines):
         at = seconds(entry.get("timestamp"))
@@ -39,7 +40,7 @@ def read(file: SourceFile) -> list[Recording]:
             chat.add("user", [Text(_text(entry.get("content")))], at)
         elif entry.get("type") == "gemini":
             _reply(chat, entry, at)
-    return [chat.recording(SOURCE, file.stem)]
+    yield chat.recording(SOURCE, file.stem)
 
 
 def _replayed(lines: Sequence[Line]) -> list[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tui.chat.interchange.foreign.builder import Builder, text_of
@@ -25,12 +25,12 @@ def detect(file: SourceFile) -> bool:
     return any("working_dir" in line and "message_count" in line for line in file.lines[:1])
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages."""
     if not file.is_database:
         head, *entries = file.lines
-        return [_session(str(head.get("description") or ""), entries, file.stem, "", "")]
-    recordings = []
+        yield _session(str(head.get("description") or ""), entries, file.stem, "", "")
+        return
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
@@ -47,8 +47,7 @@ def read(file: SourceFile) -> list[Recording]:
         title = str(about.get("description") or about.get("name") or "")
         provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
         if entries:
-            recordings.append(_session(title, entries, str(session["id"]), provider, name, model.get("context_limit")))
-    return recordings
+            yield _session(title, entries, str(session["id"]), provider, name, model.get("context_limit"))
 
 
 def _session(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, texts_in, usage_apart
@@ -22,16 +22,17 @@ def detect(file: SourceFile) -> bool:
     return any(str(line.get("role", "")).startswith("_") for line in file.lines[:5])
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`."""
     if file.lines[0].get("type") == "metadata":
         reader = _Wire()
         file.feed(reader.read_line)
-        return [reader.recording(SOURCE, file.stem)]
+        yield reader.recording(SOURCE, file.stem)
+        return
     context = Builder()
     for line in file.lines:
         _context_message(context, line)
-    return [context.recording(SOURCE, file.stem, unscored="a context file has no usage per call; its wire.jsonl has")]
+    yield context.recording(SOURCE, file.stem, unscored="a context file has no usage per call; its wire.jsonl has")
 
 
 class _Wire(Builder):

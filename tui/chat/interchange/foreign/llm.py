@@ -19,12 +19,11 @@ def detect(file: SourceFile) -> bool:
     return "responses" in file.tables and "_llm_migrations" in file.tables
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """Every conversation of both generations; a file that was upgraded holds both."""
-    recordings = list(_older(file))
+    yield from _older(file)
     if "turns" in file.tables:
-        recordings += _threads(file)
-    return recordings
+        yield from _threads(file)
 
 
 def _older(file: SourceFile) -> Iterator[Recording]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,13 +30,16 @@ def detect(file: SourceFile) -> bool:
     return "projectID" in document and str(document.get("id", "")).startswith("ses_")
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """Every session in `file`. Sub-agents have sessions of their own."""
     if file.is_database:
-        return _database(file)
-    if "messages" in file.document:
-        return [_session(file.document["info"], file.document["messages"], file.stem)]
-    return [_session(file.document, _older_messages(file), file.stem)]
+        for row in file.query("SELECT id FROM session ORDER BY id"):
+            if (recording := read_session(file, str(row["id"]))) is not None:
+                yield recording
+    elif "messages" in file.document:
+        yield _session(file.document["info"], file.document["messages"], file.stem)
+    else:
+        yield _session(file.document, _older_messages(file), file.stem)
 
 
 def newest_session(file: SourceFile, folder: str) -> str | None:
@@ -67,12 +70,6 @@ def subagent_inputs(file: SourceFile, ident: str) -> list[int]:
         usages = (_usage(_row(answer).get("tokens")) for answer in answers)
         inputs += [usage.input_total for usage in usages if usage is not None and usage.input_total][:1]
     return inputs
-
-
-def _database(file: SourceFile) -> list[Recording]:
-    idents = [str(row["id"]) for row in file.query("SELECT id FROM session ORDER BY id")]
-    recordings = (read_session(file, ident) for ident in idents)
-    return [recording for recording in recordings if recording is not None]
 
 
 def _row(row: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ def detect(file: SourceFile) -> bool:
     return any(line.get("type") == "session" for line in file.lines[:1])
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`: every branch, of which only the last one is not set aside.
 
     A compaction keeps the entries from `firstKeptEntryIndex` (since version 2: `firstKeptEntryId`) on verbatim.
@@ -46,7 +46,7 @@ def read(file: SourceFile) -> list[Recording]:
             aside.append(chat.messages[-1].id)
     chat.set_aside(aside)
     _drop_unfinished_calls(chat)
-    return [chat.recording(SOURCE, file.stem)]
+    yield chat.recording(SOURCE, file.stem)
 
 
 def _path(lines: Sequence[Line]) -> set[int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds, usage_with_thoughts
@@ -22,7 +23,7 @@ def detect(file: SourceFile) -> bool:
     )
 
 
-def read(file: SourceFile) -> list[Recording]:
+def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`: every branch, of which only the last one is not set aside."""
     lines = [line for line in file.lines if not line.get("isSidechain")]
     parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in lines}
@@ -53,7 +54,7 @@ def read(file: SourceFile) -> list[Recording]:
             if uuid not in path:
                 aside.append(message.id)
     chat.set_aside(aside)
-    return [chat.recording(SOURCE, file.stem, window=window, unscored="no usage in this chat")]
+    yield chat.recording(SOURCE, file.stem, window=window, unscored="no usage in this chat")
 
 
 def _messages(line: Line, at: float) -> list[Message]:

@@ -21,18 +21,16 @@ def detect(file: SourceFile) -> bool:
     return any(_kind(chat) for chat in _chats(file))
 
 
-def read(file: SourceFile) -> list[Recording]:
-    """Every conversation with messages."""
-    recordings = []
+def read(file: SourceFile) -> Iterator[Recording]:
+    """Every conversation."""
     for chat in _chats(file):
         match _kind(chat):
             case "chatgpt":
-                recordings.append(_chatgpt(chat, file.stem))
+                yield _chatgpt(chat, file.stem)
             case "claude-ai":
-                recordings.append(_claude_ai(chat, file.stem))
+                yield _claude_ai(chat, file.stem)
             case "open-webui":
-                recordings.append(_open_webui(chat, file.stem))
-    return [recording for recording in recordings if recording.messages]
+                yield _open_webui(chat, file.stem)
 
 
 def _chats(file: SourceFile) -> Sequence[Mapping[str, Any]]:
