@@ -178,7 +178,7 @@ count in the original session; their number is shown (with --json "inherited")."
             ["--days"],
             metavar="N",
             type=click.IntRange(1, 100_000),
-            help="tables of the last N days, including today",
+            help="tables (or calls) of the last N days, including today",
         ),
         click.Option(["--calls"], is_flag=True, help="a line for each of the session's last 100 requests instead"),
         _json_option(),

@@ -46,6 +46,9 @@ def test_days_and_session_narrow_it(run_here: Run, tmp_path: Path) -> None:
     assert report["days"]["calls"] == 1  # the imported calls carry no time: they are not of these days
     assert [row["name"] for row in report["by_provider"]] == ["demo"]
     assert report["all"]["calls"] == 3
+    of_session = ("usage", "--calls", "--json", "--session", ident)
+    assert len(json.loads(run_here(*of_session).stdout)) == 2
+    assert json.loads(run_here(*of_session, "--days", "2").stdout) == []
 
 
 def test_trims_are_counted(run_here: Run, tmp_path: Path) -> None:

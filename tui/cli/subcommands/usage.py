@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.calls import CallLog
+from tui.chat.store.calls import CallLog, CallRow
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import (
     Totals,
@@ -37,14 +37,16 @@ class Trim:
 
 
 def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool, calls: bool = False) -> int:
-    """Print the sums; tables for the last `days`, or a line for each of the session's `calls`. Changes nothing."""
+    """Print the sums; those of the last `days` too, or a line for each of the session's `calls`. Changes nothing."""
     with closing(SessionStore(settings.database)) as store:
         info = store.last_session() if session is None else store.find(session)
-        log = CallLog(store)
+        log, today = CallLog(store), date.today()
         if calls:
-            _print_calls(log, info, as_json=as_json)
+            rows = log.rows(info.id) if info is not None else []
+            first = first_day(today, days) if days is not None else date.min
+            _print_calls([row for row in rows if date.fromtimestamp(row.at) >= first], as_json=as_json)
             return 0
-        today, trims = date.today(), _trims(store)
+        trims = _trims(store)
         report = usage_report(log, info.id if info is not None else None, today, days)
     if as_json:
         write(json.dumps(_as_json(report, info, trims, today, days)))
@@ -53,10 +55,10 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
     return 0
 
 
-def _print_calls(log: CallLog, session: SessionInfo | None, *, as_json: bool) -> None:
+def _print_calls(rows: Sequence[CallRow], *, as_json: bool) -> None:
     from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
 
-    rows = log.rows(session.id)[-LEDGER:] if session is not None else []
+    rows = rows[-LEDGER:]
     if as_json:
         write(json.dumps([ledger_entry(row) for row in rows]))
     else:
