@@ -9,6 +9,7 @@ import pytest
 from tests.chat.interchange.test_following import append, lines, state
 from tests.machine import Terminal
 from tui.chat.interchange.following import Follower
+from tui.chat.store.store import UsageError
 from tui.cli.subcommands import watch
 from tui.cli.subcommands.watch import status_text, watch_lines
 from tui.config.settings import Settings
@@ -55,3 +56,8 @@ def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -
     assert text.lstrip("~").startswith("2k/20k 9 %")
     assert "calls left" in text
     assert "99 % cached" in text
+
+
+def test_one_line_or_a_stream_of_json(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't go together"):
+        watch.run(Settings(), file=tmp_path / "s.jsonl", line=True, as_json=True, window=None)

@@ -31,6 +31,8 @@ POLL_SECONDS = 0.5  # one stat() call each
 
 def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, window: str | None) -> int:
     """Follow `file`, or the newest session in this folder, until ctrl+c. With `line` print one line and exit."""
+    if line and as_json:
+        raise UsageError("--line and --json can't go together; see chatctx watch --help")
     try:
         size = None if window is None else parse_tokens(window)
     except ValueError as error:
