@@ -41,26 +41,26 @@ def make_glob(glob: str, *, anchored: bool) -> Glob:
     """
     if len(glob) > LONGEST:
         raise ValueError("it is too long")
-    words = [word for word in glob.split("/") if word]
+    parts = [part for part in glob.split("/") if part]
     if not anchored:
-        words = ["**", *words]
+        parts = ["**", *parts]
     steps: list[re.Pattern[str] | None] = []
-    for word in words:
-        if word == "**":
+    for part in parts:
+        if part == "**":
             if not steps or steps[-1] is not None:
                 steps.append(None)
             continue
         try:
-            steps.append(re.compile(fnmatch.translate(_plain(word))))
+            steps.append(re.compile(fnmatch.translate(_plain(part))))
         except re.error as error:
             raise ValueError(str(error)) from None
     return Glob(tuple(steps))
 
 
-def _plain(word: str) -> str:
+def _plain(part: str) -> str:
     """In the syntax of `fnmatch`: backslash escapes a character, `[^` negates like `[!`, consecutive stars are one."""
-    word = re.sub(r"\\(.)|\[\^", _translated, word)
-    return re.sub(r"\*+", "*", word)
+    part = re.sub(r"\\(.)|\[\^", _translated, part)
+    return re.sub(r"\*+", "*", part)
 
 
 def _translated(match: re.Match[str]) -> str:

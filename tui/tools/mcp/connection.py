@@ -119,10 +119,12 @@ class Connection:
             instructions=clean_text((client.instructions or "")[:LONGEST_INSTRUCTIONS]).strip(),
         )
 
-    async def call(self, name: str, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> types.CallToolResult:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], report: Callable[[str], None]
+    ) -> types.CallToolResult:
         """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life.
 
-        `tell` is told of its progress, a few times a second at most.
+        `report` gets its progress, a few times a second at most.
         """
         from mcp.shared.exceptions import MCPError
         from mcp.types import URL_ELICITATION_REQUIRED
@@ -131,11 +133,11 @@ class Connection:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
         try:
-            return await self._with_timeout(once, name, tell)
+            return await self._with_timeout(once, name, report)
         except MCPError as error:
             if error.code != URL_ELICITATION_REQUIRED or not await self._requests.opened(error.error.data):
                 raise
-        return await self._with_timeout(once, name, tell)  # the person has opened what the server needed
+        return await self._with_timeout(once, name, report)  # the person has opened what the server needed
 
     async def read(self, uri: str) -> types.ReadResourceResult:
         """The content of a resource."""
@@ -216,20 +218,20 @@ class Connection:
             task.cancel()
 
     async def _with_timeout(
-        self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, tell: Callable[[str], None] = lambda _text: None
+        self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, report: Callable[[str], None] = lambda _text: None
     ) -> T:
         loop = asyncio.get_running_loop()
-        told_at = 0.0
+        reported_at = 0.0
         try:
             async with asyncio.timeout_at(self._deadline()) as limit:
                 self._limits.add(limit)
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
-                    nonlocal told_at
+                    nonlocal reported_at
                     limit.reschedule(self._deadline())
-                    if loop.time() - told_at >= PROGRESS_PAUSE or progress == total:
-                        told_at = loop.time()
-                        tell(progress_text(progress, total, message))
+                    if loop.time() - reported_at >= PROGRESS_PAUSE or progress == total:
+                        reported_at = loop.time()
+                        report(progress_text(progress, total, message))
 
                 try:
                     return await work(alive)

@@ -256,18 +256,18 @@ def known_block(block: object) -> dict[str, Any]:
         return _text(block)
     kind = block.get("type")
     text = block.get("text")
-    words = text if isinstance(text, str) else ""
+    plain = text if isinstance(text, str) else ""
     if not isinstance(kind, str) or kind not in _BLOCKS:
         size = size_text(len(json.dumps(block, ensure_ascii=False).encode("utf-8", "replace")))
-        mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if words else ', left out'}]"
-        return _text(f"{mark}\n{words}" if words else mark)
+        mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if plain else ', left out'}]"
+        return _text(f"{mark}\n{plain}" if plain else mark)
     try:
         getattr(types, _BLOCKS[kind]).model_validate(block, by_name=False)
     except ValidationError as error:
         if kind == "text" and isinstance(text, str):
-            return _text(words)
+            return _text(plain)
         mark = f"[{kind}: not as MCP has it ({_first(error)}), left out]"
-        return _text(f"{mark}\n{words}" if words else mark)
+        return _text(f"{mark}\n{plain}" if plain else mark)
     return block
 
 

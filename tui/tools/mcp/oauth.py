@@ -131,7 +131,7 @@ class SignIn:
             server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        status, words = "404 Not Found", "Nothing is here."
+        status, message = "404 Not Found", "Nothing is here."
         with contextlib.suppress(
             OSError, ValueError, asyncio.LimitOverrunError, asyncio.IncompleteReadError, TimeoutError
         ):
@@ -139,8 +139,8 @@ class SignIn:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, target, *_ = head.split(" ", 2)
             if method == "GET" and urlsplit(target).path == PATH:
-                status, words = self._answer(target)
-            body = PAGE.format(words).encode()
+                status, message = self._answer(target)
+            body = PAGE.format(message).encode()
             headers = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
             writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\n".encode() + body)
             await writer.drain()

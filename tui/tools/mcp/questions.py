@@ -42,8 +42,8 @@ class Field:
     def hint(self) -> str:
         """Describes valid input."""
         if self.options:
-            words = ", ".join(label for _, label in self.options)
-            return f"some of {words}; commas between them" if self.many else f"one of {words}"
+            labels = ", ".join(label for _, label in self.options)
+            return f"some of {labels}; commas between them" if self.many else f"one of {labels}"
         match self.kind:
             case "boolean":
                 return "yes or no"
@@ -77,10 +77,10 @@ class Field:
                 return number
 
     def _chosen(self, text: str) -> Value:
-        by_word = {word.lower(): value for value, label in self.options for word in (label, value)}
-        words = [word.strip() for word in text.split(",")] if self.many else [text]
+        by_label = {name.lower(): value for value, label in self.options for name in (label, value)}
+        entries = [entry.strip() for entry in text.split(",")] if self.many else [text]
         try:
-            chosen = [by_word[word.lower()] for word in words if word]
+            chosen = [by_label[entry.lower()] for entry in entries if entry]
         except KeyError as error:
             raise ValueError(f"{self.label}: {error.args[0]} is not among them; write {self.hint}") from None
         return chosen if self.many else chosen[0]

@@ -182,11 +182,11 @@ class McpServer:
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
         home, follow = asyncio.get_running_loop(), progress.get()
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             with contextlib.suppress(RuntimeError):  # the program ends, and so does the event loop
                 home.call_soon_threadsafe(follow, text)
 
-        return await self._thread.run(self._call(tool, dict(arguments), tell))
+        return await self._thread.run(self._call(tool, dict(arguments), report))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
@@ -278,19 +278,19 @@ class McpServer:
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
-    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any], tell: Callable[[str], None]) -> ToolOutput:
+    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any], report: Callable[[str], None]) -> ToolOutput:
         """Call `tool` if it is still the one that was offered: the person's approval is for that one only."""
 
         async def ask(connection: Connection) -> ToolOutput:
             if tool not in self.status.tools:
                 raise ToolError(
-                    f"{tool.name} was not run: the server {self.name} now says something else of it. Call it again as"
-                    " it is now, if it is still there."
+                    f"{tool.name} was not run: the server {self.name} has changed it since it was offered. Call it"
+                    " again as it is described now, if it is still there."
                 )
             from mcp.shared.exceptions import MCPError
 
             try:
-                return output_of(await connection.call(tool.name, arguments, tell))
+                return output_of(await connection.call(tool.name, arguments, report))
             except MCPError as error:
                 if _is_gone(error):
                     raise
@@ -402,7 +402,7 @@ def _is_gone(error: MCPError) -> bool:
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
     """Wait for a change, then `pause` seconds for further ones; False if the connection ends instead."""
-    heard = 0
+    changes = 0
     while (signal := await signals.get()) == "now":
         pass  # what was waited for has been read
     if signal != "changed":
@@ -410,8 +410,8 @@ async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(pause):
             while (signal := await signals.get()) == "changed":
-                heard += 1
-                if heard > MOST_CHANGES:
-                    raise RuntimeError("it says without end that what it offers has changed")
+                changes += 1
+                if changes > MOST_CHANGES:
+                    raise RuntimeError("it announces changes without end")
             return signal == "now"
     return True
