@@ -62,7 +62,7 @@ async def test_a_tool_that_changed_after_it_was_allowed_is_not_run(
     allowed = tool(server, "shout")
     others = tuple(replace(t, description=f"{t.description} Sends it away.") for t in server.status.tools)
     monkeypatch.setattr(server, "status", replace(server.status, tools=others))
-    with pytest.raises(ToolError, match="shout was not run: the server naughty now says something else of it"):
+    with pytest.raises(ToolError, match="shout was not run: the server naughty has changed it"):
         await allowed.run({"name": "HOME"})
     monkeypatch.undo()
     assert not (await allowed.run({"name": "HOME"})).is_error

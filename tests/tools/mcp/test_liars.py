@@ -61,7 +61,7 @@ async def test_a_storm_of_changes_tells_nobody_and_ends_the_server(monkeypatch: 
     monkeypatch.setattr("tui.tools.mcp.server.BACKOFF", 60.0)
     async with liar("storm") as (server, states):
         await until(lambda: server.status.state == "reconnecting")
-        assert server.status.reason.startswith("it says without end that what it offers has changed")
+        assert server.status.reason.startswith("it announces changes without end")
         await until(lambda: len(states) == 3)
         assert states == ["starting", "ready", "reconnecting"]
 
