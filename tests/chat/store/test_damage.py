@@ -13,6 +13,7 @@ import pytest
 from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, spoil
 from tui.chat.store.database import DamagedError, StoreError
 from tui.chat.store.ids import new_id
+from tui.chat.store.imports import ImportLog
 from tui.chat.store.repair import repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
@@ -110,18 +111,23 @@ def test_repair_saves_what_can_be_read_and_keeps_the_old_file(path: Path, damage
     assert [file.name for file in path.parent.glob("*.repaired*")] == []
 
 
-def test_calls_usage_and_tool_calls_come_along(path: Path) -> None:
+def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
     with closing(SessionStore(path)) as store:
         call, result = ToolCall("c1", "look", "{}"), ToolResult("c1", "look", "seen")
         store.add_message("0001", Message("assistant", (call,), id=new_id()))
         store.add_message("0001", Message("tool", (result,), id=new_id()))
         store.put_blob("ab", b"data")
+        for session in ("0002", "0001"):
+            ImportLog(store).add(session, "digest", "{}")
+        ImportLog(store).add_file(path, 5, 1.5)
         before = store.messages("0001")
     break_pages(path, pages_of(path, "messages")[30])
     repair(path)
     with closing(SessionStore(path)) as store:
         assert store.messages("0001") == before
         assert store.blob("ab") == b"data"
+        assert ImportLog(store).newest(["digest"]) == ("0001", "digest")
+        assert ImportLog(store).has_file(path, 5, 1.5)
         assert len(store.records("0001")) == 1
 
 

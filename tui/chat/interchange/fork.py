@@ -26,29 +26,30 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
         info = store.session(session)
         if info is None:
             raise ForkError("This conversation is not stored any more: nothing was forked.")
-        cursor = db.execute("SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id", (info.id,))
-        rows = cursor.fetchall()
-        at = next((i for i, row in enumerate(rows) if row[0] == message_id), -1)
-        if at < 0 or rows[at][2] == "streaming":
+        sql = "SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id"
+        rows: list[tuple[str, str, str, str]] = db.execute(sql, (info.id,)).fetchall()
+        ids = [ident for ident, *_ in rows]
+        at = ids.index(message_id) if message_id in ids else None
+        if at is None or rows[at][2] == "streaming":
             raise ForkError("This message is not complete yet: fork from it when it is.")
         end = at + 1
-        if rows[at][1] != "user" or rows[at][3] == "summary":
+        _, role, _, kind = rows[at]
+        if role != "user" or kind == "summary":
             for position, (_, role, status, kind) in enumerate(rows[end:], end):
                 if (role, status) == ("tool", "complete"):
                     end = position + 1
                 elif kind != "summary":  # a server-side compaction may be between the calls and their results
                     break
-        last, after = rows[end - 1][0], rows[end][0] if end < len(rows) else ""
+        after = ids[end] if end < len(ids) else ""
         now = time.time()
         fork = replace(info, id=new_id(), created_at=now, updated_at=now, draft="", parent=info.id, messages=end)
         store.create_session(fork)
         db.execute(
             f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}) SELECT ?, id, {MESSAGE_COLUMNS} FROM messages"
             " WHERE session = ? AND id <= ? AND status <> 'streaming'",
-            (fork.id, info.id, last),
+            (fork.id, info.id, ids[end - 1]),
         )
-        ids = {row[0] for row in rows[:end]}
-        store.add_records(fork.id, forked_records(store.records(info.id), ids, message_id, after))
+        store.add_records(fork.id, forked_records(store.records(info.id), set(ids[:end]), message_id, after))
     return fork
 
 
