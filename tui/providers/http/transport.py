@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_TIMEOUT = 10.0  # seconds
-LISTING_TIMEOUT = 10.0  # seconds for a model list
+LISTING_TIMEOUT = 10.0  # seconds for a model list, or what a server says of a model
 DRAIN_TIMEOUT = 0.25  # seconds to read what follows the last event
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to process all of it
 LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments arrive
@@ -202,15 +202,19 @@ def _check_address(where: str) -> str:
 
 
 async def ask_json(
-    client: Client, path: str, body: Json | None = None, *, headers: Mapping[str, str] | None = None
+    client: Client,
+    path: str,
+    body: Json | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    patience: float = LISTING_TIMEOUT,
 ) -> object:
     """GET `path` (or an absolute URL), or POST `body` to it. Raises `ProviderError`, also for a web page.
 
-    Returns the answer's JSON; its text where it is neither JSON nor says to be.
+    Returns the answer's JSON; its text where it is neither JSON nor says to be. `patience` is in seconds.
     """
     with _translated_errors(client):
         content = None if body is None else await asyncio.to_thread(encode_json, body)
-        patience = LISTING_TIMEOUT if body is None else COUNTING_TIMEOUT
         response = await client.ask(path, content, headers=headers, patience=patience)
         if not response.is_success:
             raise _refusal(response, client.config.name)

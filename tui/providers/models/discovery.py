@@ -10,7 +10,7 @@ from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.http.client import Client
-from tui.providers.http.transport import ask_json
+from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
 from tui.providers.wire import Json, find_count
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
@@ -279,7 +279,7 @@ async def input_tokens(client: Client, path: str, body: Json, headers: Mapping[s
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await ask_json(client, path, counted, headers=headers)
+        answer = await ask_json(client, path, counted, headers=headers, patience=COUNTING_TIMEOUT)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None
