@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tui.providers.base import ProviderError
+from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.client import Client, encode_json
 from tui.providers.http.errors import body_message, classify_error
 from tui.providers.http.proxies import proxy_for
@@ -247,64 +247,58 @@ def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
 @contextmanager
 def _translated_errors(client: Client, idle: float | None = None) -> Iterator[None]:
     """Raises errors of requests as `ProviderError`. `idle`: seconds of silence allowed for a stream."""
+    name = client.config.name
     try:
         yield
+    except TooLargeError as error:
+        raise too_large(name, error.limit) from error
     except Exception as error:
-        translated = _translated(error, client.config.name, client.base_url, idle)
-        if translated is None:
+        if (explained := _explained(error, client.base_url, idle)) is None:
             raise
-        raise translated from error
+        kind, text = explained
+        raise ProviderError(kind, f"{name}: {text}") from error
 
 
-def _translated(error: Exception, provider: str, base_url: str, idle: float | None) -> ProviderError | None:
-    """`error` of the HTTP library or of reading an answer as a `ProviderError`; None for any other."""
+def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[ErrorKind, str] | None:
+    """What an error of the HTTP library, or of reading an answer, means; None for any other."""
     import httpx2
 
     from tui.providers.http.bounds import RedirectError, TrickleError
 
-    if isinstance(error, TooLargeError):
-        return too_large(provider, error.limit)
-    where, lead = redact(base_url), f"{provider}: "
+    where = redact(base_url)
     reason = one_line(str(error), 120) or type(error).__name__
     match error:
         case RedirectError():
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
-            return ProviderError("bad_request", f"{lead}{text} If it is the right one, set base_url to it.")
+            return "bad_request", f"{text} If it is the right one, set base_url to it."
         case httpx2.ReadTimeout() if idle is not None:
             came = "next to nothing" if isinstance(error, TrickleError) else "nothing"
-            return ProviderError(
-                "stalled",
-                f"{lead}{where} sent {came} for {idle:g} seconds. What arrived is kept; /retry asks again. "
-                "A slow server gets more time with idle_timeout in the config file.",
-            )
+            text = f"{where} sent {came} for {idle:g} seconds. What arrived is kept; /retry asks again."
+            return "stalled", f"{text} A slow server gets more time with idle_timeout in the config file."
         case httpx2.TimeoutException():
-            text = f"{where} did not answer in time. Check the server, then /retry."
+            return "network", f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return ProviderError("bad_request", f"{lead}{where} is no usable address. Check base_url.")
+            return "bad_request", f"{where} is no usable address. Check base_url."
         case httpx2.ConnectError():
-            return not_reached(reason, provider, base_url)
+            return not_reached(reason, base_url)
         case httpx2.HTTPError():
-            text = f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
+            return "network", f"the connection to {where} broke ({reason}). What arrived is kept; /retry goes on."
         case ValueError() | RecursionError():  # includes numbers of thousands of digits, and deep nesting
-            return ProviderError(
-                "protocol", f"{lead}the server sent broken JSON. What arrived is kept; /retry goes on."
-            )
+            return "protocol", "the server sent broken JSON. What arrived is kept; /retry goes on."
         case _:
             return None
-    return ProviderError("network", lead + text)
 
 
-def not_reached(reason: str, provider: str, base_url: str) -> ProviderError:
-    """The error for a server that could not be connected to because of `reason`."""
+def not_reached(reason: str, base_url: str) -> tuple[ErrorKind, str]:
+    """Why a server could not be connected to, from the HTTP library's `reason`."""
     where = redact(base_url)
-    if "certificate verify failed" in reason.lower():
+    if "certificate verify failed" in reason.lower():  # waiting does not help
         text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."
-        return ProviderError("protocol", f"{provider}: {text}")  # waiting does not help
+        return "protocol", text
     if "wrong version number" in reason.lower() and where.startswith("https:"):  # OpenSSL's, of an answer in plain text
-        text = f"{where} does not speak TLS. Set base_url to http{where.removeprefix('https')}, or check the port."
-        return ProviderError("bad_request", f"{provider}: {text}")
+        address = f"http{where.removeprefix('https')}"
+        return "bad_request", f"{where} does not speak TLS. Set base_url to {address}, or check the port."
     if proxy := proxy_for(base_url):
         text = f"cannot reach {where} through the proxy {proxy} ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
-    else:
-        text = f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
-    return ProviderError("network", f"{provider}: {text}")
+        return "network", text
+    return "network", f"cannot reach {where} ({reason}). Check that the server runs, and its base_url."
