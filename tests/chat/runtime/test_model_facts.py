@@ -8,11 +8,12 @@ import pytest
 from tests.chat.fakes import Answer, ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import Notice
 from tui.chat.runtime.model_facts import ModelFacts
+from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import ModelSettings, Settings
-from tui.context.usage.limits import ModelLimits
+from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Usage
-from tui.providers.base import ProviderError, StreamEnd, TextDelta, UsageUpdate
+from tui.providers.base import Provider, ProviderError, StreamEnd, TextDelta, UsageUpdate
 from tui.views.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
@@ -147,6 +148,23 @@ async def test_a_silent_server_does_not_make_a_known_window_unknown(store: Sessi
     assert silent.limits("p", "m") == ASKED
     assert await silent.find("p", "m") == ASKED
     assert (await silent.find("p", "other")).context is None
+
+
+async def test_what_a_server_says_holds_in_this_run_also_on_a_full_disk(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(store, "change_state", full)
+    assert await model_facts(store).find("p", "m") == ASKED
+
+
+async def test_a_provider_that_is_not_set_up_has_no_window(store: SessionStore) -> None:
+    def missing(name: str) -> Provider:
+        raise ProviderError("not_found", f"there is no provider {name}")
+
+    assert await ModelFacts(store, Settings(), missing).find("p", "m") == UNKNOWN_LIMITS
 
 
 async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
