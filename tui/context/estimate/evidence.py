@@ -21,6 +21,7 @@ VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
 ALLOWANCE = 2_048
 """Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
 
+UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
 AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
@@ -95,7 +96,9 @@ class Step:
     def allows(self, tokens: float) -> bool:
         """Whether this request can have so many tokens if that report was right."""
         slack = PROOF_SLACK + PROOF_SHARE * self.tokens + self.slack
-        return self.tokens - slack <= tokens <= self.tokens + self.most + ALLOWANCE + slack
+        trusted = self.verdict.confirmed or self.verdict.kind == "hidden"
+        allowance = ALLOWANCE if trusted else UNCONFIRMED_ALLOWANCE
+        return self.tokens - slack <= tokens <= self.tokens + self.most + allowance + slack
 
     def agrees(self, tokens: float) -> bool:
         """Whether `tokens` for this request is consistent with that report."""
