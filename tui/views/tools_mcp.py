@@ -344,6 +344,8 @@ def project_text(project: ProjectFile) -> str:
             lines.append(f"    sets what the file {server.env_file} says")
         lines += [f"    sets {name}={value}" for name, value in server.env.items()]
         lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
+        if server.oauth is not None and server.oauth.client_id:
+            lines.append(f"    signs in as {server.oauth.client_id}, with the secret {server.oauth.client_secret!r}")
     lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
     return "\n".join(map(visible, lines))
 

@@ -176,6 +176,8 @@ def test_variables_are_filled_in_when_a_server_starts_and_only_then() -> None:
         }
     )
     assert server.variables == ("HOME", "DIR", "WHO", "SECRET")
+    remote = one({"url": "https://${HOST}/", "oauth": {"clientId": "me", "clientSecret": "${MY_KEY}"}})
+    assert remote.variables == ("HOST", "MY_KEY")
     launch = server.launch({"HOME": "/home/u", "SECRET": "s3cret-s3cret", "WHO": "me"})
     assert launch.command == "/home/u/bin/x"
     assert launch.args == ("--dir=/tmp", "$NOT_ONE", "me")

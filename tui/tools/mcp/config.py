@@ -156,7 +156,7 @@ class ServerConfig:
     def variables(self) -> tuple[str, ...]:
         """Names of the environment variables it uses."""
         program = (self.command, *self.args, *self.env.values(), self.env_file, self.cwd or "")
-        texts = (*program, self.url, *self.headers.values())
+        texts = (*program, self.url, *self.headers.values(), self.oauth.client_secret if self.oauth else "")
         return tuple(dict.fromkeys(name for text in texts for name, _, _ in _VARIABLE.findall(text) if name))
 
     @property
