@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -12,8 +11,9 @@ import pytest
 from tests.chat.interchange.foreign.test_codex import Rollout
 from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, pi_answer
 from tui.chat.interchange import following
-from tui.chat.interchange.following import Followed, Follower, Tail, newest_session
+from tui.chat.interchange.following import Followed, Follower, Tail
 from tui.chat.interchange.foreign import read_recordings
+from tui.chat.interchange.locations import newest_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import replay
 from tui.cli.subcommands.watch import watch_lines
@@ -260,31 +260,6 @@ def test_the_window_of_codex_is_in_its_file_and_never_is_a_subagents_context_the
     followed = state(Follower(path))
     assert (followed.subagents, followed.subagent_tokens) == (1, 1_203)
     assert followed.usage.basis.last_input == 1_003
-
-
-def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    home = tmp_path / "home"
-    for name, folder in (("a", work), ("b", tmp_path / "elsewhere")):
-        path = home / ".claude" / "projects" / name / f"{name}.jsonl"
-        path.parent.mkdir(parents=True)
-        append(path, claude_line("user", "hi") | {"cwd": str(folder)})
-    session = newest_session({}, home, work)
-    assert session is not None
-    assert session.path.name == "a.jsonl"
-    chat = home / ".gemini" / "tmp" / "work" / "chats" / "session-1.json"
-    chat.parent.mkdir(parents=True)
-    chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
-    session = newest_session({}, home, work)
-    assert session is not None
-    assert session.path == chat
-    agent = home / ".codex" / "sessions" / "2026" / "05" / "01" / "rollout-1.jsonl"
-    agent.parent.mkdir(parents=True)
-    append(agent, {"type": "session_meta", "payload": {"cwd": str(work), "source": {"subagent": "review"}}})
-    session = newest_session({}, home, work)
-    assert session is not None
-    assert session.path == chat
-    assert newest_session({}, home, tmp_path / "nowhere") is None
 
 
 def test_a_line_that_is_nested_too_deeply_costs_itself(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tui.chat.interchange.locations import session_files
+from tests.chat.interchange.foreign.test_foreign import claude_line, write
+from tui.chat.interchange.locations import newest_session, session_files
 
 
 def put(path: Path, age: int) -> Path:
@@ -33,3 +36,28 @@ def test_folders_of_the_system_are_where_the_environment_says(tmp_path: Path, mo
     monkeypatch.setattr("sys.platform", "darwin")
     log = put(tmp_path / "Library" / "Application Support" / "io.datasette.llm" / "logs.db", 1)
     assert [file.path for file in session_files({}, tmp_path)] == [log]
+
+
+def test_the_newest_session_of_the_folder_is_found(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    home = tmp_path / "home"
+    for name, folder in (("a", work), ("b", tmp_path / "elsewhere")):
+        path = home / ".claude" / "projects" / name / f"{name}.jsonl"
+        path.parent.mkdir(parents=True)
+        write(path, claude_line("user", "hi") | {"cwd": str(folder)})
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path.name == "a.jsonl"
+    chat = home / ".gemini" / "tmp" / "work" / "chats" / "session-1.json"
+    chat.parent.mkdir(parents=True)
+    chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path == chat
+    agent = home / ".codex" / "sessions" / "2026" / "05" / "01" / "rollout-1.jsonl"
+    agent.parent.mkdir(parents=True)
+    write(agent, {"type": "session_meta", "payload": {"cwd": str(work), "source": {"subagent": "review"}}})
+    session = newest_session({}, home, work)
+    assert session is not None
+    assert session.path == chat
+    assert newest_session({}, home, tmp_path / "nowhere") is None

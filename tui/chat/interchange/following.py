@@ -1,8 +1,7 @@
-"""Follows another program's session file: finds it, reads it as it grows, measures it call by call."""
+"""Follows another program's session file: reads it as it grows, measures it call by call."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import deque
@@ -17,7 +16,7 @@ from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.locations import SessionFile, session_files
+from tui.chat.interchange.locations import HEAD_BYTES, file_stamp, last_change
 from tui.chat.interchange.recording import (
     MALFORMED,
     NoMessagesError,
@@ -42,9 +41,6 @@ PACE_CALLS = 20  # calls over which the growth of the context is averaged
 ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not depend on how it was chosen
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
-PROGRAMS = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
-HEAD_BYTES = 64_000  # at the beginning of a file: its folder, the first prompt, a rollout's metadata
-SUBAGENT = '"source":{"subagent"'  # in the first line of a rollout
 SECONDS_A_DAY = 86_400
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
@@ -84,40 +80,6 @@ class Followed:
         """The largest error of 95 % of the forecasts; None with fewer than five."""
         sizes = [abs(error) for error in self.forecasts]
         return quantiles(sizes, n=20, method="inclusive")[-1] if len(sizes) >= 5 else None
-
-
-def newest_session(
-    env: Mapping[str, str], home: Path, folder: Path, database: Path | None = None
-) -> SessionFile | None:
-    """The latest session of another program in `folder`, or the latest in that `database`, or None."""
-    files = session_files(env, home) if database is None else [SessionFile(opencode.NAME, database, 0.0, 0)]
-    files = [file for file in files if file.program in PROGRAMS]
-    for file in sorted(files, key=lambda file: -_changed(file.path)):
-        if file.program == opencode.NAME and file.path.suffix == ".db":
-            with closing(SourceFile(file.path)) as source:
-                ident = opencode.newest_session(source, str(folder))
-            if ident is not None:
-                return replace(file, session=ident)
-        elif _is_in(file, folder):
-            return file
-    return None
-
-
-def _is_in(file: SessionFile, folder: Path) -> bool:
-    """Whether the session was held in `folder`, according to the beginning of the file or the name of its folder.
-
-    Codex writes those of sub-agents beside the others: they are not meant.
-    """
-    try:
-        with file.path.open("rb") as stream:
-            head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return False
-    if SUBAGENT in head.replace(" ", ""):
-        return False
-    if json.dumps(str(folder)) in head or hashlib.sha256(str(folder).encode()).hexdigest() in head:  # Gemini's hash
-        return True
-    return str(folder).replace("/", "-") == file.path.parent.name.replace("--", "-")
 
 
 class Tail:
@@ -249,13 +211,13 @@ class Follower:
     def poll(self) -> bool:
         """Read the lines that were added. Returns whether `state` may differ. Raises `RecordingError`."""
         try:
-            stamp = _stamp(self.path)
+            stamp = file_stamp(self.path)
             if stamp == self._stamp:
-                settled = self._growing and time.time() - _changed(self.path) >= QUIET_SECONDS
+                settled = self._growing and time.time() - last_change(self.path) >= QUIET_SECONDS
                 self._growing = self._growing and not settled
                 return settled
             self._stamp = stamp
-            self._growing = time.time() - _changed(self.path) < QUIET_SECONDS
+            self._growing = time.time() - last_change(self.path) < QUIET_SECONDS
             self._read(int(stamp[0]))
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
@@ -363,24 +325,6 @@ class Follower:
                     return None
                 total += cost
         return total
-
-
-def _stamp(path: Path) -> tuple[float, ...]:
-    """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
-    status = path.stat()
-    try:
-        log = path.with_name(path.name + "-wal").stat()
-    except OSError:
-        return status.st_size, status.st_mtime
-    return status.st_size, status.st_mtime, log.st_size, log.st_mtime
-
-
-def _changed(path: Path) -> float:
-    """When a file was changed last, in seconds since the epoch; 0 if it is gone."""
-    try:
-        return max(_stamp(path)[1::2])
-    except OSError:
-        return 0.0
 
 
 def _limits(recording: Recording, window: int | None) -> ModelLimits:

@@ -1,11 +1,21 @@
-"""Where other programs store their sessions on this machine."""
+"""Where other programs store their sessions on this machine, and which one was held last in a folder."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tui.chat.interchange.foreign import opencode
+from tui.chat.interchange.foreign.source import SourceFile
+
+FOLLOWED = ("Claude Code", "Codex", "Gemini CLI", "opencode", "pi")
+HEAD_BYTES = 64_000  # at the beginning of a file: its folder, the first prompt, a rollout's metadata
+SUBAGENT = '"source":{"subagent"'  # in the first line of a rollout
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,58 @@ def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
                 continue
             files.append(SessionFile(program, path, status.st_mtime, status.st_size))
     return sorted(files, key=lambda file: -file.changed)
+
+
+def newest_session(
+    env: Mapping[str, str], home: Path, folder: Path, database: Path | None = None
+) -> SessionFile | None:
+    """The latest session of another program in `folder`, or the latest in that `database`, or None."""
+    files = session_files(env, home) if database is None else [SessionFile(opencode.NAME, database, 0.0, 0)]
+    files = [file for file in files if file.program in FOLLOWED]
+    for file in sorted(files, key=lambda file: -last_change(file.path)):
+        if file.program == opencode.NAME and file.path.suffix == ".db":
+            with closing(SourceFile(file.path)) as source:
+                ident = opencode.newest_session(source, str(folder))
+            if ident is not None:
+                return replace(file, session=ident)
+        elif _is_in(file, folder):
+            return file
+    return None
+
+
+def _is_in(file: SessionFile, folder: Path) -> bool:
+    """Whether the session was held in `folder`, according to the beginning of the file or the name of its folder.
+
+    Codex writes those of sub-agents beside the others: they are not meant.
+    """
+    try:
+        with file.path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return False
+    if SUBAGENT in head.replace(" ", ""):
+        return False
+    if json.dumps(str(folder)) in head or hashlib.sha256(str(folder).encode()).hexdigest() in head:  # Gemini's hash
+        return True
+    return str(folder).replace("/", "-") == file.path.parent.name.replace("--", "-")
+
+
+def file_stamp(path: Path) -> tuple[float, ...]:
+    """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
+    status = path.stat()
+    try:
+        log = path.with_name(path.name + "-wal").stat()
+    except OSError:
+        return status.st_size, status.st_mtime
+    return status.st_size, status.st_mtime, log.st_size, log.st_mtime
+
+
+def last_change(path: Path) -> float:
+    """When a file was changed last, in seconds since the epoch; 0 if it is gone."""
+    try:
+        return max(file_stamp(path)[1::2])
+    except OSError:
+        return 0.0
 
 
 def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tui.chat.interchange.following import Followed, Follower, newest_session
+from tui.chat.interchange.following import Followed, Follower
+from tui.chat.interchange.locations import newest_session
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
 from tui.cli import write
