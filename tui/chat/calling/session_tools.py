@@ -22,7 +22,6 @@ from tui.config.settings import Rule
 from tui.context.reduction.deferral import ToolPlan, plan_tools, schema_budget
 from tui.context.usage.rows import UsageItem
 from tui.messages import BUILT_IN, ToolCall, ToolSchema
-from tui.providers.base import ProviderError
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import DEFAULT_MATCHES, MOST_MATCHES, SEARCH, answer, search, search_schema
@@ -137,13 +136,8 @@ class SessionTools:
         """The schemas of the tools that are on for `target`, if its model supports tools."""
         if not self.takes_tools(target):
             return ()
-        return self._as_sent([tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)], target)
-
-    def _as_sent(self, schemas: Sequence[ToolSchema], target: Target) -> tuple[ToolSchema, ...]:
-        try:
-            return self._services.provider(target.provider).tools_sent(target.model, schemas)
-        except ProviderError:  # it is not set up any more: nothing is sent to it
-            return tuple(schemas)
+        schemas = [tool.schema for tool in self.box.tools() if self.is_on(tool.schema.name, target)]
+        return self._services.provider(target.provider).tools_sent(target.model, schemas)
 
     def takes_tools(self, target: Target) -> bool:
         """Whether the model supports tools, as far as known."""
@@ -284,8 +278,8 @@ class SessionTools:
         self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], answers: Mapping[str, Remembered]
     ) -> ToolLine:
         schema, target = tool.schema, self._conversation.target
-        counter, (sent,) = self._services.counter, self._as_sent([schema], target)
-        tokens = item.tokens if item else counter.count_tool(sent, target.model)
+        (sent,) = self._services.provider(target.provider).tools_sent(target.model, [schema])
+        tokens = item.tokens if item else self._services.counter.count_tool(sent, target.model)
         return ToolLine(
             schema.name,
             schema.origin,
