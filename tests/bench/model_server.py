@@ -24,7 +24,7 @@ class ModelServer:
         self.text = text
         self.piece = piece
         self.rate = rate
-        self.asked: list[float] = []
+        self.request_times: list[float] = []
         self.answered = 0
         self._changed = threading.Condition()
 
@@ -50,7 +50,7 @@ class ModelServer:
             if end:
                 self.answered += 1
             else:
-                self.asked.append(time.perf_counter())
+                self.request_times.append(time.perf_counter())
             self._changed.notify_all()
 
     def wait(self, answers: int, seconds: float = 60.0) -> None:

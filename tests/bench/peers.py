@@ -205,7 +205,7 @@ def _chat(peer: Peer, installed: Path) -> Mapping[str, float]:
                 time.sleep(0.05)  # together they would be a paste to some
                 program.type(peer.send)
                 server.wait(1, 30)
-                figures["first request s"] = server.asked[0] - program.began
+                figures["first request s"] = server.request_times[0] - program.began
                 time.sleep(IDLE)
                 figures["after an exchange MB"] = program.memory()
                 figures["processor s"] = program.processor_seconds()
@@ -223,5 +223,5 @@ def _question(peer: Peer, installed: Path) -> Mapping[str, float]:
         folder = Path(name)
         command = [str(installed / peer.command[0]), *peer.command[1:]]
         began, seconds, memory = run_to_end(command, _environment(peer, folder, server.url), folder)
-        first = {"first request s": server.asked[0] - began} if server.asked else {}
+        first = {"first request s": server.request_times[0] - began} if server.request_times else {}
         return {**first, "processor s": seconds, "largest MB": memory}

@@ -141,9 +141,9 @@ def _first_request(kind: str) -> Iterable[BenchRow]:
             with Program(CHATCTX, env, folder) as program:
                 program.type("hello\r")
                 server.wait(server.answered + 1)
-                ours = server.asked[-1] - program.began, program.processor_seconds()
+                ours = server.request_times[-1] - program.began, program.processor_seconds()
             began, seconds, _ = run_to_end([sys.executable, "-c", WITH_SDK, server.url], env, folder)
-            runs.append((ours, (server.asked[-1] - began, seconds)))
+            runs.append((ours, (server.request_times[-1] - began, seconds)))
     for index, what in enumerate(("by the clock", "processor time")):
         own_seconds, reference = (median(run[side][index] for run in runs) for side in (0, 1))
         yield BenchRow(f"first request, {kind}, {what}", own_seconds, reference, 1.0)

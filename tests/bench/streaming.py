@@ -77,7 +77,7 @@ def _ask(program: Program, server: ModelServer) -> None:
     program.wait_for(b"or / for commands")
     time.sleep(2.0)  # what follows the first frame
     program.type("hello\r")
-    while not server.asked:
+    while not server.request_times:
         time.sleep(0.01)
 
 

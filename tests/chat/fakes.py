@@ -91,11 +91,11 @@ class ScriptedProvider(Provider):
     refused: int = 0
     closed: int = 0
     counted: int = 0
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
-        self.asked.set()
+        self.requested.set()
         size = real_tokens(request)
         if self.window is not None and size > self.window:
             self.refused += 1

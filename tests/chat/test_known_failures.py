@@ -205,12 +205,12 @@ async def test_one_giant_result_or_argument_does_not_end_the_session(tmp_path: P
 
 async def test_overflowing_summary_requests_are_made_smaller(tmp_path: Path) -> None:
     """Row 72."""
-    left = 2
+    overflows = 2
 
     def reply(request: Request) -> Answer:
-        nonlocal left
-        if is_summary(request) and left:
-            left -= 1
+        nonlocal overflows
+        if is_summary(request) and overflows:
+            overflows -= 1
             return [ProviderError("overflow_input", "too long")]
         return answer("Notes. " * 20)
 
@@ -220,7 +220,7 @@ async def test_overflowing_summary_requests_are_made_smaller(tmp_path: Path) -> 
         for number in range(10):
             await drain(session.send(f"{number} {LONG}"))
         assert of(CompactionFinished, await drain(session.compact()))
-        assert left == 0
+        assert overflows == 0
 
 
 @pytest.mark.slow

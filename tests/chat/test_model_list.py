@@ -65,10 +65,10 @@ async def test_what_was_listed_is_there_the_next_time_without_asking(server: Rep
         fresh = await workspace.model_list.ask()
         assert box(fresh) == ["box/one", "box/two", "box/vendor/three"]
         assert fresh.problems == ()
-    asked = len(server.asked)
+    count = len(server.requests)
     async with opened(tmp_path, server.url) as workspace:
         again = await workspace.model_list.cached()
-        assert len(server.asked) == asked
+        assert len(server.requests) == count
         assert again.at is not None and fresh.at is not None and again.at <= fresh.at
         models = {m.full_name: m for m in again.models}
     three = models["box/vendor/three"].info

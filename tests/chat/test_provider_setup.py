@@ -49,7 +49,7 @@ async def test_it_is_tried_out_then_written_and_used(server: ReplayServer, tmp_p
     draft = own_server(server, **key_source)
     assert [model.id for model in await provider_setup.test(draft)] == ["one", "two"]
     assert not (tmp_path / "config.toml").exists() and dropped == []  # trying changes nothing
-    sent = server.asked[-1].headers["authorization"]
+    sent = server.requests[-1].headers["authorization"]
     assert sent == ("Bearer none" if source == "none" else f"Bearer {SECRET}")
     line = await provider_setup.use(draft)
     assert str(tmp_path / "config.toml") in line and dropped == ["work"]
@@ -73,7 +73,7 @@ async def test_a_command_that_gives_no_key(
     provider_setup, _ = setup(tmp_path)
     with pytest.raises(ProviderError, match=words):
         await provider_setup.test(own_server(server, api_key_command=command))
-    assert server.asked == []
+    assert server.requests == []
 
 
 async def test_what_is_wrong_is_said_without_the_key(server: ReplayServer, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_openrouter_shows_its_list_to_everybody_so_the_key_is_asked_about(
         with pytest.raises(ProviderError) as caught:
             await provider_setup.test(draft)
         assert caught.value.kind == "auth"
-    assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/key"]
+    assert [request.path for request in server.requests] == ["/v1/models", "/v1/key"]
 
 
 def test_a_password_in_an_address_is_not_shown(tmp_path: Path) -> None:

@@ -100,12 +100,12 @@ async def say_something_long(workspace: FakeWorkspace) -> None:
     workspace.fake.script = [call, answer("That was long.")]
     workspace.fake.window = 200_000
     session = await workspace.new_session()
-    asked: list[ApprovalAsked] = []
+    questions: list[ApprovalAsked] = []
     async for event in session.send("Say something long."):  # waits for the server: its tools are not known yet
         if isinstance(event, ApprovalAsked):
-            asked.append(event)
+            questions.append(event)
             session.tools.approve(event.id, "once")
-    assert [(question.origin, question.call.name) for question in asked] == [("own", "own__big")]
+    assert [(question.origin, question.call.name) for question in questions] == [("own", "own__big")]
     (result,) = [p for m in workspace.fake.requests[1].messages for p in m.parts if isinstance(p, ToolResult)]
     assert not result.is_error
     assert "0123456789abcdef" in result.text

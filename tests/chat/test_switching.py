@@ -68,9 +68,9 @@ async def test_what_it_would_cost_there_is_measured_and_changes_nothing(tmp_path
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:
         session = await talk(workspace, 20)
-        before, asked = state(session, workspace), len(provider.requests)
+        before, count = state(session, workspace), len(provider.requests)
         usage = await session.measured_for("scripted/small")
-        assert state(session, workspace) == before and len(provider.requests) == asked
+        assert state(session, workspace) == before and len(provider.requests) == count
         assert (usage.model, usage.limits.context) == ("small", 6_000)
         assert not fits(usage) and usage.space.over
         assert fits(await session.measured_for("scripted/m"))
@@ -154,9 +154,9 @@ async def test_esc_ends_the_summary_and_the_old_model_stays(tmp_path: Path) -> N
         session = await talk(workspace, 20)
         before = state(session, workspace)
         provider.script = [[60.0, *answer("a summary")]]
-        provider.asked.clear()
+        provider.requested.clear()
         switching = asyncio.create_task(drain(session.compact_for("scripted/small")))
-        await provider.asked.wait()
+        await provider.requested.wait()
         session.cancel()
         events = await switching
         assert [notice.text for notice in of(Notice, events)] == ["Compaction cancelled. Nothing was changed."]
@@ -177,9 +177,9 @@ async def test_a_stored_session_is_resumed_with_a_smaller_model(tmp_path: Path, 
         assert provider.refused == 0 and provider.requests[-1].model == "small"
     async with open_workspace(tmp_path, provider, rolling_context=rolling, compaction="off") as workspace:
         session = await workspace.resume(ident, "scripted/tiny")
-        asked = len(provider.requests)
+        count = len(provider.requests)
         (failed,) = of(TurnFailed, await drain(session.send(LONG * 3)))
-        assert "tokens" in failed.text and len(provider.requests) == asked  # refused before it was sent
+        assert "tokens" in failed.text and len(provider.requests) == count  # refused before it was sent
         assert session.messages[-1].text == LONG * 3
 
 

@@ -128,7 +128,7 @@ async def test_recorded_calls_are_run_and_answered(dialect: str, tmp_path: Path,
                 continue
             async with replay_server() as server:
                 results = await play(tmp_path / f"{name.replace('/', '-')}-{number}", server, body, want)
-                posted = [request.body for request in server.asked if request.path not in NOT_THERE]
+                posted = [request.body for request in server.requests if request.path not in NOT_THERE]
             played += 1
             assert [result.name for result in results] == [called for called, _ in want.calls]
             assert [broken_json(text) for _, text in want.calls] == [result.is_error for result in results]

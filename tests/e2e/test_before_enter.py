@@ -14,7 +14,7 @@ import pytest
 
 from tests.chat.fakes import drain, of, tokens_of
 from tests.e2e.test_app import running, settings_in
-from tests.providers.replay import Answer, Asked, replay_server, sse
+from tests.providers.replay import Answer, ReceivedRequest, replay_server, sse
 from tui.chat.conversation.events import TurnFailed
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
@@ -107,10 +107,10 @@ def messages_answer(size: int, calls: bool, named: bool) -> Answer:
     return Answer([sse(part, named=True) for part in parts])
 
 
-def respond(reply: Reply, named: bool, sizes: list[int]) -> Callable[[Asked], Answer]:
+def respond(reply: Reply, named: bool, sizes: list[int]) -> Callable[[ReceivedRequest], Answer]:
     """Answers a request and notes what it really was, in tokens. Nothing else can be asked."""
 
-    def to(request: Asked) -> Answer:
+    def to(request: ReceivedRequest) -> Answer:
         if request.method != "POST" or not request.path.endswith(("/chat/completions", "/messages")):
             return Answer(status=404)
         messages = request.body["messages"]

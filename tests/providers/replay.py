@@ -24,7 +24,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request that came in."""
 
     method: str
@@ -39,8 +39,8 @@ class ReplayServer:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.by_path: dict[str, Answer] = {}
-        self.respond: Callable[[Asked], Answer] | None = None
-        self.asked: list[Asked] = []
+        self.respond: Callable[[ReceivedRequest], Answer] | None = None
+        self.requests: list[ReceivedRequest] = []
         self.hung_up = asyncio.Event()  # a client went away before it had everything
         self.url = ""
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -83,8 +83,8 @@ class ReplayServer:
             name, _, value = line.decode().partition(":")
             headers[name.lower()] = value.strip()
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        self.asked.append(Asked(method, path, headers, json.loads(body) if body else None))
-        answer = self.respond(self.asked[-1]) if self.respond else self.by_path.get(path.partition("?")[0])
+        self.requests.append(ReceivedRequest(method, path, headers, json.loads(body) if body else None))
+        answer = self.respond(self.requests[-1]) if self.respond else self.by_path.get(path.partition("?")[0])
         if answer is None:
             answer = (
                 self.answers.pop(0)

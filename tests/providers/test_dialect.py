@@ -28,8 +28,8 @@ async def test_a_whole_answer(dialect: Dialect) -> None:
     assert got.end is not None and got.end.kind == "stop"
     assert isinstance(got.events[-1], StreamEnd)
     path = {"openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages", "openai-responses": "/v1/responses"}
-    assert server.asked[0].path == path[dialect]
-    assert server.asked[0].body["stream"] is True
+    assert server.requests[0].path == path[dialect]
+    assert server.requests[0].body["stream"] is True
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -134,7 +134,7 @@ async def test_http_errors_are_classified_and_never_retried_here(dialect: Dialec
     async with serving(dialect) as (server, provider):
         server.json(body, 429, {"retry-after": "7"})
         got = await collect(provider, REQUEST)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
     assert got.error is not None
     assert (got.error.kind, got.error.status, got.error.retry_after) == ("rate_limit", 429, 7.0)
 
@@ -237,10 +237,10 @@ async def test_context_management_is_asked_for_where_it_is_switched_on_and_read(
             got = await collect(provider, replace(REQUEST, server_edits=able.edits_context))
             server.json({"input_tokens": 9}, path="/v1/messages/count_tokens")
             await provider.count_tokens(replace(REQUEST, server_edits=able.edits_context))
-        asked, counted = server.asked[0], server.asked[1]
+        sent, counted = server.requests[0], server.requests[1]
         assert able.edits_context is on
-        assert ("context-management" in asked.headers.get("anthropic-beta", "")) is on
-        edits = [edit["type"] for edit in asked.body.get("context_management", {}).get("edits", [])]
+        assert ("context-management" in sent.headers.get("anthropic-beta", "")) is on
+        edits = [edit["type"] for edit in sent.body.get("context_management", {}).get("edits", [])]
         assert edits == (["clear_tool_uses_20250919"] if on else [])
         assert "context_management" not in counted.body  # that route does not take it: it counts the whole prompt
         usage = Usage(40_000, 2, 0, cleared=51_000, cleared_uses=8) if on else Usage(9, 2)

@@ -49,6 +49,6 @@ asyncio.run(ask())
 
 def test_nothing_heavy_is_imported() -> None:
     run = subprocess.run([sys.executable, "-c", CODE, *HEAVY], capture_output=True, text=True, check=True)
-    imported, *asked = run.stdout.split("\n")
+    imported, *loaded = run.stdout.split("\n")
     assert imported == ""
-    assert asked == ["httpx2 urllib.request", "httpx2 urllib.request", "httpx2 urllib.request", ""]
+    assert loaded == ["httpx2 urllib.request", "httpx2 urllib.request", "httpx2 urllib.request", ""]

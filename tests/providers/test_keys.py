@@ -78,10 +78,10 @@ async def test_what_can_be_no_key_is_not_sent_and_not_shown(key: str, monkeypatc
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
-    ("renewed", "asked"), [(True, ["Bearer key-0001", "Bearer key-0002"]), (False, ["Bearer key-0001"])]
+    ("renewed", "headers"), [(True, ["Bearer key-0001", "Bearer key-0002"]), (False, ["Bearer key-0001"])]
 )
 async def test_a_key_that_has_run_out_is_asked_for_again(
-    dialect: Dialect, renewed: bool, asked: list[str], tmp_path: Path
+    dialect: Dialect, renewed: bool, headers: list[str], tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("key-0001")
@@ -91,7 +91,7 @@ async def test_a_key_that_has_run_out_is_asked_for_again(
         if renewed:
             token.write_text("key-0002")
         got = await collect(provider, REQUEST)
-        assert [item.headers["authorization"] for item in server.asked[1:]] == asked
+        assert [item.headers["authorization"] for item in server.requests[1:]] == headers
     assert (got.text, got.error is None) == (("Hello", True) if renewed else ("", False))
     assert renewed or (got.error is not None and got.error.kind == "auth")
 
@@ -110,7 +110,7 @@ async def test_a_key_that_has_run_out_is_asked_for_again_while_an_answer_comes(
             token.write_text("key-0002")
             assert [info.id for info in await provider.models()] == ["m"]
             assert not server.hung_up.is_set()
-    assert [item.headers["authorization"] for item in server.asked[-2:]] == ["Bearer key-0001", "Bearer key-0002"]
+    assert [item.headers["authorization"] for item in server.requests[-2:]] == ["Bearer key-0001", "Bearer key-0002"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -43,14 +43,14 @@ SAME = {"model", "messages", "input", "stream", "store", "tools", "system", "ins
 def body(provider: str, model: str, effort: str | None, *, whole: bool = False) -> dict[str, Any]:
     config = PRESETS[provider]
     made = full(model) if whole else request(user("Hi"), model=model, max_output=8_000)
-    asked = replace(made, provider=provider, reasoning=effort)
+    question = replace(made, provider=provider, reasoning=effort)
     match config.dialect:
         case "anthropic":
-            return anthropic_provider.to_wire(asked, anthropic_provider.AnthropicMessages(config).style(model))
+            return anthropic_provider.to_wire(question, anthropic_provider.AnthropicMessages(config).style(model))
         case "openai-responses":
-            return responses_provider.to_wire(asked, responses_provider.OpenAIResponses(config).style(model))
+            return responses_provider.to_wire(question, responses_provider.OpenAIResponses(config).style(model))
         case _:
-            return chat_provider.to_wire(asked, chat_provider.OpenAIChat(config).style(model))
+            return chat_provider.to_wire(question, chat_provider.OpenAIChat(config).style(model))
 
 
 def test_there_are_48_of_them() -> None:

@@ -173,8 +173,8 @@ def test_errors() -> None:
     for changed in variants(ERROR):
         assert str(classify_error(400, changed))
     for digits in ("9" * 5000, ",", "_"):
-        found = classify_error(400, {"error": {"message": f"maximum context length is {digits} tokens"}})
-        assert (found.kind, found.limit) == ("overflow_input", None)
+        error = classify_error(400, {"error": {"message": f"maximum context length is {digits} tokens"}})
+        assert (error.kind, error.limit) == ("overflow_input", None)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -191,7 +191,7 @@ async def test_half_a_character_is_no_reason_not_to_send(dialect: Dialect) -> No
     async with serving(dialect) as (server, provider):
         server.answers.append(Answer(pieces(dialect)))
         got = await collect(provider, replace(REQUEST, messages=(Message("user", (Text("a\ud83d\ude00b\udc00c"),)),)))
-        sent = json.dumps(server.asked[0].body, ensure_ascii=False)
+        sent = json.dumps(server.requests[0].body, ensure_ascii=False)
     assert (got.text, got.error) == ("Hello", None)
     assert "a\U0001f600b\ufffdc" in sent
 

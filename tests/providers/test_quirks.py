@@ -72,22 +72,22 @@ class TestChatQuirks:
             server.stream(*CHAT[:3])
             first = await collect(provider, REQUEST)
             second = await collect(provider, REQUEST)
-            asked = ["stream_options" in item.body for item in server.asked]
+            sent = ["stream_options" in item.body for item in server.requests]
         assert first.text == second.text == "Hello"
-        assert asked == [True, False, False]
+        assert sent == [True, False, False]
 
     async def test_another_400_is_not_repeated(self) -> None:
         async with serving("openai-chat") as (server, provider):
             server.json({"error": {"message": "roles must alternate"}}, 400)
             got = await collect(provider, REQUEST)
-            assert len(server.asked) == 1
+            assert len(server.requests) == 1
         assert got.error is not None and got.error.kind == "bad_request"
 
     async def test_a_refusal_that_stays_is_not_repeated_for_ever(self) -> None:
         async with serving("openai-chat") as (server, provider):
             server.json({"error": {"message": "unknown field"}}, 400)
             got = await collect(provider, REQUEST)
-            assert len(server.asked) == 2
+            assert len(server.requests) == 2
         assert got.error is not None
 
     async def test_the_other_name_of_max_tokens(self) -> None:
@@ -98,8 +98,8 @@ class TestChatQuirks:
             server.json({"error": {"message": words}}, 400)
             server.stream(*CHAT)
             got = await collect(provider, REQUEST)
-            assert server.asked[1].body["max_completion_tokens"] == 100
-            assert "max_tokens" not in server.asked[1].body
+            assert server.requests[1].body["max_completion_tokens"] == 100
+            assert "max_tokens" not in server.requests[1].body
         assert got.text == "Hello"
 
     async def test_odd_chunks_do_no_harm(self) -> None:
@@ -235,7 +235,7 @@ class TestChatQuirks:
         async with serving("openai-chat") as (server, provider):
             server.stream(*CHAT)
             assert (await collect(provider, REQUEST)).text == "Hello"
-            assert "secret" not in str(server.asked[0].headers)
+            assert "secret" not in str(server.requests[0].headers)
 
     async def test_proxies_of_the_environment_are_not_asked_for_this_machine(
         self, monkeypatch: pytest.MonkeyPatch
@@ -333,7 +333,7 @@ class TestAnthropicQuirks:
         async with serving("anthropic", key_env=("MY_KEY",)) as (server, provider):
             server.stream(*ANTHROPIC, named=True, done=False)
             await collect(provider, REQUEST)
-            headers = server.asked[0].headers
+            headers = server.requests[0].headers
         assert (headers["authorization"], headers["x-api-key"]) == ("Bearer key-123456", "key-123456")
         assert "other-secret" not in str(headers)
 
@@ -351,10 +351,10 @@ async def test_an_organisation_that_is_not_verified_gets_what_it_may() -> None:
             server.json({"error": {"message": what.format(doing), "code": "unsupported_value"}}, 400)
         server.json(whole)
         first, second = await collect(provider, wish), await collect(provider, wish)
-        asked = [(item.body["stream"], item.body["reasoning"]) for item in server.asked]
+        sent = [(item.body["stream"], item.body["reasoning"]) for item in server.requests]
     assert (first.text, second.text, first.error) == ("Hello", "Hello", None)
     plain = {"effort": "low"}
-    assert asked == [(True, {"summary": "auto", **plain}), (True, plain), (False, plain), (False, plain)]
+    assert sent == [(True, {"summary": "auto", **plain}), (True, plain), (False, plain), (False, plain)]
 
 
 @pytest.mark.parametrize(
@@ -375,14 +375,14 @@ async def test_an_effort_that_is_refused_is_left_out_from_then_on(dialect: Diale
             server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
         server.answers.append(Answer(pieces(dialect)))
         first, second = await collect(provider, wish), await collect(provider, wish)
-        asked = [bool({"reasoning", "reasoning_effort", "thinking"} & item.body.keys()) for item in server.asked]
-        assert "stream_options" in server.asked[-1].body or dialect != "openai-chat"
+        sent = [bool({"reasoning", "reasoning_effort", "thinking"} & item.body.keys()) for item in server.requests]
+        assert "stream_options" in server.requests[-1].body or dialect != "openai-chat"
         assert provider.learned("m") == ("It takes no reasoning effort",)
         assert provider.effort_sent("m", "off") is None
         provider.forget("m")
         assert (provider.learned("m"), provider.effort_sent("m", "off")) == ((), "off")
     assert (first.text, second.text, first.error) == ("Hello", "Hello", None)
-    assert asked == [True] * refusals + [False, False]
+    assert sent == [True] * refusals + [False, False]
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ async def test_a_refused_level_becomes_the_nearest_one_that_is_taken(wish: str, 
         for _ in range(2):
             got = await collect(provider, replace(REQUEST, reasoning=wish))
             assert got.text == "Hello"
-        assert [item.body["reasoning_effort"] for item in server.asked] == [
+        assert [item.body["reasoning_effort"] for item in server.requests] == [
             "none" if wish == "off" else wish,
             sent,
             sent,
@@ -433,8 +433,8 @@ async def test_tools_and_reasoning_that_exclude_each_other_cost_the_reasoning_an
             got = await collect(provider, replace(offered, reasoning=wish))
             assert got.text == "Hello"
         await collect(provider, replace(REQUEST, reasoning="high"))
-        asked = [(len(item.body.get("tools", ())), item.body.get("reasoning_effort")) for item in server.asked]
-        assert asked == [(1, None), (1, "none"), (1, "none"), (0, "high")]
+        sent = [(len(item.body.get("tools", ())), item.body.get("reasoning_effort")) for item in server.requests]
+        assert sent == [(1, None), (1, "none"), (1, "none"), (0, "high")]
         [line] = provider.learned("m")
         assert 'kind = "openai"' in line
 
@@ -447,7 +447,7 @@ async def test_another_refusal_is_not_taken_for_one_of_the_effort(refusal: str) 
     async with serving("openai-chat") as (server, provider):
         server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
         got = await collect(provider, replace(REQUEST, reasoning="low"))
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
     assert got.error is not None and got.error.kind == "bad_request"
 
 
@@ -467,19 +467,19 @@ async def test_a_server_that_wants_a_thought_with_every_answer_gets_one(refusal:
         server.json({"error": {"message": refusal, "type": "invalid_request_error"}}, 400)
         server.answers.append(Answer(pieces("openai-chat")))
         first, second = await collect(provider, talk), await collect(provider, talk)
-        asked = [
+        sent = [
             (item.body["messages"][1].get("reasoning_content"), "reasoning_effort" in item.body)
-            for item in server.asked
+            for item in server.requests
         ]
     assert (first.text, second.text) == ("Hello", "Hello")
-    assert asked == [(None, True), (" ", True), (" ", True)]
+    assert sent == [(None, True), (" ", True), (" ", True)]
 
 
 async def test_once_an_answer_has_begun_it_is_not_asked_for_again() -> None:
     async with serving("openai-chat") as (server, provider):
         server.stream(chunk("Hel"), {"error": {"message": "reasoning effort", "type": "invalid_request_error"}})
         got = await collect(provider, replace(REQUEST, reasoning="low"))
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
     assert got.text == "Hel" and got.error is not None and got.error.kind == "bad_request"
 
 
@@ -494,6 +494,6 @@ async def test_a_gateway_that_does_not_know_adaptive_thinking_is_asked_without_i
         server.json({"type": "error", "error": {"type": "invalid_request_error", "message": refusal}}, 400)
         server.answers.append(Answer(pieces("anthropic")))
         first, second = await collect(provider, request), await collect(provider, request)
-        assert ["thinking" in item.body for item in server.asked] == [True, False, False]
+        assert ["thinking" in item.body for item in server.requests] == [True, False, False]
         assert provider.learned("claude-opus-5") == ("It takes no reasoning effort",)
     assert (first.text, second.text) == ("Hello", "Hello")

@@ -42,8 +42,8 @@ def members(union: Any) -> list[Any]:
 
 def types_of(union: Any) -> list[str]:
     """The values of `type` of a union's members."""
-    found = {value for one in members(union) for value in get_args(one.model_fields["type"].annotation)}
-    return sorted(found)
+    types = {value for one in members(union) for value in get_args(one.model_fields["type"].annotation)}
+    return sorted(types)
 
 
 def literals(annotation: Any) -> list[str]:
@@ -60,12 +60,12 @@ RESPONSES_ITEMS: Mapping[str, type[Part]] = {"message": Text, "reasoning": Reaso
 
 
 def responses_item(kind: str) -> dict[str, Any]:
-    known: dict[str, dict[str, Any]] = {
+    items: dict[str, dict[str, Any]] = {
         "message": {"content": [{"type": "output_text", "text": "Hi"}], "phase": "final_answer"},
         "reasoning": {"summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "e", "id": "rs_1"},
         "function_call": {"call_id": "c1", "name": "look", "arguments": "{}"},
     }
-    return {"type": kind, **known.get(kind, {"id": "x_1", "status": "completed"})}
+    return {"type": kind, **items.get(kind, {"id": "x_1", "status": "completed"})}
 
 
 def responses_items() -> list[str]:
@@ -187,13 +187,13 @@ def anthropic_blocks() -> list[str]:
 
 
 def block(kind: str) -> dict[str, Any]:
-    known: dict[str, dict[str, Any]] = {
+    blocks: dict[str, dict[str, Any]] = {
         "text": {"text": "Hi"},
         "thinking": {"thinking": "hm", "signature": "s"},
         "redacted_thinking": {"data": "d"},
         "tool_use": {"id": "t1", "name": "look", "input": {}},
     }
-    return {"type": kind, **known.get(kind, {"id": "x_1", "name": "web_search", "content": []})}
+    return {"type": kind, **blocks.get(kind, {"id": "x_1", "name": "web_search", "content": []})}
 
 
 def read_anthropic(*events: dict[str, Any], reason: str = "end_turn") -> PartsBuilder:
@@ -308,11 +308,11 @@ def holds(builder: PartsBuilder, kind: str) -> None:
         assert counter.count_message(Message("assistant", sent), "m") == counter.count_message(
             Message("assistant", (Text("a"),)), "m"
         )
-    asked = request(user("x"), Message("assistant", sent, provider="p", model="m"), user("y"))
+    question = request(user("x"), Message("assistant", sent, provider="p", model="m"), user("y"))
     for body in (
-        chat_provider.to_wire(asked, chat_provider.ChatStyle()),
-        responses_provider.to_wire(asked, responses_provider.ResponsesStyle()),
-        anthropic_provider.to_wire(asked, anthropic_provider.AnthropicStyle()),
+        chat_provider.to_wire(question, chat_provider.ChatStyle()),
+        responses_provider.to_wire(question, responses_provider.ResponsesStyle()),
+        anthropic_provider.to_wire(question, anthropic_provider.AnthropicStyle()),
     ):
         assert body["model"] == "m"
     assert isinstance(builder.end, StreamEnd)

@@ -151,8 +151,8 @@ def test_a_tool_that_is_sent_as_it_is_stays_the_same() -> None:
 def sent_tools(server: ReplayServer) -> list[tuple[Any, Any]]:
     """Schema and description of the tool in each request."""
     tools = []
-    for asked in server.asked:
-        tool = asked.body["tools"][0]
+    for request in server.requests:
+        tool = request.body["tools"][0]
         tool = tool.get("function", tool)
         tools.append((tool.get("parameters", tool.get("input_schema")), tool["description"]))
     return tools
@@ -200,6 +200,6 @@ async def test_a_schema_that_stays_refused_is_said() -> None:
     async with serving("openai-chat") as (server, provider):
         server.json({"error": {"message": "Invalid schema for function 'look': type is missing"}}, 400)
         got = await collect(provider, replace(REQUEST, tools=(ToolSchema("look", "Look", json.dumps(ZOD)),)))
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
         assert provider.learned("m") == ()  # what did not help is not kept
     assert got.error is not None and "Invalid schema" in str(got.error)

@@ -52,7 +52,7 @@ class Weather:
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.body = body
-        self.asked: list[str] = []
+        self.cities: list[str] = []
 
     def tools(self) -> Sequence[Tool]:
         parameters = (
@@ -61,7 +61,7 @@ class Weather:
         return [Tool(ToolSchema("weather", "The weather in a city.", parameters), True, self.run)]
 
     async def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        self.asked.append(arguments["city"])
+        self.cities.append(arguments["city"])
         self.body["tool_choice"] = "none"
         return ToolOutput(f"In {arguments['city']} it rains, 9 degrees. " * 10)
 
@@ -94,7 +94,7 @@ async def test_a_call_is_run_and_its_result_is_read(
         session = await workspace.new_session()
         events = await drain(session.send("How is the weather?"))
         assert not [event for event in events if isinstance(event, TurnFailed)]
-        assert len(weather.asked) == 1
+        assert len(weather.cities) == 1
         called, answered = session.messages[1], session.messages[2]
         [call] = [part for part in called.parts if isinstance(part, ToolCall)]
         [result] = [part for part in answered.parts if isinstance(part, ToolResult)]

@@ -87,7 +87,7 @@ class EchoProvider(ScriptedProvider):
     windows: Mapping[str, int | None] = field(default_factory=dict)  # of some models, by name
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        self.asked.set()
+        self.requested.set()
         if self.before == 0 and self.gate is not None:
             await self.gate.wait()
         count = 0

@@ -170,7 +170,7 @@ async def test_before_there_is_a_summary_esc_stops_it_and_a_failure_is_a_line() 
     async with running(talk(gate=asyncio.Event())) as run:
         await run.command("/compact --preview")
         await run.shows("compacting")
-        await run.until(lambda: run.server.asked.is_set())
+        await run.until(lambda: run.server.requested.is_set())
         await run.press("escape")
         await run.shows("Compaction cancelled. Nothing was changed.")
         run.server.script = [[ProviderError("not_found", "The server is down")]]

@@ -26,24 +26,24 @@ def writes() -> Source:
 
 async def ask_twice(workspace: FakeWorkspace, decision: Decision) -> tuple[int, ChatSession]:
     session = await workspace.new_session()
-    asked = 0
+    questions = 0
     for _ in range(2):
         events = await turn(session, lambda _: decision)
-        asked += sum(isinstance(e, ApprovalAsked) for e in events)
-    return asked, session
+        questions += sum(isinstance(e, ApprovalAsked) for e in events)
+    return questions, session
 
 
 @pytest.mark.parametrize(
-    ("decision", "asked", "ran", "asked_later"),
+    ("decision", "questions_first", "ran", "asked_later"),
     [("once", 2, 2, 1), ("session", 1, 2, 1), ("always", 1, 2, 0), ("no", 2, 0, 1), ("never", 1, 0, 0)],
 )
 async def test_what_was_answered_holds_as_long_as_it_says(
-    tmp_path: Path, writes: Source, decision: Decision, asked: int, ran: int, asked_later: int
+    tmp_path: Path, writes: Source, decision: Decision, questions_first: int, ran: int, asked_later: int
 ) -> None:
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
         questions, session = await ask_twice(workspace, decision)
-        assert (questions, len(writes.ran)) == (asked, ran)
+        assert (questions, len(writes.ran)) == (questions_first, ran)
         assert all(result.is_error for result in results(session)) is (ran == 0)
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:  # another run of the program
         later = await turn(await workspace.new_session(), lambda _: "no")
@@ -113,8 +113,11 @@ def _say(decision: Decision, _: ApprovalAsked) -> Decision:
 async def test_an_answer_for_a_file_that_holds_secrets_is_for_this_call_alone(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("KEY=hunter2")
     (tmp_path / "a.txt").write_text("alpha")
-    asked = [calls(("search_files", '{"path": ".env", "pattern": "KEY"}')), calls(("read_file", '{"path": ".env"}'))]
-    replies = [reply for pair in (asked, asked) for one in pair for reply in (one, answer())]
+    requested = [
+        calls(("search_files", '{"path": ".env", "pattern": "KEY"}')),
+        calls(("read_file", '{"path": ".env"}')),
+    ]
+    replies = [reply for pair in (requested, requested) for one in pair for reply in (one, answer())]
     provider = ScriptedProvider([*replies, calls(("read_file", '{"path": "a.txt"}'))])
     async with open_workspace(tmp_path, provider, tools=BuiltInTools(tmp_path)) as workspace:
         session = await workspace.new_session()
@@ -145,7 +148,7 @@ async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, write
 
 
 @pytest.mark.parametrize(
-    ("rules", "asked", "ran"),
+    ("rules", "questions", "ran"),
     [
         ({"write": "allow"}, 0, ["look", "write"]),
         ({"*": "ask"}, 2, ["look", "write"]),
@@ -154,12 +157,12 @@ async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, write
     ],
 )
 async def test_rules_of_the_config_file(
-    tmp_path: Path, writes: Source, rules: dict[str, Any], asked: int, ran: list[str]
+    tmp_path: Path, writes: Source, rules: dict[str, Any], questions: int, ran: list[str]
 ) -> None:
     provider, settings = ScriptedProvider([calls("look", "write")]), ToolSettings(rules=rules)
     async with open_workspace(tmp_path, provider, tools=writes, tool_settings=settings) as workspace:
         events = await turn(await workspace.new_session(), lambda _: "once")
-        assert sum(isinstance(e, ApprovalAsked) for e in events) == asked
+        assert sum(isinstance(e, ApprovalAsked) for e in events) == questions
         assert sorted(writes.ran) == ran
 
 

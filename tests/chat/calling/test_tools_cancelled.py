@@ -63,14 +63,14 @@ async def test_cancelling_while_a_call_asks_runs_nothing(tmp_path: Path) -> None
     provider = ScriptedProvider([calls("write", "other")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
-        asked = []
+        questions = []
         async for event in session.send("go"):
             if isinstance(event, ApprovalAsked):
-                asked.append(event)
+                questions.append(event)
                 session.cancel()
-        session.tools.approve(asked[0].id, "once")  # too late
+        session.tools.approve(questions[0].id, "once")  # too late
         assert source.ran == []
-        assert len(asked) == 1
+        assert len(questions) == 1
         assert all("Cancelled" in r.text and r.is_error for r in results(session))
         await turn(session, lambda _: "once")
         assert well_formed(provider.requests[-1])

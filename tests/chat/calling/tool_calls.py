@@ -15,9 +15,9 @@ from tui.tools.approval import Decision
 from tui.tools.base import Tool, ToolOutput
 
 
-def calls(*asked: tuple[str, str] | str) -> Answer:
+def calls(*names: tuple[str, str] | str) -> Answer:
     """A reply that calls tools: (name, arguments), or a name."""
-    pairs = [pair if isinstance(pair, tuple) else (pair, "{}") for pair in asked]
+    pairs = [pair if isinstance(pair, tuple) else (pair, "{}") for pair in names]
     deltas = [ToolCallDelta(n, f"c{n}", name, arguments) for n, (name, arguments) in enumerate(pairs)]
     return [TextDelta("Let me see."), *deltas, StreamEnd("tool_calls", "tool_calls")]
 

@@ -56,9 +56,9 @@ async def test_after_an_overflow_no_summary_is_asked_behind_the_conversation_tha
         for number in range(18):
             events += await drain(session.send(f"{number} {LONG}"))
         assert [e for e in events if isinstance(e, CompactionFinished)]
-        asked = [request for request in provider.requests if is_summary(request)]
-        assert asked
-        assert all(len(request.messages) == 1 for request in asked)
+        requests = [request for request in provider.requests if is_summary(request)]
+        assert requests
+        assert all(len(request.messages) == 1 for request in requests)
 
 
 async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_pat
         for number in range(8):
             await drain(session.send(f"{number} {LONG}"))
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
-        [asked] = [request for request in provider.requests if is_summary(request)]
-        assert len(asked.messages) > 8  # the cache of the server holds all but the wish for a summary
-        assert dict(asked.blobs) == {picture.sha256: PNG} == dict(provider.requests[0].blobs)
+        [request] = [request for request in provider.requests if is_summary(request)]
+        assert len(request.messages) > 8  # the cache of the server holds all but the wish for a summary
+        assert dict(request.blobs) == {picture.sha256: PNG} == dict(provider.requests[0].blobs)
 
 
 async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_requests_too(
@@ -232,8 +232,8 @@ async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_request
         provider.window = 4_000
         await session.set_window(4_000)
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
-        asked = [request for request in provider.requests if is_summary(request)]
-        assert len(asked) > 3  # in parts, as large as they may be
+        requests = [request for request in provider.requests if is_summary(request)]
+        assert len(requests) > 3  # in parts, as large as they may be
         assert provider.refused == 0
 
 

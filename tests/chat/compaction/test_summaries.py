@@ -117,9 +117,9 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
         for number in range(8):
             await drain(session.send(f"{number} {LONG}"))
         provider.script = [[30.0]]
-        provider.asked.clear()
+        provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
-        await provider.asked.wait()
+        await provider.requested.wait()
         running = [session.running]
         session.cancel()
         with pytest.raises(SummaryFailedError, match="cancelled"):
@@ -133,9 +133,9 @@ async def test_a_summary_that_was_stopped_is_priced_by_what_arrived(tmp_path: Pa
     async with open_workspace(tmp_path, provider) as workspace:
         session = await talked(workspace)
         provider.script = [[TextDelta("A summary that begins well"), 30.0]]
-        provider.asked.clear()
+        provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
-        await provider.asked.wait()
+        await provider.requested.wait()
         session.cancel()
         with pytest.raises(SummaryFailedError, match="cancelled"):
             await draft
@@ -163,9 +163,9 @@ async def test_a_task_that_is_cancelled_is_not_taken_for_the_persons_wish(tmp_pa
     async with open_workspace(tmp_path, provider) as workspace:
         session = await talked(workspace)
         provider.script = [[30.0]]
-        provider.asked.clear()
+        provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
-        await provider.asked.wait()
+        await provider.requested.wait()
         draft.cancel()
         with pytest.raises(asyncio.CancelledError):
             await draft

@@ -205,13 +205,13 @@ async def test_a_tokenizer_with_fewer_tokens_than_ours_or_a_server_that_clears_i
     messages, _ = planted(6, 150)
     space = budget(60_000)
     for read, cleared, least in ((0.55, 0, 0.6 * 0.55), (0.1, 9_000, 0.6)):
-        asked: list[Request] = []
+        requests: list[Request] = []
 
         async def model(
-            request: Request, read: float = read, cleared: int = cleared, asked: list[Request] = asked
+            request: Request, read: float = read, cleared: int = cleared, requests: list[Request] = requests
         ) -> Completion:
-            asked.append(request)
+            requests.append(request)
             return Completion("Goal: all of it", Usage(int(read * request_size(request)), 10, cleared=cleared))
 
         summary = await summarise(model, messages, base=BASE, budget=space, count=count, least_read=least)
-        assert (summary.text, len(asked)) == ("Goal: all of it", 1)
+        assert (summary.text, len(requests)) == ("Goal: all of it", 1)

@@ -43,24 +43,24 @@ def model_facts(store: SessionStore, stated: ModelLimits | None = ASKED, set_to:
 
 
 async def test_a_setting_goes_before_what_was_learned_before_what_the_server_says(store: SessionStore) -> None:
-    asked = model_facts(store)
-    assert await asked.find("p", "m") == ASKED
-    asked.learn_window("p", "m", 100_000)
-    learned = await asked.find("p", "m")
+    facts = model_facts(store)
+    assert await facts.find("p", "m") == ASKED
+    facts.learn_window("p", "m", 100_000)
+    learned = await facts.find("p", "m")
     assert (learned.context, learned.input, learned.output, learned.source) == (100_000, None, 64_000, "learned")
     by_file = await model_facts(store, set_to=120_000).find("p", "m")
     assert (by_file.context, by_file.source) == (120_000, "setting")
-    asked.set_window("p", "m", 50_000)
+    facts.set_window("p", "m", 50_000)
     by_hand = await model_facts(store, set_to=120_000).find("p", "m")
     assert (by_hand.context, by_hand.output, by_hand.source) == (50_000, 50_000, "setting")
 
 
 async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionStore) -> None:
-    asked = model_facts(store)
-    asked.learn_window("p", "m", 100_000)
-    asked.set_window("p", "m", 50_000)
-    asked.reset_window("p", "m")
-    assert await asked.find("p", "m") == ASKED
+    facts = model_facts(store)
+    facts.learn_window("p", "m", 100_000)
+    facts.set_window("p", "m", 50_000)
+    facts.reset_window("p", "m")
+    assert await facts.find("p", "m") == ASKED
 
 
 async def test_what_the_person_set_is_not_forgotten_and_a_reset_is_of_the_window_alone(store: SessionStore) -> None:
@@ -78,9 +78,9 @@ async def test_what_the_person_set_is_not_forgotten_and_a_reset_is_of_the_window
 
 
 async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
-    asked = model_facts(store)
-    asked.learn_window("p", "m", 300_000)
-    assert await asked.find("p", "m") == ASKED
+    facts = model_facts(store)
+    facts.learn_window("p", "m", 300_000)
+    assert await facts.find("p", "m") == ASKED
 
 
 async def test_a_learned_limit_is_shown_with_its_source_outlives_the_program_and_is_reset(tmp_path: Path) -> None:
@@ -104,42 +104,42 @@ async def test_a_learned_limit_is_shown_with_its_source_outlives_the_program_and
 
 
 async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: SessionStore) -> None:
-    asked = model_facts(store)
-    await asked.find("p", "m")
-    assert not asked.learn_fitted("p", "m", 140_000, 9)
-    asked.learn_window("p", "m", 121_815)
-    assert await asked.find("p", "m") == ASKED
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    assert not facts.learn_fitted("p", "m", 140_000, 9)
+    facts.learn_window("p", "m", 121_815)
+    assert await facts.find("p", "m") == ASKED
     again = model_facts(store)
     again.learn_window("p", "m", 130_000)
     assert await again.find("p", "m") == ASKED
 
 
 async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
-    asked = model_facts(store)
-    await asked.find("p", "m")
-    asked.set_window("p", "m", 1_000)
-    assert asked.learn_fitted("p", "m", 1_000, 500) == "against setting"
-    assert asked.learn_fitted("p", "m", 1_100, 500) == ""  # said once
-    assert (await asked.find("p", "m")).context == 1_000
-    asked.reset_window("p", "m")
-    await asked.find("p", "m")
-    assert asked.learn_fitted("p", "m", 250_000, 500) == "raised"
-    assert (await asked.find("p", "m")).context == 250_500
-    assert asked.learn_fitted("p", "m", 140_000, 9) == ""
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    facts.set_window("p", "m", 1_000)
+    assert facts.learn_fitted("p", "m", 1_000, 500) == "against setting"
+    assert facts.learn_fitted("p", "m", 1_100, 500) == ""  # said once
+    assert (await facts.find("p", "m")).context == 1_000
+    facts.reset_window("p", "m")
+    await facts.find("p", "m")
+    assert facts.learn_fitted("p", "m", 250_000, 500) == "raised"
+    assert (await facts.find("p", "m")).context == 250_500
+    assert facts.learn_fitted("p", "m", 140_000, 9) == ""
     by_file = model_facts(store, set_to=1_200)
     assert (await by_file.find("p", "m")).context == 1_200
 
 
 async def test_a_window_known_by_cut_prompts_holds_until_the_server_says_another(store: SessionStore) -> None:
-    asked = model_facts(store)
-    await asked.find("p", "m")
-    assert asked.learn_cut("p", "m", 4_096)
-    limits = asked.limits("p", "m")
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    assert facts.learn_cut("p", "m", 4_096)
+    limits = facts.limits("p", "m")
     assert (limits.context, limits.source) == (4_096, "learned")
     assert (await model_facts(store, ModelLimits(32_000, source="probe")).find("p", "m")).context == 32_000
-    asked.set_window("p", "m", 64_000)
-    assert not asked.learn_cut("p", "m", 4_096)
-    assert asked.limits("p", "m").context == 64_000
+    facts.set_window("p", "m", 64_000)
+    assert not facts.learn_cut("p", "m", 4_096)
+    assert facts.limits("p", "m").context == 64_000
 
 
 async def test_a_silent_server_does_not_make_a_known_window_unknown(store: SessionStore) -> None:
@@ -168,10 +168,10 @@ async def test_a_provider_that_is_not_set_up_has_no_window(store: SessionStore) 
 
 
 async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
-    asked = model_facts(store, None)
-    asked.learn_fitted("p", "m", 1_500, 9_000)
-    asked.learn_window("p", "m", 2_048)
-    assert (await asked.find("p", "m")).context == 2_048
+    facts = model_facts(store, None)
+    facts.learn_fitted("p", "m", 1_500, 9_000)
+    facts.learn_window("p", "m", 2_048)
+    assert (await facts.find("p", "m")).context == 2_048
 
 
 async def test_the_longest_answer_that_a_refusal_names_holds_from_then_on(tmp_path: Path) -> None:

@@ -34,13 +34,13 @@ async def test_words_of_a_person_wait_for_the_disk_and_a_stream_does_not(tmp_pat
         assert not any(full for _, full in _writes(statements, STREAM))
 
 
-def _writes(statements: list[str], wanted: re.Pattern[str]) -> list[tuple[str, bool]]:
+def _writes(statements: list[str], pattern: re.Pattern[str]) -> list[tuple[str, bool]]:
     """What was written, and whether its commit waited for the disk."""
     writes: list[tuple[str, bool]] = []
     full = False
     for statement in statements:
         if statement.startswith("PRAGMA synchronous"):
             full = statement.endswith("FULL")
-        elif match := wanted.search(statement):
+        elif match := pattern.search(statement):
             writes.append((match.group(1) or "draft", full))
     return writes

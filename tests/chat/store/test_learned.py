@@ -22,9 +22,9 @@ def test_what_was_stored_is_read_whatever_was_stored_between(tmp_path: Path, see
         stored[name][number.to_bytes(32, "big")] = (number, chance.getrandbits(200))
     for name, values in stored.items():
         counts.put_many(*name, values)
-    asked = [number.to_bytes(32, "big") for number in range(3_000)]
+    digests = [number.to_bytes(32, "big") for number in range(3_000)]
     if seed % 2:
-        chance.shuffle(asked)
+        chance.shuffle(digests)
     for name in names:
-        assert counts.get_many(*name, asked) == stored[name]
+        assert counts.get_many(*name, digests) == stored[name]
     store.close()

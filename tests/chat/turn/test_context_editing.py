@@ -80,9 +80,9 @@ async def test_the_numbers_follow_what_the_provider_clears(tmp_path: Path) -> No
 
         # Predictions are off by no more than what the provider newly cleared, and never too low.
         rows = workspace.services.calls.rows(session.id)
-        for row, (given, gone), before in zip(rows[1:], provider.real[1:], provider.real, strict=False):
+        for row, (read, gone), before in zip(rows[1:], provider.real[1:], provider.real, strict=False):
             assert row.predicted is not None
-            assert -60 <= row.predicted - given <= gone - before[1] + 60
+            assert -60 <= row.predicted - read <= gone - before[1] + 60
 
         # With nothing newly cleared the next turn is predicted as well as any.
         await drain(session.send("Thanks. And in one word?"))

@@ -16,11 +16,11 @@ def picture(name: str, size: int) -> Attachment:
     return Attachment("image", name, "image/png", name, size)
 
 
-def request(*parts: Part, asked: str = "and now?") -> Request:
+def request(*parts: Part, question: str = "and now?") -> Request:
     """A request with each of `parts` in a message of its own, before the last one of the person."""
     roles: dict[type[Part], Role] = {ToolCall: "assistant", ToolResult: "tool"}
     messages = [Message(roles.get(type(part), "user"), (part,), id=f"m{number}") for number, part in enumerate(parts)]
-    return Request("p", "m", (*messages, Message("user", (Text(asked),), id="z")))
+    return Request("p", "m", (*messages, Message("user", (Text(question),), id="z")))
 
 
 def refused(most_bytes: int | None = None, most_length: int | None = None) -> ProviderError:
@@ -57,7 +57,7 @@ def test_texts_that_do_not_stand_out_are_left_to_compaction() -> None:
 
 
 def test_what_is_asked_is_never_shortened() -> None:
-    asking = request(asked="x" * MB)
+    asking = request(question="x" * MB)
     assert pieces_to_shorten(asking, refused()) == ()
     assert "your message (1.0 MB): shorten it" in advice(asking)
 

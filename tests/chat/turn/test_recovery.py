@@ -23,8 +23,8 @@ def call(arguments: str) -> Answer:
     return [ToolCallDelta(0, "c1", "fetch", arguments), StreamEnd("tool_calls", "tool_calls")]
 
 
-def decided(*errors: ProviderError, asked: int = 1000) -> list[Action | None]:
-    recovery, request = Recovery(), Request("p", "m", (), max_output=asked)
+def decided(*errors: ProviderError, max_output: int = 1000) -> list[Action | None]:
+    recovery, request = Recovery(), Request("p", "m", (), max_output=max_output)
     return [recovery.decide(error, request, arrived=False) for error in errors]
 
 

@@ -243,7 +243,7 @@ async def test_cancel_before_the_first_event(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
         turn = asyncio.create_task(drain(session.send("go")))
-        await provider.asked.wait()
+        await provider.requested.wait()
         session.cancel()
         events = await turn
         assert not session.running

@@ -89,8 +89,8 @@ async def test_an_address_that_is_wrong_is_shown(dialect: Dialect) -> None:
     async with serving(dialect) as (server, provider):
         server.json({"detail": "Not Found"}, 404)
         error = (await collect(provider, REQUEST)).error
-        asked = f"{server.url}{server.asked[0].path}"
-    assert error is not None and f"HTTP 404: Not Found. Nothing answers at {asked}: check base_url" in str(error)
+        address = f"{server.url}{server.requests[0].path}"
+    assert error is not None and f"HTTP 404: Not Found. Nothing answers at {address}: check base_url" in str(error)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -104,8 +104,8 @@ async def test_a_query_in_the_address_goes_with_every_request(dialect: Dialect) 
         assert (await collect(provider, REQUEST)).text == "Hello"
         await provider.models()
         await provider.close()
-        sent = [urlsplit(asked.path) for asked in server.asked]
-        headers = server.asked[0].headers
+        sent = [urlsplit(request.path) for request in server.requests]
+        headers = server.requests[0].headers
     assert [dict(parse_qsl(one.query))["x"] for one in sent] == ["a b", "a b"]
     assert all("/openai/deployments/gpt/v1/" in one.path for one in sent)
     if dialect != "anthropic":
@@ -124,7 +124,7 @@ async def test_a_redirect_to_another_server_is_not_followed(dialect: Dialect, ho
         ]
         elsewhere.json({}, 400)
         got = await collect(provider, REQUEST)
-    assert len(server.asked) == 2 and not elsewhere.asked
+    assert len(server.requests) == 2 and not elsewhere.requests
     assert got.error is not None and got.error.kind == "bad_request"
     assert f"redirects to {other}, which is another server" in str(got.error) and "base_url" in str(got.error)
 
@@ -215,7 +215,7 @@ async def test_the_proxy_is_asked_unless_it_is_excepted(no_proxy: str | None, mo
         if no_proxy:
             monkeypatch.setenv("no_proxy", f"other.org {no_proxy}")
         error = await failure("openai-chat", "http://llm.example.com:1/v1")
-        assert [asked.path for asked in proxy.asked] == (
+        assert [request.path for request in proxy.requests] == (
             [] if no_proxy else ["http://llm.example.com:1/v1/chat/completions"]
         )
     assert error.kind == ("network" if no_proxy else "bad_request")

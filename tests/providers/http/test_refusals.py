@@ -51,9 +51,9 @@ async def test_what_servers_say(answers: dict[str, Any], takes: bool | None, dia
         serve(server, answers)
         asking = provider(server.url, dialect)
         assert await asking.takes_tools("m") is takes
-        asked = [request.path for request in server.asked]
+        paths = [request.path for request in server.requests]
         await asking.takes_tools("m")
-        again = [request.path for request in server.asked[len(asked) :]]
+        again = [request.path for request in server.requests[len(paths) :]]
         assert not [
             path for path in again if path not in answers and path != "/v1/models"
         ]  # not there: not asked again
@@ -65,7 +65,7 @@ async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on(monkeypatch
     async with replay_server() as server:
         hosted = provider(server.url, needs_key=True, key_env=("HOSTED_KEY",))
         assert await hosted.takes_tools("m") is None
-        assert not server.asked
+        assert not server.requests
         await hosted.close()
     gone = provider(server.url)
     with pytest.raises(ProviderError, match="cannot reach"):
@@ -82,9 +82,9 @@ async def test_a_server_is_asked_once_in_a_run_and_its_word_is_kept(tmp_path: Pa
         assert models.takes_tools("mine", "m") is None
         await models.find("mine", "m")
         assert models.takes_tools("mine", "m") is False
-        asked = len(server.asked)
+        count = len(server.requests)
         await models.find("mine", "m")
-        assert len(server.asked) == asked
+        assert len(server.requests) == count
         await mine.close()
     gone = provider(server.url)
     later = ModelFacts(store, Settings(), lambda name: gone)

@@ -24,7 +24,7 @@ from tui.providers.models.catalog import (
 from tui.providers.models.windows import TABLE_DATE
 
 
-class Asked(Provider):
+class Answering(Provider):
     """A provider that says `answer` about windows."""
 
     dialect = "test"
@@ -60,16 +60,16 @@ PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
 @pytest.mark.parametrize(
     ("provider", "model", "context", "most_input", "output", "source"),
     [
-        (Asked("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
-        (Asked("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
-        (Asked("openai", ProviderError("network", "gone")), "gpt-4o", 128_000, None, 16_384, "table"),
-        (Asked("anthropic"), "claude-sonnet-4-5", 200_000, None, None, "prices"),
-        (Asked("somewhere"), "own-model", None, None, None, "unknown"),
-        (Asked("ollama"), "qwen3", None, None, None, "unknown"),
+        (Answering("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
+        (Answering("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
+        (Answering("openai", ProviderError("network", "gone")), "gpt-4o", 128_000, None, 16_384, "table"),
+        (Answering("anthropic"), "claude-sonnet-4-5", 200_000, None, None, "prices"),
+        (Answering("somewhere"), "own-model", None, None, None, "unknown"),
+        (Answering("ollama"), "qwen3", None, None, None, "unknown"),
     ],
 )
 async def test_order_of_truth(
-    provider: Asked, model: str, context: int | None, most_input: int | None, output: int | None, source: str
+    provider: Answering, model: str, context: int | None, most_input: int | None, output: int | None, source: str
 ) -> None:
     limits = await resolve_limits(provider, model)
     assert (limits.context, limits.input, limits.output, limits.source) == (context, most_input, output, source)

@@ -119,8 +119,8 @@ async def test_a_route_that_is_missing_is_asked_for_once_by_whoever_asks() -> No
             await asyncio.gather(provider.limits("m"), provider.takes_tools("m"))
         finally:
             await provider.close()
-        asked = [one.path for one in server.asked if not one.path.endswith("/v1/models")]
-    assert "/props" in asked and len(asked) == len(set(asked))
+        paths = [one.path for one in server.requests if not one.path.endswith("/v1/models")]
+    assert "/props" in paths and len(paths) == len(set(paths))
 
 
 async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:
@@ -157,7 +157,7 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
             modes = []
             for _ in range(2):
                 await provider.count_tokens(request)
-                modes.append("output_config" in (server.asked[-1].body or {}))
+                modes.append("output_config" in (server.requests[-1].body or {}))
                 infos = await provider.models()
             assert modes[0] is True  # by its name it is adaptive, with an effort
             assert modes[1] is False  # the server says that it takes a budget
@@ -185,7 +185,7 @@ async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str,
             assert await provider.count_tokens(request) is None  # no such route
             server.json({key: 37}, path=path)
             assert await provider.count_tokens(request) == 37
-            body = server.asked[-1].body
+            body = server.requests[-1].body
         finally:
             await provider.close()
     assert "stream" not in body
@@ -233,8 +233,8 @@ async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch
     """Its list in OpenAI's dialect has names only; the other one takes the key under a name of its own."""
     monkeypatch.setenv("GEMINI_TEST_KEY", "key-0001")
     async with replay_server() as server:
-        own = {"name": "models/gemini-3.1-pro-preview", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}
-        server.json(own, path="/v1beta/models/gemini-3.1-pro-preview")
+        listed = {"name": "models/gemini-3.1-pro-preview", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}
+        server.json(listed, path="/v1beta/models/gemini-3.1-pro-preview")
         config = ProviderConfig(
             "gemini",
             base_url=f"{server.url}/v1beta/openai",
@@ -245,7 +245,7 @@ async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch
         provider = make_provider("gemini", config)
         limits = await provider.limits("gemini-3.1-pro-preview")
         await provider.close()
-        assert server.asked[0].headers["x-goog-api-key"] == "key-0001"
+        assert server.requests[0].headers["x-goog-api-key"] == "key-0001"
     assert limits is not None and (limits.context, limits.output) == (1_048_576, 65_536)
 
 

@@ -78,8 +78,8 @@ class TestChat:
         assert body["messages"][1]["tool_calls"][0]["function"]["arguments"] == sent
 
     def test_reasoning_goes_back_only_to_who_made_it(self) -> None:
-        own, other = thought("mine"), thought("theirs", model="else")
-        body = self.body(request(user("x"), assistant(own, other, "y"), user("z")), reasoning_field="reasoning")
+        mine, other = thought("mine"), thought("theirs", model="else")
+        body = self.body(request(user("x"), assistant(mine, other, "y"), user("z")), reasoning_field="reasoning")
         assert body["messages"][1] == {"role": "assistant", "content": "y", "reasoning": "mine"}
 
     def test_openrouter_details_go_back_whole_and_in_order(self) -> None:
@@ -196,8 +196,8 @@ def test_openai_itself_is_asked_in_its_own_words() -> None:
 
 def test_a_request_as_gemini_counts_it() -> None:
     system = (SystemSection("system", "prompt", "Be brief."),)
-    asked = request(*TOOL_TURN[:3], user("And this?", IMAGE), model="models/g", system=system, tools=(TOOL,))
-    body = gemini_body(to_wire(asked, ChatStyle()))["generateContentRequest"]
+    question = request(*TOOL_TURN[:3], user("And this?", IMAGE), model="models/g", system=system, tools=(TOOL,))
+    body = gemini_body(to_wire(question, ChatStyle()))["generateContentRequest"]
     assert body["model"] == "models/g"
     assert body["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
     [declaration] = body["tools"][0]["functionDeclarations"]

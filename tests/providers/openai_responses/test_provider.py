@@ -41,13 +41,13 @@ class TestResponses:
         }
 
     def test_items_are_replayed_in_order(self) -> None:
-        own = {"model": "gpt-5.6"}
+        origin = {"model": "gpt-5.6"}
         message = assistant(
-            thought("summary", encrypted="enc1", item_id="rs_1", **own),
+            thought("summary", encrypted="enc1", item_id="rs_1", **origin),
             "On it.",
             ToolCall("c1", "look", '{"path": "a"}'),
         )
-        answer = assistant(thought("", encrypted="enc2", item_id="rs_2", **own), "Done.")
+        answer = assistant(thought("", encrypted="enc2", item_id="rs_2", **origin), "Done.")
         body = self.body(
             request(
                 user("x"),

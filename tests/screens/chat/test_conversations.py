@@ -130,7 +130,7 @@ async def test_esc_before_anything_arrived_gives_the_prompt_back_to_be_sent_in_i
     async with running(held()) as run:
         await run.type("a qestion")
         await run.press("enter")
-        await run.until(lambda: run.server.asked.is_set())
+        await run.until(lambda: run.server.requested.is_set())
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
         assert run.chat.composer.value == "a qestion"
@@ -145,7 +145,7 @@ async def test_a_second_esc_lets_go_of_it() -> None:
     async with running(held()) as run:
         await run.type("a question")
         await run.press("enter")
-        await run.until(lambda: run.server.asked.is_set())
+        await run.until(lambda: run.server.requested.is_set())
         await run.press("escape")
         await run.until(lambda: not run.chat.turns.busy)
         await run.press("escape")

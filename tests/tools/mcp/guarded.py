@@ -114,7 +114,7 @@ class Devices:
         self.entered = False
         self.issuer = ""
         self.first = "authorization_pending"
-        self.asked: list[str] = []  # what each question for the token was answered with
+        self.token_answers: list[str] = []  # what each question for the token was answered with
 
     def routes(self, origin: str) -> list[Route]:
         """In place of what the SDK's server has there."""
@@ -142,9 +142,9 @@ class Devices:
 
         async def token(request: Request) -> Response:
             form = await request.form()
-            waiting = "authorization_pending" if self.asked else self.first
+            waiting = "authorization_pending" if self.token_answers else self.first
             refused = "access_denied" if self.authority.refuses else "" if self.entered else waiting
-            self.asked.append(refused or str(form["grant_type"]))
+            self.token_answers.append(refused or str(form["grant_type"]))
             if refused:
                 return JSONResponse({"error": refused}, 400)
             issued = self.authority._issue(str(form["client_id"]), ["use"], str(form["resource"]))

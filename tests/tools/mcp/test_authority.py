@@ -65,12 +65,12 @@ class Introspection:
         from mcp.server.auth.provider import AccessToken
 
         async with httpx2.AsyncClient(trust_env=False) as client:
-            asked = await client.post(
+            answer = await client.post(
                 f"{self.authority}/introspect/",
                 data={"token": token},
                 headers={"Authorization": "Bearer introspecting"},
             )
-        about = asked.json()
+        about = answer.json()
         if not about["active"]:
             return None
         audience = about.get("aud") or [None]

@@ -196,8 +196,8 @@ async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: 
             attempt = await by_code(hub)
             code = await asyncio.wrap_future(attempt.code)
             assert code == Code("WDJB-MJHT", url.replace("/mcp", "/activate"))
-            await until(lambda: len(devices.asked) >= 2)
-            assert devices.asked[:2] == ["slow_down", "authorization_pending"]
+            await until(lambda: len(devices.token_answers) >= 2)
+            assert devices.token_answers[:2] == ["slow_down", "authorization_pending"]
             devices.entered = True
             await asyncio.wrap_future(attempt.done)
             await hub.servers["g"].restart()
@@ -207,7 +207,7 @@ async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: 
         file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))
         async with hub_for(url, tmp_path) as hub:  # the next run renews them at the same place
             assert hub.servers["g"].status.state == "ready"
-        assert devices.asked[-1] == "refresh_token"
+        assert devices.token_answers[-1] == "refresh_token"
 
 
 @pytest.mark.slow

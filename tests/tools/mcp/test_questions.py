@@ -136,10 +136,10 @@ class Person:
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self.asked: list[Question] = []
+        self.questions: list[Question] = []
 
     async def __call__(self, question: Question) -> Reply:
-        self.asked.append(question)
+        self.questions.append(question)
         return self.reply
 
 
@@ -162,7 +162,7 @@ async def answers_of(monkeypatch: pytest.MonkeyPatch, params: Json, ask: Ask | N
 
 
 @pytest.mark.parametrize(
-    ("params", "asked", "reply", "result"),
+    ("params", "question", "reply", "result"),
     [
         ({"message": "Who?", "requestedSchema": SCHEMA}, FORM, Reply("accept", {"name": "Ann"}),
          {"action": "accept", "content": {"name": "Ann"}}),
@@ -172,11 +172,11 @@ async def answers_of(monkeypatch: pytest.MonkeyPatch, params: Json, ask: Ask | N
     ],
 )  # fmt: skip
 async def test_a_question_reaches_the_person_and_the_answer_the_server(
-    monkeypatch: pytest.MonkeyPatch, params: Json, asked: Question, reply: Reply, result: Json
+    monkeypatch: pytest.MonkeyPatch, params: Json, question: Question, reply: Reply, result: Json
 ) -> None:
     person = Person(reply)
     assert (await answers_of(monkeypatch, params, person))["result"] == result
-    assert person.asked == [asked]
+    assert person.questions == [question]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_a_question_reaches_the_person_and_the_answer_the_server(
 async def test_what_can_not_be_asked_is_refused(monkeypatch: pytest.MonkeyPatch, params: Json) -> None:
     person = Person(Reply("accept"))
     assert "error" in await answers_of(monkeypatch, params, person)
-    assert person.asked == []
+    assert person.questions == []
 
 
 async def test_where_nobody_can_be_asked_a_server_is_told_before_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ async def test_a_server_built_with_the_sdk_gets_its_answer_with_the_second_call(
     person = Person(Reply("accept", {"name": "Ann"}))
     async with connected(monkeypatch, lambda: by_sdk(server), ask=person) as connection:
         assert (await call(connection, "greet")).text == "Hello Ann"
-    assert person.asked == [FORM]
+    assert person.questions == [FORM]
 
 
 async def test_a_server_that_does_not_stop_asking_is_asked_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ async def test_a_server_that_does_not_stop_asking_is_asked_for_no_more(monkeypat
     async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called), answers), ask=person) as server:
         await call(server, "echo")
         await until(lambda: len(answers) == 9)
-    assert len(person.asked) == 5
+    assert len(person.questions) == 5
     assert all(answer["result"] == {"action": "cancel"} for answer in answers)
 
 
@@ -243,7 +243,7 @@ NEEDED = [{"mode": "url", "message": "Pay", "url": "https://x.example/pay", "eli
 
 
 @pytest.mark.parametrize(
-    ("action", "data", "text", "asked"),
+    ("action", "data", "text", "questions"),
     [
         ("accept", {"elicitations": NEEDED}, "paid", 1),
         ("decline", {"elicitations": NEEDED}, "Pay first", 1),
@@ -252,7 +252,7 @@ NEEDED = [{"mode": "url", "message": "Pay", "url": "https://x.example/pay", "eli
     ],
 )
 async def test_a_call_that_needs_an_address_opened_is_made_again_when_it_was(
-    monkeypatch: pytest.MonkeyPatch, action: Any, data: object, text: str, asked: int
+    monkeypatch: pytest.MonkeyPatch, action: Any, data: object, text: str, questions: int
 ) -> None:
     calls = 0
 
@@ -266,7 +266,7 @@ async def test_a_call_that_needs_an_address_opened_is_made_again_when_it_was(
     person = Person(Reply(action))
     async with connected(monkeypatch, lambda: by_hand(offering(tools_call=called)), ask=person) as server:
         assert (await call(server, "echo")).text.splitlines()[0] == text
-    assert len(person.asked) == asked
+    assert len(person.questions) == questions
 
 
 async def test_a_call_is_not_given_up_while_the_person_thinks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ async def test_sampling_reaches_the_person_and_the_answer_the_server(monkeypatch
     result = (await sampled(monkeypatch, SAMPLE, person))["result"]
     assert result["content"] == {"type": "text", "text": "Because."}
     assert (result["role"], result["model"], result["stopReason"]) == ("assistant", "m", "endTurn")
-    assert person.asked == [SampleQuestion("s", "Be brief.", (("user", "Why?"),), 100)]
+    assert person.questions == [SampleQuestion("s", "Be brief.", (("user", "Why?"),), 100)]
 
 
 @pytest.mark.parametrize(

@@ -148,11 +148,11 @@ async def test_everything_a_result_can_be_of(stdio: McpHub) -> None:
 
 
 async def test_a_servers_environment_is_short_and_holds_no_keys(stdio: McpHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = (await call(stdio.servers["everything"], "get-env")).text
-    assert "PATH" in seen
+    environment = (await call(stdio.servers["everything"], "get-env")).text
+    assert "PATH" in environment
     for name in os.environ:
-        assert not (name.endswith("_API_KEY") and f'"{name}"' in seen)
-    assert "CHATCTX_MCP_TIME" not in seen
+        assert not (name.endswith("_API_KEY") and f'"{name}"' in environment)
+    assert "CHATCTX_MCP_TIME" not in environment
 
 
 async def test_resources_are_read_and_prompts_filled_in(stdio: McpHub) -> None:

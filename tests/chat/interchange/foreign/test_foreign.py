@@ -149,11 +149,11 @@ def test_pi_messages_and_usage(tmp_path: Path) -> None:
         pi_answer([{"type": "text", "text": "cut"}, {"type": "toolCall", "id": "c2", "name": "x"}], "aborted", 0),
     )
     recording = read_recording(path)
-    hello, called, found, ran, cut = recording.messages
+    hello, called, result, ran, cut = recording.messages
     assert (recording.source, hello.text) == ("pi", "hello")
     assert called.parts == (ToolCall("c1", "read", '{"a": 1}'),)
     assert called.usage == Usage(100, 7, 90, 0)
-    assert found.parts == (ToolResult("c1", "read", "found", True),)
+    assert result.parts == (ToolResult("c1", "read", "found", True),)
     assert (ran.kind, "ls" in ran.text) == ("injected", True)
     assert (cut.status, cut.parts, cut.usage) == ("cancelled", (Text("cut"),), None)
 
@@ -222,8 +222,8 @@ def test_gemini_cli(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(data, indent=2), encoding="utf-8")
     recording = read_recording(path)
-    asked, reply, tool = recording.messages
-    assert (recording.source, asked.text, asked.created_at) == ("gemini-cli", "do it", 1_767_225_600.0)
+    question, reply, tool = recording.messages
+    assert (recording.source, question.text, question.created_at) == ("gemini-cli", "do it", 1_767_225_600.0)
     assert reply.usage == Usage(120, 40, 100, reasoning=30)
     assert tool.parts == (ToolResult("c", "write", "ok"),)
 

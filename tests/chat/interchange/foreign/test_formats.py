@@ -71,8 +71,8 @@ def test_opencode(tmp_path: Path) -> None:
     path.write_text(json.dumps(OPENCODE, indent=2), encoding="utf-8")
     recording = read_recording(path)
     assert (recording.source, recording.title, recording.skipped) == ("opencode", "a title", "")
-    asked, reminder, answer, result, _, _ = recording.messages
-    assert (asked.text, reminder.text, reminder.kind) == ("look", "a reminder", "injected")
+    question, reminder, answer, result, _, _ = recording.messages
+    assert (question.text, reminder.text, reminder.kind) == ("look", "a reminder", "injected")
     assert answer.usage == Usage(100, 20, 10, 0, 5)  # total says that the output has the reasoning in it
     assert result.parts == (ToolResult("c1", "read", "long"),)
     state = fold_records(recording.records)
@@ -110,10 +110,10 @@ def test_opencode_what_copilot_counted_twice_is_counted_once(tmp_path: Path, hon
         message["info"] |= {"providerID": "github-copilot", "modelID": "claude-sonnet-4.6"}
         return message
 
-    asked = opencode_message("user", {"type": "text", "text": "look"})
+    question = opencode_message("user", {"type": "text", "text": "look"})
     third = 1_601 if honest else 1_299
     answers = [answer(1_000, 0, 1_000), answer(601, 999, 2_000), answer(41, third, 3_000)]
-    path = write(tmp_path / "a.json", OPENCODE | {"messages": [asked, *answers]})
+    path = write(tmp_path / "a.json", OPENCODE | {"messages": [question, *answers]})
     recording = read_recording(path)
     second, last = (recording.messages[at] for at in (3, 5))
     assert second.usage is not None
@@ -275,8 +275,8 @@ def test_cline_task_folder(tmp_path: Path) -> None:
     (tmp_path / "api_conversation_history.json").write_text(json.dumps(history), encoding="utf-8")
     (tmp_path / "ui_messages.json").write_text(json.dumps(shown), encoding="utf-8")
     for path in (tmp_path, tmp_path / "api_conversation_history.json"):
-        asked, answer = read_recording(path).messages
-        assert [type(part) for part in asked.parts] == [Text, Attachment]
+        question, answer = read_recording(path).messages
+        assert [type(part) for part in question.parts] == [Text, Attachment]
         assert answer.usage == Usage(100, 4, 90, 0)
 
 
