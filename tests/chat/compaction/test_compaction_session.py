@@ -20,7 +20,7 @@ from tui.chat.conversation.events import (
 )
 from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Message, Request, Usage
-from tui.providers.base import ProviderError, StreamEnd, ToolCallDelta, UsageUpdate
+from tui.providers.base import ProviderError, StreamEnd, TextDelta, ToolCallDelta, UsageUpdate
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
@@ -72,6 +72,26 @@ async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: P
         assert len([request for request in provider.requests if is_summary(request)]) == 2
         rows = [row for row in workspace.services.calls.rows(session.id) if row.kind == "compaction"]
         assert [bool(row.input_total and row.output_total) for row in rows] == [True, True]
+
+
+async def test_a_summary_that_ends_early_says_so(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=20_000)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        cut: Answer = [
+            TextDelta("Goal: the boats are counted.\nFacts: the spine is red.\nNext"),
+            StreamEnd("length", "length"),
+        ]
+        provider.script = [cut, cut]
+        events = await drain(session.compact())
+        assert of(CompactionFinished, events)
+        assert [event.text for event in of(Notice, events)] == [
+            "The summary met its output limit and ends early; /summary shows it"
+        ]
+        summary = session.summaries.current()
+        assert summary is not None and "red" in summary.text and "Next" not in summary.text
 
 
 async def test_the_price_of_a_summary_says_what_it_leaves_out(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tui.chat.compaction.summarise import SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion, complete
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget
-from tui.messages import Attachment, Message, Request, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, Usage
 from tui.providers.base import (
     ErrorKind,
     ProviderError,
@@ -320,6 +320,25 @@ def test_pieces_are_labelled_by_who_said_what() -> None:
     talk.step(5, failed=True)
     labels = [piece.label for piece in render_pieces(talk.messages)]
     assert labels == ["user", "assistant calls read_file", "error of read_file"]
+
+
+def test_every_part_that_a_model_could_read_is_in_the_source() -> None:
+    parts = (
+        Refusal("I won't."),
+        Refusal("Blocked.", from_server=True),
+        Reasoning("hm", provider="p", model="m"),
+        Attachment("text", "a.txt", "text/plain", "0" * 64, 3, text="abc"),
+        Attachment("pdf", "b.pdf", "application/pdf", "1" * 64, 9),
+        Text(" "),
+    )
+    pieces = render_pieces([Message("assistant", parts, id="1"), Message("user", (Text("s"),), id="2", kind="summary")])
+    assert [(piece.label, piece.text, piece.long_tail) for piece in pieces] == [
+        ("assistant", "I won't.", False),
+        ("assistant, thinking", "hm", True),
+        ("assistant attached a.txt", "abc", True),
+        ("assistant attached", "pdf b.pdf (not shown here)", False),
+        ("earlier summary", "s", False),
+    ]
 
 
 def test_the_capacity_leaves_room_for_prompt_answer_and_error() -> None:
