@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.context.counting.families import another_family, shared_name
+from tui.context.counting.families import DEFAULT, FAMILIES, FAMILY_PRIORS, another_family, prior_of, shared_name
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,33 @@ def test_releases_of_a_model_share_a_name(model: str, name: str) -> None:
 )
 def test_another_family_is_told_by_its_name(asked: str, answered: str, another: bool) -> None:
     assert another_family(asked, answered) is another
+
+
+@pytest.mark.parametrize(
+    ("model", "like"),
+    [
+        ("qwq-32b", "qwen3-32b"),
+        ("coder-model", "qwen3-coder"),
+        ("us.deepseek.r1-v1:0", "deepseek-r1"),
+        ("glm5", "glm-5"),
+        ("open-mixtral-8x22b", "mistral-large-latest"),
+        ("chatgpt-5", "gpt-5"),
+        ("claude-instant-1.2", "claude-2.1"),
+        ("anthropic/claude-4.6-sonnet-20260217", "claude-sonnet-4-6"),
+        ("claude-4.7-opus", "claude-opus-4-7"),
+        ("meta.llama3-1-8b-instruct-v1:0", "llama3.1:8b"),
+        ("meta-llama-3.1-8b-instruct", "llama-3.1-8b-instant"),
+        ("meta-llama-3-70b", "llama3-70b-8192"),
+        ("gemini-1.5-pro", "gemini-2.5-pro"),
+        ("gemma3:4b", "gemma-2-9b-it"),
+        ("deepseek-r1-distill-llama-70b", "deepseek-r1"),  # another vocabulary in DeepSeek's template
+        ("chatgpt-4o-latest", "gpt-4"),  # another vocabulary in GPT-4's
+    ],
+)
+def test_names_of_one_family_cost_the_same_beside_the_text(model: str, like: str) -> None:
+    assert prior_of(model) is prior_of(like) is not DEFAULT
+
+
+def test_a_family_with_a_template_that_was_measured_has_no_name_that_is_treated_as_unknown() -> None:
+    unknown = {name for name, family in FAMILIES.items() if family in FAMILY_PRIORS and prior_of(name) is DEFAULT}
+    assert unknown == {"hermes-3-llama", "nemotron", "smollm3", "zephyr", "dolphin-mixtral"}  # templates of their own

@@ -204,59 +204,49 @@ _GEMINI = Prior(
     per_request=0.0, per_message=0.8, per_call=8.0, per_result=8.0, tools_fixed=2.0, per_tool=2.0, schema_factor=1.0
 )
 
-PRIORS: dict[str, Prior] = {
-    "gpt": _GPT,
-    "o1": _GPT,
-    "o3": _GPT,
-    "o4": _GPT,
-    "codex": _GPT,
-    "gpt-4": _GPT_4,
-    "gpt-3.5": _GPT_4,
-    "chatgpt-4o": _GPT_4,
-    "claude": _CLAUDE_4_8,  # unknown names are treated as the newest
-    "claude-2": _CLAUDE,
+_GPT_OSS = Prior(
+    per_request=63.3,  # the template adds a system prompt
+    per_message=4.4,
+    per_call=3.5,
+    per_argument=-2.9,
+    per_result=7.1,
+    after_reply=-4.4,
+    after_calls=-3.6,
+    tools_fixed=-9.8,
+    per_tool=20.0,
+    schema_factor=1.11,
+)
+_GEMMA = Prior(per_request=4.0, per_message=5.0)
+_QWEN = Prior(per_request=4.1, per_message=4.0, tools_fixed=224.6, per_tool=20.0, schema_factor=1.09)
+_DEEPSEEK = Prior(per_request=1.2, per_message=1.8, tools_fixed=293.0, per_tool=20.0)
+
+FAMILY_PRIORS: dict[str, Prior] = {
+    "o200k": _GPT,
+    "cl100k": _GPT_4,
     "claude-3": _CLAUDE,
-    "claude-opus-4": _CLAUDE,
-    "claude-sonnet-4": _CLAUDE,
-    "claude-haiku-4": _CLAUDE_4_5,
-    "claude-opus-4-5": _CLAUDE_4_5,
-    "claude-opus-4-6": _CLAUDE_4_5,
-    "claude-sonnet-4-5": _CLAUDE_4_5,
-    "claude-sonnet-4-6": _CLAUDE_4_5,
-    "claude-opus-4-7": _CLAUDE_4_7,
-    "claude-sonnet-4-7": _CLAUDE_4_7,
-    "claude-opus-4-8": _CLAUDE_4_8,
-    "gpt-oss": Prior(
-        per_request=63.3,  # the template adds a system prompt
-        per_message=4.4,
-        per_call=3.5,
-        per_argument=-2.9,
-        per_result=7.1,
-        after_reply=-4.4,
-        after_calls=-3.6,
-        tools_fixed=-9.8,
-        per_tool=20.0,
-        schema_factor=1.11,
-    ),
-    "gemini": _GEMINI,
-    "gemma": Prior(per_request=4.0, per_message=5.0),
-    "llama": _LLAMA_3_1,
-    "llama3-": _LLAMA_3,
-    "llama-3-": _LLAMA_3,
-    "llama-4": _LLAMA_4,
+    "claude-4.7": _CLAUDE_4_8,  # unknown names are treated as the newest
+    **dict.fromkeys(("gemma2", "gemma3"), _GEMMA),
+    "llama3": _LLAMA_3_1,
     "llama4": _LLAMA_4,
-    "qwen": Prior(per_request=4.1, per_message=4.0, tools_fixed=224.6, per_tool=20.0, schema_factor=1.09),
-    "deepseek": Prior(per_request=1.2, per_message=1.8, tools_fixed=293.0, per_tool=20.0),
-    "mistral": _MISTRAL,
-    "ministral": _MISTRAL,
-    "magistral": _MISTRAL,
-    "codestral": _MISTRAL,
-    "devstral": _MISTRAL,
-    "pixtral": _MISTRAL,
-    "glm": _GLM_4,
-    "glm-5": _GLM_5,
-    "zai-glm": _GLM_4,
-    "zai-glm-5": _GLM_5,
+    **dict.fromkeys(("qwen2", "qwen3.5"), _QWEN),
+    "deepseek": _DEEPSEEK,
+    **dict.fromkeys(("tekken", "mistral-v3"), _MISTRAL),
+    "glm4": _GLM_4,
+    "glm5": _GLM_5,
+}
+
+# Models whose template is not that of their family, by prefix of the name; the longest prefix wins.
+MODEL_PRIORS: dict[str, Prior] = {
+    **dict.fromkeys(("gpt-4", "chatgpt-4o"), _GPT_4),
+    "gpt-oss": _GPT_OSS,
+    **dict.fromkeys(("claude-haiku-4", "claude-opus-4-5", "claude-opus-4-6", "claude-4-5", "claude-4-6"), _CLAUDE_4_5),
+    **dict.fromkeys(("claude-sonnet-4-5", "claude-sonnet-4-6"), _CLAUDE_4_5),
+    **dict.fromkeys(("claude-opus-4-7", "claude-sonnet-4-7", "claude-4-7"), _CLAUDE_4_7),
+    "gemini": _GEMINI,
+    **dict.fromkeys(("llama3-", "llama-3-", "meta-llama-3-"), _LLAMA_3),
+    **dict.fromkeys(("llama3-1-", "llama3-2-", "llama3-3-"), _LLAMA_3_1),  # Bedrock's names
+    "deepseek": _DEEPSEEK,
+    **dict.fromkeys(("hermes", "nemotron", "smollm3", "zephyr", "dolphin"), DEFAULT),
 }
 
 # Tokens of English prose and code by each family's vocabulary, relative to o200k (medians over the corpus). Used only
@@ -282,5 +272,5 @@ def relative_size(model: str) -> float:
 
 @lru_cache(maxsize=256)
 def prior_of(model: str) -> Prior:
-    """The prior of the longest family name that `model` starts with, else `DEFAULT`."""
-    return PRIORS.get(_longest_prefix(model, PRIORS), DEFAULT)
+    """The prior of `model` if it has one of its own, else that of its family; `DEFAULT` where neither is known."""
+    return MODEL_PRIORS.get(_longest_prefix(model, MODEL_PRIORS)) or FAMILY_PRIORS.get(family_of(model), DEFAULT)
