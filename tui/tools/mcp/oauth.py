@@ -334,30 +334,14 @@ def choose_auth_method(client: OAuthClientInformationFull, metadata: OAuthMetada
         client.token_endpoint_auth_method = _BASIC if _BASIC in methods else "client_secret_post"
 
 
-class _Unattended:
-    """In place of a `SignIn`, where nobody is signing in."""
-
-    def __init__(self, status: TransportStatus) -> None:
-        self._status = status
-
-    async def redirect(self, _url: str) -> None:
-        """Refuses."""
-        self._status.sign_in_needed = True
-        raise SignInNeededError
-
-    async def callback(self) -> AuthorizationCodeResult:
-        """Refuses."""
-        raise SignInNeededError
-
-
 @contextlib.asynccontextmanager
 async def authorization(
     config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None, status: TransportStatus
 ) -> AsyncIterator[OAuthClientProvider | None]:
     """The `httpx2.Auth` for a server; None if there are no tokens and nobody signs in.
 
-    Without `sign_in` tokens are used and renewed; a server that wants more fails with `SignInNeededError`, and `status`
-    says so to whoever meets only the closed connection.
+    Without `sign_in` tokens are used and renewed; a server that requires more fails with `SignInNeededError`, and
+    `status` has that for whoever meets only the closed connection.
     """
     data, oauth = await asyncio.to_thread(store.read), config.oauth
     if oauth is None or (sign_in is None and not data.get("tokens")):
@@ -365,8 +349,9 @@ async def authorization(
         return
     if configured := configured_client(oauth, launch):
         data.pop("client", None)  # its secret is not stored
+    storage = _Storage(store, data, configured)
     if sign_in is None:
-        yield _provider(oauth, launch.url, _Storage(store, data, configured), data, _Unattended(status))
+        yield _provider(oauth, launch.url, storage, data, status)
         return
     data.pop("tokens", None)
     client = registered_client(data, "authorization_code") or {}
@@ -378,7 +363,7 @@ async def authorization(
             client, redirect = {}, await stack.enter_async_context(sign_in.listening(0))
         if not client:
             data.pop("client", None)
-        yield _provider(oauth, launch.url, _Storage(store, data, configured), data, sign_in, redirect)
+        yield _provider(oauth, launch.url, storage, data, status, sign_in, redirect)
 
 
 def _provider(
@@ -386,7 +371,8 @@ def _provider(
     url: str,
     storage: _Storage,
     data: Mapping[str, Any],
-    sign_in: SignIn | _Unattended,
+    status: TransportStatus,
+    sign_in: SignIn | None = None,
     redirect_uri: str = f"http://127.0.0.1{PATH}",
 ) -> OAuthClientProvider:
     """The SDK's OAuth client, with the stored tokens in `data`."""
@@ -394,13 +380,20 @@ def _provider(
     from mcp.shared.auth import OAuthMetadata
 
     async def redirect(address: str) -> None:
+        if sign_in is None:
+            status.sign_in_needed = True
+            raise SignInNeededError
         context = provider.context
         if context.client_info is not None:
             choose_auth_method(context.client_info, context.oauth_metadata)  # which is known by now
         await sign_in.redirect(address)
 
+    async def callback() -> AuthorizationCodeResult:
+        assert sign_in is not None  # `redirect` comes first
+        return await sign_in.callback()
+
     metadata = client_metadata(oauth, redirect_uris=[redirect_uri])
-    provider = OAuthClientProvider(url, metadata, storage, redirect_handler=redirect, callback_handler=sign_in.callback)
+    provider = OAuthClientProvider(url, metadata, storage, redirect_handler=redirect, callback_handler=callback)
     storage.provider = provider
     if tokens := data.get("tokens"):
         # Only what can be renewed expires at an unknown time: other tokens are used until they are refused.
