@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tui.messages import BilledPass, Usage
-from tui.providers.wire import find_count
+from tui.providers.wire import find_count, object_of, objects_of, text_of
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -220,7 +220,7 @@ def _anthropic(body: Body) -> Usage:
 
 def _passes(iterations: object) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
-    entries = [entry for entry in iterations if isinstance(entry, Mapping)] if isinstance(iterations, list) else []
+    entries = objects_of(iterations)
     if len(entries) < 2:
         return ()
     passes = []
@@ -229,30 +229,21 @@ def _passes(iterations: object) -> tuple[BilledPass, ...]:
             find_count(entry, name) or 0
             for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         )
-        model = entry.get("model")
-        passes.append(
-            BilledPass(fresh + read + written, output, read, written, model if isinstance(model, str) else "")
-        )
+        passes.append(BilledPass(fresh + read + written, output, read, written, text_of(entry.get("model"))))
     return tuple(passes)
 
 
 def read_edits(context_management: object) -> tuple[int, int] | None:
     """What Anthropic's context editing cleared from the prompt: (tokens, tool uses); None for nothing."""
-    edits = context_management.get("applied_edits") if isinstance(context_management, Mapping) else None
-    applied = [edit for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list) else []
+    applied = objects_of(object_of(context_management).get("applied_edits"))
     tokens = sum(find_count(edit, "cleared_input_tokens") or 0 for edit in applied)
     return (tokens, sum(find_count(edit, "cleared_tool_uses") or 0 for edit in applied)) if tokens else None
 
 
 def _context_iteration(body: Body) -> Body | None:
     """The last pass that read the conversation: the top-level numbers add up all passes."""
-    passes = body.get("iterations")
-    if not isinstance(passes, list):
-        return None
-    for entry in reversed(passes):
-        if isinstance(entry, Mapping) and entry.get("type") in ("message", "fallback_message"):
-            return entry
-    return None
+    passes = [one for one in objects_of(body.get("iterations")) if one.get("type") in ("message", "fallback_message")]
+    return passes[-1] if passes else None
 
 
 def _gemini(body: Body) -> Usage:

@@ -88,14 +88,19 @@ def count_of(value: object) -> int | None:
             return None
 
 
-def data_url(part: Attachment, request: Request) -> str:
-    """The attachment as a data URL."""
-    return f"data:{part.media_type};base64,{encoded(part, request)}"
+def text_of(value: object) -> str:
+    """`value` if it is text, else ""."""
+    return value if isinstance(value, str) else ""
 
 
-def encoded(part: Attachment, request: Request) -> str:
-    """The attachment's bytes in base64, as text."""
-    return base64.b64encode(request.blobs[part.sha256]).decode("ascii")
+def object_of(value: object) -> Json:
+    """`value` if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[Json]:
+    """The objects in `value` if it is a list, else none."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def find_count(body: object, *paths: str, least: int = 0) -> int | None:
@@ -107,6 +112,16 @@ def find_count(body: object, *paths: str, least: int = 0) -> int | None:
         if (count := count_of(value)) is not None and count >= least:
             return count
     return None
+
+
+def data_url(part: Attachment, request: Request) -> str:
+    """The attachment as a data URL."""
+    return f"data:{part.media_type};base64,{encoded(part, request)}"
+
+
+def encoded(part: Attachment, request: Request) -> str:
+    """The attachment's bytes in base64, as text."""
+    return base64.b64encode(request.blobs[part.sha256]).decode("ascii")
 
 
 def arguments_object(arguments: str) -> Json:

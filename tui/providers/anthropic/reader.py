@@ -19,7 +19,7 @@ from tui.providers.base import (
 )
 from tui.providers.dialect import Reader
 from tui.providers.usage_reading import read_edits, read_usage
-from tui.providers.wire import Json, as_object
+from tui.providers.wire import Json, as_object, object_of, objects_of, text_of
 from tui.text.endings import finish_kind
 
 # The field of a citation that names its source, by type.
@@ -51,17 +51,15 @@ class AnthropicReader(Reader):
         """The stream events of one server event."""
         match event.get("type"):
             case "message_start":
-                message = event.get("message")
-                if isinstance(message, dict):
-                    self._edited(message)
-                    yield from self._name_model(message.get("model"))
-                    yield from self._merge_usage(message.get("usage"))
+                message = object_of(event.get("message"))
+                self._edited(message)
+                yield from self._name_model(message.get("model"))
+                yield from self._merge_usage(message.get("usage"))
             case "content_block_start":
                 yield from self._start(event)
             case "content_block_delta":
-                block, delta = self._blocks.get(_index(event)), event.get("delta")
-                if block is not None and isinstance(delta, dict):
-                    yield from _delta(block, delta)
+                if (block := self._blocks.get(_index(event))) is not None:
+                    yield from _delta(block, object_of(event.get("delta")))
             case "content_block_stop":
                 block = self._blocks.get(_index(event))
                 if block is not None:
@@ -73,9 +71,7 @@ class AnthropicReader(Reader):
             case "message_delta":
                 self._edited(event)
                 yield from self._merge_usage(event.get("usage"))
-                delta = event.get("delta")
-                if isinstance(delta, dict):
-                    self._stop(delta)
+                self._stop(object_of(event.get("delta")))
 
     def finish(self) -> Iterator[StreamEvent]:
         """The end mark, if there was one."""
@@ -100,16 +96,11 @@ class AnthropicReader(Reader):
         self._edits = read_edits(holder.get("context_management")) or self._edits
 
     def _stop(self, delta: Json) -> None:
-        if isinstance(reason := delta.get("stop_reason"), str) and reason:
+        if reason := text_of(delta.get("stop_reason")):
             self._end = StreamEnd(finish_kind(reason), reason)
-        details = delta.get("stop_details")
-        if isinstance(details, dict):
-            explanation, category = details.get("explanation"), details.get("category")
-            self._refusal = RefusalDelta(
-                explanation if isinstance(explanation, str) else "",
-                category if isinstance(category, str) and category else None,
-                from_server=True,
-            )
+        if details := object_of(delta.get("stop_details")):
+            explanation, category = text_of(details.get("explanation")), text_of(details.get("category"))
+            self._refusal = RefusalDelta(explanation, category or None, from_server=True)
 
     def _start(self, event: Json) -> Iterator[StreamEvent]:
         content = event.get("content_block")
@@ -122,8 +113,7 @@ class AnthropicReader(Reader):
         match content.get("type"):
             case "text":
                 yield from _text(block, content.get("text"))
-                citations = content.get("citations")
-                for citation in citations if isinstance(citations, list) else []:
+                for citation in objects_of(content.get("citations")):
                     yield from _cited(citation)
             case "thinking":
                 yield from _thinking(block, content.get("thinking"))
@@ -159,13 +149,11 @@ def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
         case "input_json_delta" if block.item is not None and isinstance(delta.get("partial_json"), str):
             block.input += delta["partial_json"]
         case "citations_delta":
-            yield from _cited(delta.get("citation"))
+            yield from _cited(object_of(delta.get("citation")))
 
 
-def _cited(citation: object) -> Iterator[StreamEvent]:
+def _cited(citation: Json) -> Iterator[StreamEvent]:
     """The source of a citation: a search result, a document, or a tool's search result."""
-    if not isinstance(citation, dict):
-        return
     place = next((str(citation[key]) for key in _CITED if citation.get(key)), "")
     if place:
         title = citation.get("title") or citation.get("document_title") or ""

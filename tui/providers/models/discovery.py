@@ -11,7 +11,7 @@ from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
-from tui.providers.wire import Json, find_count
+from tui.providers.wire import Json, find_count, object_of, objects_of
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
@@ -99,7 +99,7 @@ def model_entries(listing: object) -> list[Json]:
     """The entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
     if isinstance(listing, Mapping):
         listing = next((listing[key] for key in ("data", "models") if isinstance(listing.get(key), list)), [])
-    return [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
+    return objects_of(listing)
 
 
 def entry_id(entry: Mapping[str, Any]) -> str:
@@ -138,9 +138,8 @@ def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: M
     """
     able = entry.get("capabilities")
     words = {word for word in able if isinstance(word, str)} if isinstance(able, list) else None
-    table = able if isinstance(able, Mapping) else {}
-    shape = entry.get("architecture")
-    kinds = shape.get("input_modalities") if isinstance(shape, Mapping) else None
+    table = object_of(able)
+    kinds = object_of(entry.get("architecture")).get("input_modalities")
     parameters = entry.get("supported_parameters")
     return ModelInfo(
         name,
@@ -248,7 +247,7 @@ async def _ollama_limits(client: Client, model: str) -> ModelLimits | None:
     if running is not None and (context := find_count(running, "context_length", least=1)):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
     shown = await _probe(client, "/api/show", {"model": model})
-    parameters = shown.get("parameters") if isinstance(shown, Mapping) else None
+    parameters = object_of(shown).get("parameters")
     for line in parameters.splitlines() if isinstance(parameters, str) else ():
         words = line.split()
         if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
@@ -267,9 +266,7 @@ async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
     """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
         entry = find_entry(model_entries(await _probe(client, path)), model) or {}
-        loaded = entry.get("loaded_instances")
-        places = [entry, *(loaded if isinstance(loaded, list) else [])]
-        for place in (place for place in places if isinstance(place, Mapping)):
+        for place in (entry, *objects_of(entry.get("loaded_instances"))):
             if context := find_count(place, "loaded_context_length", "config.context_length", least=1):
                 return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
     return None
@@ -315,11 +312,11 @@ async def server_takes_tools(client: Client, model: str) -> bool | None:
     if client.config.official or client.config.needs_key:
         return None
     shown = await _probe(client, "/api/show", {"model": model})  # Ollama
-    if isinstance(shown, Mapping) and isinstance(words := shown.get("capabilities"), list):
+    if isinstance(words := object_of(shown).get("capabilities"), list):
         return "tools" in words
     props = await _probe(client, "/props")  # llama.cpp
-    able = props.get("chat_template_caps") if isinstance(props, Mapping) else None
-    if isinstance(able, Mapping) and (takes := _supported(able, "supports_tools")) is not None:
+    able = object_of(object_of(props).get("chat_template_caps"))
+    if (takes := _supported(able, "supports_tools")) is not None:
         return takes
     entry = find_entry(model_entries(await _probe(client, "/v1/models")), model)
     return None if entry is None else entry_info(entry, model, None, None).tools

@@ -22,7 +22,7 @@ from tui.providers.base import (
 from tui.providers.dialect import Reader
 from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_terms, read_usage
-from tui.providers.wire import Json
+from tui.providers.wire import Json, object_of, objects_of, text_of
 from tui.text.endings import finish_kind
 
 # Finish reasons that are errors: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. Their meaning if no answer came.
@@ -47,8 +47,7 @@ class ChatReader(Reader):
 
     def feed(self, chunk: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one chunk. Raises `ProviderError` for an error sent as a chunk."""
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        choice = (objects_of(chunk.get("choices")) or [{}])[0]
         if error := choice.get("error"):
             raise classify_error(None, error, provider=self._provider)
         yield from self._name_model(chunk.get("model"))
@@ -57,7 +56,7 @@ class ChatReader(Reader):
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
             yield from self._delta(delta)
-        if isinstance(reason := choice.get("finish_reason"), str) and reason:
+        if reason := text_of(choice.get("finish_reason")):
             self._end = StreamEnd(finish_kind(reason), reason)
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -74,40 +73,36 @@ class ChatReader(Reader):
 
     def _read_usage(self, chunk: Json, choice: Json) -> Iterator[StreamEvent]:
         """Servers report usage at the end, in every chunk, inside the choice, or in more than one of these places."""
-        groq = chunk.get("x_groq")
-        for body in (chunk.get("usage"), choice.get("usage"), groq.get("usage") if isinstance(groq, dict) else None):
-            if usage := read_usage(body):
+        for holder in (chunk, choice, object_of(chunk.get("x_groq"))):
+            if usage := read_usage(holder.get("usage")):
                 yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
-        reasoning = next((text for name in _REASONING_FIELDS if (text := _text(delta.get(name)))), "")
-        listed = delta.get("reasoning_details")
-        details = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        reasoning = next((text for name in _REASONING_FIELDS if (text := text_of(delta.get(name)))), "")
+        details = objects_of(delta.get("reasoning_details"))
         for item in details:
             _merge_detail(self._details, item)
         if not reasoning:
-            reasoning = "".join(_text(item.get("text")) or _text(item.get("summary")) for item in details)
+            reasoning = "".join(text_of(item.get("text")) or text_of(item.get("summary")) for item in details)
         if reasoning:
             yield ReasoningDelta(reasoning)
         yield from self._content(delta.get("content"))
         yield from _annotations(delta.get("annotations"))
-        audio = delta.get("audio")
-        if isinstance(audio, dict):
+        if audio := object_of(delta.get("audio")):
             yield from self._item("audio")
             yield from self._content(audio.get("transcript"))
         if delta.get("images"):
             yield from self._item("image")
-        if refusal := _text(delta.get("refusal")):
+        if refusal := text_of(delta.get("refusal")):
             yield RefusalDelta(refusal)
-        calls = delta.get("tool_calls")
-        if not isinstance(calls, list):
-            old = delta.get("function_call")  # the form before tool calls
-            calls = [{"index": 0, "function": old}] if isinstance(old, dict) else []
+        calls = objects_of(delta.get("tool_calls"))
+        if not calls and (function := object_of(delta.get("function_call"))):  # the form before tool calls
+            calls = [{"index": 0, "function": function}]
         self._calls.begin_chunk()
         for call in calls:
-            if isinstance(call, dict) and call.get("type") == "custom":
+            if call.get("type") == "custom":
                 yield from self._item("custom_tool_call")
-            elif isinstance(call, dict):
+            else:
                 yield self._calls.read(call)
 
     def _item(self, kind: str) -> Iterator[StreamEvent]:
@@ -126,38 +121,30 @@ class ChatReader(Reader):
                 yield from self._content(piece)
             elif isinstance(piece, dict) and piece.get("type") == "thinking":
                 thinking = piece.get("thinking")
-                pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
-                if text := "".join(_text(item.get("text")) for item in pieces if isinstance(item, dict)):
+                pieces = objects_of(thinking) or [{"text": thinking}]
+                if text := "".join(text_of(item.get("text")) for item in pieces):
                     yield ReasoningDelta(text)
             elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
                 yield from self._content(piece["text"])
-            elif isinstance(piece, dict) and (kind := _text(piece.get("type"))) not in ("", "text", "reference"):
+            elif isinstance(piece, dict) and (kind := text_of(piece.get("type"))) not in ("", "text", "reference"):
                 yield from self._item(kind.removesuffix("_url"))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _annotations(listed: object) -> Iterator[StreamEvent]:
     """OpenAI's and OpenRouter's citations of an answer's text."""
-    for annotation in listed if isinstance(listed, list) else []:
-        cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
-        if isinstance(cited, dict) and (url := _text(cited.get("url"))):
-            yield SourceCited(url, _text(cited.get("title")), _text(cited.get("content")))
+    for annotation in objects_of(listed):
+        cited = object_of(annotation.get("url_citation"))
+        if url := text_of(cited.get("url")):
+            yield SourceCited(url, text_of(cited.get("title")), text_of(cited.get("content")))
 
 
 def _listed_sources(chunk: Json) -> Iterator[StreamEvent]:
     """Perplexity's and xAI's lists beside the choices: `citations` are addresses, `search_results` have titles."""
-    results = chunk.get("search_results")
-    for result in results if isinstance(results, list) else []:
-        if isinstance(result, dict) and (url := _text(result.get("url"))):
-            yield SourceCited(url, _text(result.get("title")))
     citations = chunk.get("citations")
-    for cited in citations if isinstance(citations, list) else []:
-        url = cited if isinstance(cited, str) else _text(cited.get("url")) if isinstance(cited, dict) else ""
-        if url:
-            yield SourceCited(url, _text(cited.get("title")) if isinstance(cited, dict) else "")
+    addresses = [{"url": cited} for cited in citations if isinstance(cited, str)] if isinstance(citations, list) else []
+    for source in (*objects_of(chunk.get("search_results")), *addresses, *objects_of(citations)):
+        if url := text_of(source.get("url")):
+            yield SourceCited(url, text_of(source.get("title")))
 
 
 def _merge_detail(details: list[Json], piece: Json) -> None:
@@ -168,7 +155,7 @@ def _merge_detail(details: list[Json], piece: Json) -> None:
         return
     for key, value in piece.items():
         if key in ("text", "summary", "data") and isinstance(value, str):
-            last[key] = _text(last.get(key)) + value
+            last[key] = text_of(last.get(key)) + value
         elif value is not None:
             last[key] = value
 
@@ -211,9 +198,8 @@ class _Calls:
 
     def read(self, call: Json) -> ToolCallDelta:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
-        function = call.get("function") if isinstance(call.get("function"), dict) else {}
-        assert isinstance(function, dict)
-        call_id, name, arguments = _text(call.get("id")), _text(function.get("name")), _arguments(function)
+        function = object_of(call.get("function"))
+        call_id, name, arguments = text_of(call.get("id")), text_of(function.get("name")), _arguments(function)
         index, new = self._place(call.get("index"), call_id, arguments if name else None)
         merged = self._calls[index]
         if not new and name and merged.complete and arguments == "".join(merged.pieces):

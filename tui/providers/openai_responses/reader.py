@@ -21,7 +21,7 @@ from tui.providers.base import (
 from tui.providers.dialect import Reader
 from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_terms, read_usage
-from tui.providers.wire import Json
+from tui.providers.wire import Json, object_of, objects_of, text_of
 from tui.text.endings import finish_kind
 
 _READ = ("message", "reasoning", "function_call")  # item types with content of their own
@@ -55,18 +55,17 @@ class ResponsesReader(Reader):
     def feed(self, event: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one event. Raises `ProviderError` for a failed answer."""
         kind = str(event.get("type") or "")
-        response = event.get("response")
-        if isinstance(response, dict):
-            yield from self._model_and_usage(response)
+        response = object_of(event.get("response"))
+        yield from self._model_and_usage(response)
         match kind:
             case "response.output_item.added":
                 yield from self._added(event)
             case "response.output_item.done":
                 yield from self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._close(kind, response if isinstance(response, dict) else {})
+                self._close(kind, response)
             case "response.output_text.annotation.added":
-                yield from _cited(event.get("annotation"))
+                yield from _cited(object_of(event.get("annotation")))
             case _ if isinstance(delta := event.get("delta"), str):
                 yield from self._delta(kind, event, delta)
             case "response.reasoning_summary_part.added":
@@ -96,8 +95,7 @@ class ResponsesReader(Reader):
 
     def _item(self, event: Json, kind: str, *, adding: bool = False) -> _Item:
         """The item an event belongs to; created if the server did not announce it."""
-        wire = event.get("item")
-        item_id = wire.get("id") if isinstance(wire, dict) else event.get("item_id")
+        item_id = object_of(event.get("item")).get("id") or event.get("item_id")
         index = event.get("output_index")
         key: object = index if isinstance(index, int) else str(item_id or kind)
         item = self._named.get(key)
@@ -132,14 +130,14 @@ class ResponsesReader(Reader):
             case "reasoning":
                 yield from _reasoning(item, wire)
             case "message":
-                parts = _parts(wire.get("content"))
+                parts = objects_of(wire.get("content"))
                 if rest := _rest(item, "".join(str(part.get("text") or "") for part in parts)):
                     yield TextDelta(rest, item.place)
                 refusal = "".join(str(part.get("refusal") or "") for part in parts)
                 if refusal.startswith(item.refused) and (rest := refusal[len(item.refused) :]):
                     yield RefusalDelta(rest)
                 for part in parts:
-                    for annotation in _parts(part.get("annotations")):
+                    for annotation in objects_of(part.get("annotations")):
                         yield from _cited(annotation)
             case "function_call":
                 if len(self._items) > announced:
@@ -161,8 +159,7 @@ class ResponsesReader(Reader):
             case "response.failed":
                 raise classify_error(None, response.get("error") or response, provider=self._provider)
             case "response.incomplete":
-                details = response.get("incomplete_details")
-                reason = str(details.get("reason") or "") if isinstance(details, dict) else ""
+                reason = str(object_of(response.get("incomplete_details")).get("reason") or "")
                 self._end = StreamEnd(finish_kind(reason or "incomplete"), reason or "incomplete")
             case _:
                 called = any(item.kind == "function_call" for item in self._items)
@@ -181,10 +178,9 @@ def _first_open(item: _Item) -> _Item:
 
 def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
     """Reported once for each item: the phase of a message, and the existence of other items."""
-    phase = wire.get("phase")
     if item.named:
         return
-    if item.kind == "message" and isinstance(phase, str) and phase:
+    if item.kind == "message" and (phase := text_of(wire.get("phase"))):
         item.named = True
         yield TextMeta(item.place, phase)
     elif item.kind not in _READ:
@@ -192,12 +188,9 @@ def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
         yield ItemReceived(item.kind)
 
 
-def _cited(annotation: object) -> Iterator[StreamEvent]:
+def _cited(annotation: Json) -> Iterator[StreamEvent]:
     """A page cited by a text, or a file of OpenAI's, by its name."""
-    if not isinstance(annotation, dict):
-        return
-    place = next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")
-    if isinstance(place, str) and place:
+    if place := text_of(next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")):
         yield SourceCited(place, str(annotation.get("title") or ""))
 
 
@@ -207,18 +200,13 @@ def _rest(item: _Item, whole: str) -> str:
     return whole[len(before) :] if whole.startswith(before) else ""
 
 
-def _parts(value: object) -> list[Json]:
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
 def _reasoning(item: _Item, wire: Json) -> Iterator[StreamEvent]:
-    summary, content = _parts(wire.get("summary")), _parts(wire.get("content"))
+    summary, content = objects_of(wire.get("summary")), objects_of(wire.get("content"))
     if rest := _rest(item, "\n\n".join(str(part.get("text") or "") for part in summary or content)):
         yield ReasoningDelta(rest, item.index)
-    encrypted, item_id = wire.get("encrypted_content"), wire.get("id")
     yield ReasoningMeta(
         item.index,
-        encrypted=encrypted if isinstance(encrypted, str) and encrypted else None,
-        item_id=item_id if isinstance(item_id, str) and item_id else None,
+        encrypted=text_of(wire.get("encrypted_content")) or None,
+        item_id=text_of(wire.get("id")) or None,
         details=json.dumps(summary, ensure_ascii=False) if len(summary) > 1 else None,
     )
