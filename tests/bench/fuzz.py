@@ -56,7 +56,7 @@ from tui.text.clean import clean_text
 MOST_SECONDS = 2.0  # of processor time for one input
 MOST_MEMORY = 1_000_000_000  # bytes, of the whole process
 MOST_STREAM = 4_000_000  # bytes: `max_response` here
-FOREIGN = ("test_foreign", "test_formats", "test_codex", "test_claude")  # their tests write the files to damage
+FOREIGN = ("foreign", "formats", "codex", "claude", "pi", "gemini", "opencode")  # their tests write the files to damage
 
 ODD_VALUES = st.one_of(st.sampled_from(ODD), st.text(max_size=8), st.integers(), st.floats(), st.booleans())
 
@@ -175,7 +175,7 @@ def sessions() -> list[tuple[str, bytes]]:
     """Name and content of a session file of each program."""
     files: dict[bytes, str] = {}
     for module in FOREIGN:
-        tests = import_module(f"tests.chat.interchange.foreign.{module}")
+        tests = import_module(f"tests.chat.interchange.foreign.test_{module}")
         for name, test in vars(tests).items():
             if name.startswith("test_") and list(inspect.signature(test).parameters) == ["tmp_path"]:
                 with tempfile.TemporaryDirectory() as folder:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.chat.interchange.foreign.files import claude_answer, claude_line, pi_answer
 from tests.chat.interchange.foreign.test_codex import Rollout
-from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, pi_answer
 from tui.chat.interchange import following
 from tui.chat.interchange.following import Followed, Follower, Tail
 from tui.chat.interchange.foreign import read_recordings

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.chat.store.test_store import EVERYTHING, user
 from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records

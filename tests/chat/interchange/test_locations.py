@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.interchange.foreign.test_foreign import claude_line, write
+from tests.chat.interchange.foreign.files import claude_line, write
 from tui.chat.interchange.locations import newest_session, session_files
 
 

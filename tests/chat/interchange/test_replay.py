@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.recordings import read_recording
 from tui.chat.interchange.replay import Scored, replay, summary
 

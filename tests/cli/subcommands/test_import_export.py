@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.interchange.foreign.test_foreign import claude_answer, claude_line, write
+from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line

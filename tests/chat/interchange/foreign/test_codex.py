@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.chat.interchange.foreign.test_foreign import write
+from tests.chat.interchange.foreign.files import write
 from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
