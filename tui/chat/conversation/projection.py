@@ -267,7 +267,7 @@ class Projection:
 
     def __init__(self) -> None:
         self._rules: object = None  # what the prefix was projected by
-        self._named: frozenset[str] = frozenset()  # messages that records name
+        self._in_records: frozenset[str] = frozenset()  # messages that records name
         self._clear()
 
     def _clear(self) -> None:
@@ -282,7 +282,7 @@ class Projection:
         """`build_request` and `trimmed_request`, of a history that holds what it held the last time, and more."""
         self._advance(messages, state, target)
         active = messages[self._length :]
-        if self._is_bound(active):
+        if self._depends_on_prefix(active):
             whole = build_request(messages, state, target)
             return whole, trimmed_request(whole, state, target)
         tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent))
@@ -300,12 +300,12 @@ class Projection:
         grown = self._length <= len(messages) and (not self._length or messages[self._length - 1] is self._end)
         if rules != self._rules or not grown:
             self._clear()
-            self._rules, self._named = rules, _named(state)
+            self._rules, self._in_records = rules, _named_in_records(state)
         start = self._last_turn(messages)
         if start <= self._length:
             return
         fresh = messages[self._length : start]
-        if self._is_bound(fresh):
+        if self._depends_on_prefix(fresh):
             self._clear()
             fresh = messages[:start]
         active = active_messages(fresh, state, target)
@@ -324,15 +324,15 @@ class Projection:
         """Where the last turn begins whose first message no record names."""
         for index in range(len(messages) - 1, self._length, -1):
             message = messages[index]
-            if starts_turn(message) and message.parts and message.id not in self._named:
+            if starts_turn(message) and message.parts and message.id not in self._in_records:
                 return index
         return self._length
 
-    def _is_bound(self, messages: Sequence[Message]) -> bool:
+    def _depends_on_prefix(self, messages: Sequence[Message]) -> bool:
         """Whether `messages` can't be projected apart from the prefix: a record names one, or one answers its calls."""
         called: set[str] = set()
         for message in messages:
-            if message.id in self._named or not (answered_ids(message) - called).isdisjoint(self._calls):
+            if message.id in self._in_records or not (answered_ids(message) - called).isdisjoint(self._calls):
                 return True
             if message.status != "streaming":
                 called |= call_ids(message)
@@ -345,7 +345,7 @@ class Projection:
         return opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=prefix_bound)))
 
 
-def _named(state: HistoryState) -> frozenset[str]:
+def _named_in_records(state: HistoryState) -> frozenset[str]:
     """The messages that records name."""
     ids: set[str] = {*state.set_aside, *state.excluded, *(ident for ident, _ in state.left_out)}
     for record in state.checkpoints:
