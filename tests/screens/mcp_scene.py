@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.screens import scenes
 from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
-from tui.chat.calling.session_tools import ToolLine
 from tui.chat.servers import ServerLine
+from tui.chat.tool_calls.session_tools import ToolLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.tools.mcp.config import ServerConfig

@@ -11,8 +11,8 @@ import pytest
 
 from tests.screens.conftest import running
 from tests.screens.tooling import SetServers, Tooling
-from tui.chat.calling.session_tools import ToolLine
 from tui.chat.servers import ServerLine
+from tui.chat.tool_calls.session_tools import ToolLine
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.mentions import resource_offers, template_offers

@@ -8,7 +8,7 @@ import pytest
 from tests.screens.conftest import SIZES, running
 from tests.screens.talks import TALK, ident
 from tests.screens.tooling import Tooling
-from tui.chat.calling.session_tools import ToolLine
+from tui.chat.tool_calls.session_tools import ToolLine
 from tui.messages import Message, ToolResult
 from tui.screens.pager import Pager
 from tui.screens.tools import ToolsPanel

@@ -7,8 +7,8 @@ import json
 from tests.screens import scenes
 from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
-from tui.chat.calling.session_tools import ToolLine
 from tui.chat.conversation.events import ApprovalAsked
+from tui.chat.tool_calls.session_tools import ToolLine
 from tui.config.settings import Rule
 from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolCall, ToolSchema

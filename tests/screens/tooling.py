@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.screens.talks import Talk
 from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.calling.session_tools import SessionTools, ToolLine
 from tui.chat.servers import ServerLine, Servers
+from tui.chat.tool_calls.session_tools import SessionTools, ToolLine
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.context.reduction.deferral import ToolPlan

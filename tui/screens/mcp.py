@@ -15,7 +15,7 @@ from tui.views.tools_mcp import listed_tools
 from tui.views.view import Row
 
 if TYPE_CHECKING:
-    from tui.chat.calling.session_tools import ToolLine
+    from tui.chat.tool_calls.session_tools import ToolLine
     from tui.views.tools_mcp import McpView
 
 HINTS: Mapping[str, Sequence[Hint]] = {

@@ -16,7 +16,7 @@ from tui.views.tools_mcp import deferred_names, listed_tools, tool_rows, tools_s
 from tui.views.view import Row
 
 if TYPE_CHECKING:
-    from tui.chat.calling.session_tools import ToolLine
+    from tui.chat.tool_calls.session_tools import ToolLine
     from tui.tools.approval import Remembered
     from tui.views.tools_mcp import ToolsView
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls, well_formed
 from tests.chat.fakes import Answer as Script
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tests.chat.tool_calls.tool_calls import Source, calls, well_formed
 from tests.providers.replay import Answer, replay_server, sse
 from tui.chat.conversation.events import ReplyDelta, TurnFinished
 from tui.chat.turn.session import ChatSession

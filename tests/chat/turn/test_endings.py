@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source as Tools
-from tests.chat.calling.tool_calls import results, well_formed
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace
+from tests.chat.tool_calls.tool_calls import Source as Tools
+from tests.chat.tool_calls.tool_calls import results, well_formed
 from tui.chat.conversation.events import ReplyDelta, TurnFailed
 from tui.messages import ProviderItem, Refusal, Source, Text
 from tui.providers.base import ItemReceived, RefusalDelta, SourceCited, StreamEnd, TextDelta, ToolCallDelta

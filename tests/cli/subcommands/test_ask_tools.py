@@ -7,8 +7,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
+from tests.chat.tool_calls.tool_calls import Source, calls
 from tests.tools.mcp.in_memory import by_hand
 from tui.cli.subcommands.ask import _stream, ask
 from tui.config.settings import ToolSettings

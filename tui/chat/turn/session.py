@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.calling.session_tools import SessionTools
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summaries import FAILURES, Summaries
 from tui.chat.conversation import history
@@ -25,6 +24,7 @@ from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
+from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.turn import Turn, TurnError

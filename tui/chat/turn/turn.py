@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tui.chat.calling.session_tools import SessionTools
-from tui.chat.calling.tool_step import Results, ToolStep, result_limit
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
     Emit,
@@ -28,6 +26,8 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
+from tui.chat.tool_calls.session_tools import SessionTools
+from tui.chat.tool_calls.tool_step import Results, ToolStep, result_limit
 from tui.chat.turn.attempt import Attempt
 from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import (

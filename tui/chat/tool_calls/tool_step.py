@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.calling.session_tools import SessionTools
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, ToolFinished, ToolProgress, ToolStarted
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionStore
+from tui.chat.tool_calls.session_tools import SessionTools
 from tui.config.settings import Rule
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import heuristic_count

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls, results
 from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
+from tests.chat.tool_calls.tool_calls import Source, calls, results
 from tui.chat.conversation.events import TurnFailed
 from tui.providers.wire import arguments_object
 from tui.text.names import arguments_summary

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.calling.tool_step import LARGEST_IMAGE, LEAST_TOKENS, MOST_IMAGES, Results, result_limit
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
+from tui.chat.tool_calls.tool_step import LARGEST_IMAGE, LEAST_TOKENS, MOST_IMAGES, Results, result_limit
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Attachment, ToolCall, ToolResult
 from tui.tools.base import ToolImage, ToolOutput

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
-from tui.chat.calling import tool_step
-from tui.chat.calling.tool_step import CANCELLED
+from tests.chat.tool_calls.tool_calls import Source, calls, results, turn, well_formed
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.projection import NO_RESULT
 from tui.chat.store.database import Liveness
+from tui.chat.tool_calls import tool_step
+from tui.chat.tool_calls.tool_step import CANCELLED
 from tui.chat.turn.turn import STOPPED
 from tui.messages import Message, ToolCall, ToolResult
 

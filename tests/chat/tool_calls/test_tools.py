@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls, results, turn, well_formed
 from tests.chat.fakes import ScriptedProvider, Tools, of, open_workspace
-from tui.chat.calling.tool_step import AT_ONCE
+from tests.chat.tool_calls.tool_calls import Source, calls, results, turn, well_formed
 from tui.chat.conversation.events import (
     MessageAdded,
     Notice,
@@ -24,6 +23,7 @@ from tui.chat.conversation.events import (
     UsageChanged,
 )
 from tui.chat.store.database import StoreError
+from tui.chat.tool_calls.tool_step import AT_ONCE
 from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, ToolResult
 from tui.providers.base import Capabilities, ProviderError

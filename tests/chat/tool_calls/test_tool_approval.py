@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.chat.calling.tool_calls import Source, calls, results, turn
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
+from tests.chat.tool_calls.tool_calls import Source, calls, results, turn
 from tui.chat.conversation.events import ApprovalAsked, Notice, ToolFinished
 from tui.chat.runtime.services import APPROVALS
 from tui.chat.store.database import StoreError
