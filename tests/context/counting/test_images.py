@@ -11,6 +11,7 @@ from tui.messages import Attachment
 @pytest.mark.parametrize(
     ("model", "width", "height", "tokens"),
     [
+        ("chatgpt-4o-latest", 1024, 1024, 765),
         ("gpt-4o", 1024, 1024, 765),  # OpenAI's own example: 85 + 4 x 170
         ("gpt-4o", 2048, 4096, 1105),  # and its second: 85 + 6 x 170
         ("gpt-4o-mini", 1024, 1024, 2_833 + 4 * 5_667),

@@ -12,7 +12,7 @@ ESTIMATED = "estimated"  # the family of models that belong to no other; an entr
 
 # Family by prefix of the model's name; the longest prefix wins. Those that are not encodings are in `fitted.json`.
 FAMILIES: dict[str, str] = {
-    **dict.fromkeys(("gpt", "chatgpt", "codex", "o1", "o3", "o4", "computer-use"), "o200k"),
+    **dict.fromkeys(("gpt", "codex", "o1", "o3", "o4", "computer-use"), "o200k"),
     **dict.fromkeys(("gpt-4o", "gpt-4.1", "gpt-4.5"), "o200k"),
     **dict.fromkeys(("gpt-4", "gpt-3.5", "text-embedding-ada", "text-embedding-3"), "cl100k"),
     **dict.fromkeys(("claude", "claude-4-7", "claude-4-8"), "claude-4.7"),
@@ -47,14 +47,17 @@ _VENDORS = (
 
 
 def plain_name(model: str) -> str:
-    """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise."""
+    """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise;
+    "chatgpt-4o" is "gpt-4o"."""
     name = model.lower().rsplit("/", 1)[-1]
     for vendor in _VENDORS:
         head, vendor_found, rest = name.partition(vendor)
         if vendor_found and rest and len(head) <= 3:  # a region such as "us." may stand before it
             name = rest
             break
-    return name.replace(".", "-") if name.startswith("claude") else name  # gateways write claude-sonnet-4.5
+    if name.startswith("claude"):
+        return name.replace(".", "-")  # gateways write claude-sonnet-4.5
+    return name.removeprefix("chat") if name.startswith("chatgpt") else name
 
 
 def _longest_prefix(model: str, prefixes: Iterable[str]) -> str:
@@ -237,7 +240,7 @@ FAMILY_PRIORS: dict[str, Prior] = {
 
 # Models whose template is not that of their family, by prefix of the name; the longest prefix wins.
 MODEL_PRIORS: dict[str, Prior] = {
-    **dict.fromkeys(("gpt-4", "chatgpt-4o"), _GPT_4),
+    "gpt-4": _GPT_4,
     "gpt-oss": _GPT_OSS,
     **dict.fromkeys(("claude-haiku-4", "claude-opus-4-5", "claude-opus-4-6", "claude-4-5", "claude-4-6"), _CLAUDE_4_5),
     **dict.fromkeys(("claude-sonnet-4-5", "claude-sonnet-4-6"), _CLAUDE_4_5),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
 
-from tui.context.counting.families import plain_name
+from tui.context.counting.families import family_of, plain_name
 from tui.messages import Attachment
 
 UNKNOWN_SIDE = 1024  # pixels: side of the square that an image of unknown size is counted as
@@ -88,18 +88,12 @@ def gemini_image(width: int, height: int) -> int:
     return 258 * ceil(width / 768) * ceil(height / 768)
 
 
-def _claude_is_high_resolution(name: str) -> bool:
-    numbers = [int(piece) for piece in name.replace(".", "-").split("-") if piece.isdigit() and len(piece) < 3]
-    version = ([*numbers, 0, 0])[:2]
-    return tuple(version) >= (4, 7)
-
-
 def image_tokens(width: int, height: int, model: str) -> int:
     """Tokens of an image of `width` x `height` pixels for `model`. At least 1."""
     name = plain_name(model)
     width, height = max(1, width), max(1, height)
     if "claude" in name:
-        return claude_image(width, height, high_resolution=_claude_is_high_resolution(name))
+        return claude_image(width, height, high_resolution=family_of(name) == "claude-4.7")
     if name.startswith(("gemini", "gemma")):
         return gemini_image(width, height)
     for prefix, rule in _OPENAI:
