@@ -249,13 +249,14 @@ class QueueList(Static):
     QueueList { height: auto; padding: 0 1; display: none; }
     """
 
-    texts: Sequence[str] = ()
+    texts: tuple[str, ...] = ()
 
-    def show(self, texts: Sequence[str]) -> None:
+    def show(self, texts: tuple[str, ...]) -> None:
         """Show these messages."""
-        self.texts = texts
-        self.display = bool(texts)
-        self.on_resize()
+        if texts != self.texts:
+            self.texts = texts
+            self.display = bool(texts)
+            self.on_resize()
 
     def on_resize(self) -> None:
         """Draw one line for each at this width."""

@@ -370,6 +370,8 @@ class CompletionList(OptionList):
         """Show the choices for `text`, the first one highlighted; an empty list hides it."""
         chosen = self.current if text == self.text else None  # forget the choice made for other text
         self.text = text
+        if not choices and not self.choices:
+            return
         self.choices = tuple(choices)
         self.display = self.open
         self.clear_options()

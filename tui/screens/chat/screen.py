@@ -352,7 +352,10 @@ class ChatScreen(BackgroundScreen):
         """Count, store and complete the draft."""
         self.draft_cost.changed(event.typed, event.pasted)
         self.drafts.save_soon()
-        self.soon(partial(self.complete, event.text, event.cursor), "complete")
+        if event.text.startswith("/") or "@" in event.text:
+            self.soon(partial(self.complete, event.text, event.cursor), "complete")
+        else:
+            self.composer.completions.offer(())
 
     async def complete(self, text: str, cursor: int) -> None:
         """Offer completions for a command, or for a file after `@`."""

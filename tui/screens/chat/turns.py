@@ -223,7 +223,7 @@ class Turns:
         self._show_queue()
 
     def _show_queue(self) -> None:
-        self.screen.queue_list.show(list(self.waiting))
+        self.screen.queue_list.show(tuple(self.waiting))
         self.screen.composer.queued = bool(self.waiting)
 
     def _enter(self, phase: str, since: float | None = None) -> None:
