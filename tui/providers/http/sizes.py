@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 from tui.providers.base import ProviderError, StreamEvent
 from tui.text.numbers import size_text
 
@@ -46,7 +44,8 @@ def check_json_cost(content: bytes | str, limit: int) -> None:
 
 def event_cost(event: StreamEvent) -> int:
     """Bytes of memory that `event` takes as part of an answer."""
-    return _EVENT + sum(text_cost(value) for value in astuple(event) if isinstance(value, str))
+    values = (getattr(event, name) for name in event.__slots__)
+    return _EVENT + sum(text_cost(value) for value in values if isinstance(value, str))
 
 
 def too_large(provider: str, limit: int) -> ProviderError:
