@@ -23,6 +23,7 @@ from tests.machine import free_port
 from tests.tools.mcp.guarded import Authority, Devices, browse, guarded_server, last_address
 from tests.tools.mcp.mcp_running import START, call, until
 from tui.providers.keys import redact
+from tui.tools.base import ToolError
 from tui.tools.mcp.config import ServerConfig, servers_of_json
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore, read_callback
@@ -115,6 +116,23 @@ async def test_tokens_that_have_expired_are_renewed_without_the_person(tmp_path:
         authority.access.clear()
         async with hub_for(url, tmp_path) as hub:
             assert hub.servers["g"].status.reason == NEEDED
+
+
+@pytest.mark.slow
+async def test_a_token_that_is_refused_before_its_end_is_renewed_while_that_is_possible(tmp_path: Path) -> None:
+    authority = Authority()
+    async with guarded_server(authority) as url, hub_for(url, tmp_path) as hub:
+        await signed_in(hub)
+        server = hub.servers["g"]
+        authority.access.clear()
+        assert (await call(server, "whoami")).text == "you"
+        assert authority.refreshed == 1
+        authority.access.clear()
+        authority.refresh.clear()
+        with pytest.raises(ToolError, match="was not run by the server g: it wants you to sign in"):
+            await call(server, "whoami")
+        await until(lambda: server.status.state == "failed")
+        assert server.status.reason == NEEDED
 
 
 def registered(authority: Authority, method: str, port: int) -> dict[str, Any]:

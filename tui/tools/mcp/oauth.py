@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from tui.providers.keys import hold_secret
 from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
 
 if TYPE_CHECKING:
+    from httpx2 import Request, Response
     from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
     from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
@@ -366,6 +367,33 @@ async def authorization(
         yield _provider(oauth, launch.url, storage, data, status, sign_in, redirect)
 
 
+def _renewing_provider() -> type[OAuthClientProvider]:
+    from mcp.client.auth import OAuthClientProvider
+
+    class RenewingProvider(OAuthClientProvider):
+        """Also renews a token that is refused before its end: the SDK (2.3) lets the person sign in then."""
+
+        async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+            flow = super()._auth_flow(request)
+            try:
+                outgoing, renewed = await anext(flow), False
+                while True:
+                    response = yield outgoing
+                    refused = outgoing is request and response.status_code == 401
+                    if refused and not renewed and self.context.can_refresh_token():
+                        renewed = True
+                        if await self._handle_refresh_response((yield await self._refresh_token())):
+                            self._add_auth_header(request)
+                            response = yield request
+                    outgoing = await flow.asend(response)
+            except StopAsyncIteration:
+                return
+            finally:
+                await flow.aclose()
+
+    return RenewingProvider
+
+
 def _provider(
     oauth: OAuthConfig,
     url: str,
@@ -376,11 +404,10 @@ def _provider(
     redirect_uri: str = f"http://127.0.0.1{PATH}",
 ) -> OAuthClientProvider:
     """The SDK's OAuth client, with the stored tokens in `data`."""
-    from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthMetadata
 
     async def redirect(address: str) -> None:
-        if sign_in is None:
+        if sign_in is None or sign_in.done.done():
             status.sign_in_needed = True
             raise SignInNeededError
         context = provider.context
@@ -393,7 +420,7 @@ def _provider(
         return await sign_in.callback()
 
     metadata = client_metadata(oauth, redirect_uris=[redirect_uri])
-    provider = OAuthClientProvider(url, metadata, storage, redirect_handler=redirect, callback_handler=callback)
+    provider = _renewing_provider()(url, metadata, storage, redirect_handler=redirect, callback_handler=callback)
     storage.provider = provider
     if tokens := data.get("tokens"):
         # Only what can be renewed expires at an unknown time: other tokens are used until they are refused.
