@@ -287,6 +287,20 @@ def test_unwritable_folder(tmp_path: Path) -> None:
         SessionStore(tmp_path / "file" / "chatctx.db")
 
 
+def test_what_keeps_it_from_writing_is_named(store: SessionStore) -> None:
+    store.query("PRAGMA busy_timeout = 0")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="held by another program"):
+            add_session(store)
+    store.query("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match=r"can't write to .*readonly"):
+        add_session(store)
+    with pytest.raises(StoreError, match=r"can't be used .malformed JSON"):
+        store.query("SELECT value FROM json_each('{')")  # says nothing of the file
+    assert not store.damage
+
+
 def test_full_disk_says_so_and_keeps_what_was_there(store: SessionStore) -> None:
     session = add_session(store)
     store.add_message(session, user("kept"))

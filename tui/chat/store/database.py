@@ -145,26 +145,30 @@ class Database:
 
     # -- errors --------------------------------------------------------------------------------------------------
 
-    def _error(self, error: Exception) -> StoreError:
-        text = str(error).lower() if isinstance(error, sqlite3.Error) else ""
-        number = error.errno if isinstance(error, OSError) else None
-        if (isinstance(error, OSError) and number != errno.ENOSPC) or "readonly" in text or "unable to open" in text:
-            reason = (isinstance(error, OSError) and error.strerror) or error
-            return StoreError(
-                f"can't write to {self.path.parent} ({reason}): make the folder writable, or set CHATCTX_DATA_DIR"
-            )
-        if number == errno.ENOSPC or "full" in text:
-            return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")
-        if "malformed" in text:
-            self.damage["pages"] = f"{self.path} is damaged ({error})"
-            return DamagedError(f"{self.path} is damaged ({error}): {REPAIR}")
-        if "not a database" in text:
-            return StoreError(f"{self.path} is damaged ({error}): {WAY_OUT}")
-        if "locked" in text:
-            return StoreError(
-                f"{self.path} is held by another program for over {BUSY_SECONDS:.0f} s: close it, try again"
-            )
-        return StoreError(f"{self.path} can't be used ({error}): {WAY_OUT}")
+    def _error(self, error: sqlite3.Error | OSError) -> StoreError:
+        """`error` in a line for a person. Result codes: https://www.sqlite.org/rescode.html"""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what extends it; Python's own errors have none
+        if isinstance(error, OSError):
+            code = sqlite3.SQLITE_FULL if error.errno == errno.ENOSPC else sqlite3.SQLITE_CANTOPEN
+        match code:
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN:
+                reason = (isinstance(error, OSError) and error.strerror) or error
+                return StoreError(
+                    f"can't write to {self.path.parent} ({reason}): make the folder writable, or set CHATCTX_DATA_DIR"
+                )
+            case sqlite3.SQLITE_FULL:
+                return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")
+            case sqlite3.SQLITE_CORRUPT:
+                self.damage["pages"] = f"{self.path} is damaged ({error})"
+                return DamagedError(f"{self.path} is damaged ({error}): {REPAIR}")
+            case sqlite3.SQLITE_NOTADB:
+                return StoreError(f"{self.path} is damaged ({error}): {WAY_OUT}")
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return StoreError(
+                    f"{self.path} is held by another program for over {BUSY_SECONDS:.0f} s: close it, try again"
+                )
+            case _:
+                return StoreError(f"{self.path} can't be used ({error}): {WAY_OUT}")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
