@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
@@ -422,10 +421,8 @@ def _provider(
     metadata = client_metadata(oauth, redirect_uris=[redirect_uri])
     provider = _renewing_provider()(url, metadata, storage, redirect_handler=redirect, callback_handler=callback)
     storage.provider = provider
-    if tokens := data.get("tokens"):
-        # Only what can be renewed expires at an unknown time: other tokens are used until they are refused.
-        unknown = time.time() if tokens.get("refresh_token") else None
-        provider.context.token_expiry_time = data.get("expires_at") or unknown
+    if data.get("tokens"):
+        provider.context.token_expiry_time = data.get("expires_at")
         if data.get("metadata"):
             provider.context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
     return provider
