@@ -108,9 +108,10 @@ class Turns:
 
     def send_next(self) -> None:
         """Send the next waiting message, unless a turn runs or nothing is ready yet."""
-        self._show_queue()
         if not self.busy and self.waiting and self.screen.session is not None:
             self._start(self._send_waiting())
+        else:
+            self._show_queue()
 
     async def run(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show a turn that was not typed (retry, compaction), to its end. Not while another one runs."""
