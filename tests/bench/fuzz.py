@@ -216,7 +216,7 @@ def read_session(example: tuple[str, bytes]) -> None:
         return
     for recording in recordings[:3]:
         with suppress(RecordingError):
-            import_session(store, recording, providers=("openai", "anthropic"), price=lambda *_: None, again=True)
+            import_session(store, recording, providers=("openai", "anthropic"), again=True)
 
 
 # -- the config file ---------------------------------------------------------------------------------------------------

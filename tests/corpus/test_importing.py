@@ -31,9 +31,7 @@ async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) ->
     for path in sorted((corpus_root() / "sessions" / kind).glob("*.jsonl"))[::2]:  # all of them take a minute
         recording = read_recording(path)
         store = SessionStore(tmp_path / "chatctx.db")
-        imported = await asyncio.to_thread(
-            import_session, store, recording, providers=set(all_configs()), price=lambda *_: None
-        )
+        imported = await asyncio.to_thread(import_session, store, recording, providers=set(all_configs()))
         calls = CallLog(store).rows(imported.info.id)
         store.close()
         assert len(calls) == imported.calls

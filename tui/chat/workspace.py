@@ -35,7 +35,6 @@ from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import is_loopback
-from tui.providers.models.catalog import price
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools
 
@@ -315,7 +314,7 @@ class Workspace:
         from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
 
         def import_all() -> Imported:
-            outcomes = list(import_file(self.store, path, providers=self._configs, price=price, again=again))
+            outcomes = list(import_file(self.store, path, providers=self._configs, again=again))
             imported = [outcome for outcome in outcomes if isinstance(outcome, Imported)]
             for outcome in outcomes:
                 if not isinstance(outcome, Imported) and not (imported and isinstance(outcome, AlreadyHereError)):

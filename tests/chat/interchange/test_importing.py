@@ -35,6 +35,7 @@ from tui.config.settings import Settings, ToolSettings
 from tui.context.estimate.calibration import Calibration
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolResult, Usage
+from tui.providers.models.catalog import price
 
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 
@@ -46,12 +47,8 @@ def store(tmp_path: Path) -> Iterator[SessionStore]:
     opened.close()
 
 
-def price(usage: Usage, provider: str, model: str) -> float | None:
-    return 0.5
-
-
 def imported(store: SessionStore, path: Path) -> Imported:
-    return import_session(store, read_recording(path), providers=PROVIDERS, price=price)
+    return import_session(store, read_recording(path), providers=PROVIDERS)
 
 
 def claude_session(path: Path, preamble: int = 15_000) -> Path:
@@ -134,13 +131,14 @@ async def test_a_session_opens_where_nothing_can_be_written(store: SessionStore,
 
 def test_every_call_is_there_as_reported_and_none_has_a_prediction(store: SessionStore, tmp_path: Path) -> None:
     result = imported(store, claude_session(tmp_path / "a.jsonl"))
-    first, second = calls = CallLog(store).rows(result.info.id)
+    _, second = calls = CallLog(store).rows(result.info.id)
     estimates = ("predicted", "upper_bound", "source", "known", "estimated")
     assert all(getattr(call, name) is None for call in calls for name in estimates)
     assert (second.input_total, second.input_cached, second.output_total) == (15_940, 15_000, 310)
-    assert [first.cost, second.cost] == [0.5, 0.5]
-    replies = [message.id for message in store.messages(result.info.id) if message.role == "assistant"]
-    assert [first.message, second.message] == replies
+    replies = [message for message in store.messages(result.info.id) if message.role == "assistant"]
+    assert [call.message for call in calls] == [reply.id for reply in replies]
+    costs = [reply.usage and price(reply.usage, "anthropic", reply.model) for reply in replies]
+    assert [call.cost for call in calls] == costs and all(costs)
     figures = totals("here", CallLog(store).groups(result.info.id))
     assert (figures.calls, figures.estimates.calls, figures.first_estimates.calls) == (2, 0, 0)
 
@@ -218,19 +216,19 @@ def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_pat
 
     path = claude_session(tmp_path / "a.jsonl")
     assert not is_imported(path)
-    (outcome,) = import_file(store, path, providers=PROVIDERS, price=price)
+    (outcome,) = import_file(store, path, providers=PROVIDERS)
     assert isinstance(outcome, Imported)
     assert is_imported(path)
     path.write_text(path.read_text() + "\n", encoding="utf-8")
     assert not is_imported(path)
-    (outcome,) = import_file(store, path, providers=PROVIDERS, price=price)
+    (outcome,) = import_file(store, path, providers=PROVIDERS)
     assert isinstance(outcome, AlreadyHereError)
     assert is_imported(path)
 
 
 def test_what_grows_while_it_is_imported_is_not_imported_whole(store: SessionStore, tmp_path: Path) -> None:
     path = claude_session(tmp_path / "a.jsonl")
-    for _ in import_file(store, path, providers=PROVIDERS, price=price):
+    for _ in import_file(store, path, providers=PROVIDERS):
         path.write_text(path.read_text() + json.dumps(claude_line("user", "one more")) + "\n", encoding="utf-8")
     assert not ImportLog(store).has_file(path, path.stat().st_size, path.stat().st_mtime)
 
@@ -246,7 +244,7 @@ def test_what_was_imported_before_is_recognised_by_its_content(store: SessionSto
         imported(store, path)
     assert (refusal.value.info.id, refusal.value.more) == (first.id, 1)
     assert imported(store, claude_session(tmp_path / "different.jsonl", preamble=9_000)).info.id != first.id
-    again = import_session(store, read_recording(path), providers=PROVIDERS, price=price, again=True).info
+    again = import_session(store, read_recording(path), providers=PROVIDERS, again=True).info
     assert len(store.sessions()) == 3
     for session in (first.id, again.id):
         store.update_session(session, deleted_at=1.0)

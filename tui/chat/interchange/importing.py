@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +21,8 @@ from tui.chat.store.ids import new_id
 from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
-from tui.messages import Message, Reasoning, Usage
-
-Price = Callable[[Usage, str, str], float | None]
-"""US dollars for a usage, provider and model; None where the price is unknown."""
+from tui.messages import Message, Reasoning
+from tui.providers.models.catalog import price
 
 _PROVIDERS: Mapping[str, str] = {
     "google": "gemini",
@@ -69,7 +67,7 @@ class Imported:
 
 
 def import_file(
-    store: SessionStore, path: Path, *, providers: Collection[str], price: Price, again: bool = False
+    store: SessionStore, path: Path, *, providers: Collection[str], again: bool = False
 ) -> Iterator[Imported | RecordingError]:
     """Import every conversation of a file, each entirely or not at all. Arguments as of `import_session`.
 
@@ -83,7 +81,7 @@ def import_file(
     for recording in read_recordings(path):
         outcome: Imported | RecordingError
         try:
-            outcome = import_session(store, recording, providers=providers, price=price, again=again)
+            outcome = import_session(store, recording, providers=providers, again=again)
         except RecordingError as error:
             outcome, complete = error, complete and isinstance(error, AlreadyHereError)
         yield outcome
@@ -96,7 +94,6 @@ def import_session(
     recording: Recording,
     *,
     providers: Collection[str],
-    price: Price,
     again: bool = False,
 ) -> Imported:
     """Add `recording` as a new session in one transaction. `providers` are the available names.
@@ -109,7 +106,7 @@ def import_session(
     if not again:
         _check_new(store, exported, digests)
     if exported is None:
-        recording = _adapted(recording, providers, price)
+        recording = _adapted(recording, providers)
     tokens = tokens_not_in_file(recording)
     unmeasured = json.dumps({"not_in_file": tokens, "corrected": dict(recording.corrected)})
     with store.transaction():
@@ -175,7 +172,7 @@ def _check_new(store: SessionStore, exported: SessionInfo | None, digests: Seque
 # -- other programs' conversations -------------------------------------------------------------------------------------
 
 
-def _adapted(recording: Recording, providers: Collection[str], price: Price) -> Recording:
+def _adapted(recording: Recording, providers: Collection[str]) -> Recording:
     """Another program's conversation with the names of providers here, and its calls as they would be logged here.
 
     The calls have no prediction: nobody made one.

@@ -22,7 +22,6 @@ from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionStore, UsageError
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
-from tui.providers.models.catalog import price
 from tui.providers.registry import all_configs
 from tui.text.cells import plain
 from tui.text.numbers import plural
@@ -42,7 +41,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
         providers = set(all_configs(settings.providers))
         for path in files:
             try:
-                for outcome in import_file(store, path, providers=providers, price=price, again=again):
+                for outcome in import_file(store, path, providers=providers, again=again):
                     if isinstance(outcome, RecordingError):
                         complain(f"{path.name}: {outcome}")
                         failed = failed or not isinstance(outcome, AlreadyHereError)
