@@ -30,16 +30,16 @@ from tui.context.estimate.calibration import (
 tokens = st.floats(0, 1e7, allow_nan=False)
 
 
-def taught(*seen: tuple[float, float, float]) -> Calibration:
+def taught(*observations: tuple[float, float, float]) -> Calibration:
     calibration = Calibration()
-    for content, markup, actual in seen:
+    for content, markup, actual in observations:
         calibration = calibration.learn(content, markup, actual)
     return calibration
 
 
 @given(st.lists(st.tuples(tokens, tokens, tokens), max_size=80))
-def test_no_learning_leaves_the_bounds(seen: list[tuple[float, float, float]]) -> None:
-    calibration = taught(*seen)
+def test_no_learning_leaves_the_bounds(observations: list[tuple[float, float, float]]) -> None:
+    calibration = taught(*observations)
     assert FACTOR_LOW <= calibration.factor <= FACTOR_HIGH
     assert FACTOR_LOW <= calibration.markup_factor <= FACTOR_HIGH
     assert len(calibration.observations) <= KEPT
@@ -57,18 +57,18 @@ def test_a_model_nobody_called_has_factor_one() -> None:
 @pytest.mark.parametrize(("factor", "markup"), [(1.3, 1.0), (0.8, 1.5), (2.0, 0.7)])
 def test_the_true_factors_are_found(factor: float, markup: float) -> None:
     chance = random.Random(1)
-    seen = []
+    observations = []
     for _ in range(60):
         content, marks = chance.uniform(0, 2_000), chance.choice([4.0, 13.0, 47.0])
-        seen.append((content, marks, factor * content + markup * marks + chance.gauss(0, 2)))
-    calibration = taught(*seen)
+        observations.append((content, marks, factor * content + markup * marks + chance.gauss(0, 2)))
+    calibration = taught(*observations)
     assert calibration.factor == pytest.approx(factor, rel=0.02)
     assert calibration.markup_factor == pytest.approx(markup, abs=0.15)
 
 
 def test_a_few_outliers_move_little() -> None:
-    seen = [(500.0, 10.0, 600.0)] * 30 + [(500.0, 10.0, 9_000.0)] * 3
-    assert fit(taught(*seen).observations).factors[LATIN] == pytest.approx(1.18, abs=0.05)
+    observations = [(500.0, 10.0, 600.0)] * 30 + [(500.0, 10.0, 9_000.0)] * 3
+    assert fit(taught(*observations).observations).factors[LATIN] == pytest.approx(1.18, abs=0.05)
 
 
 def test_a_models_own_vocabulary_is_trusted_until_calls_show_another() -> None:

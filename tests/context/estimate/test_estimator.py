@@ -78,11 +78,11 @@ def test_reasoning_that_does_not_go_back_is_taken_off(reported: bool) -> None:
     usage = Usage(1_000, 15, reasoning=10 if reported else None)
     hybrid = estimator()
     hybrid.record(request(user("q")), reply, usage, learn=True, at=0.0)
-    kept = hybrid.estimate(request(user("q"), reply, user("x")))
+    whole = hybrid.estimate(request(user("q"), reply, user("x")))
     dropped = hybrid.estimate(request(user("q"), without_reasoning(reply), user("x")))
-    assert kept.last_output_sent_back == 15
+    assert whole.last_output_sent_back == 15
     assert dropped.last_output_sent_back == 5
-    assert kept.tokens - dropped.tokens == 10
+    assert whole.tokens - dropped.tokens == 10
     base = hybrid.situation(request(user("q"), without_reasoning(reply), user("x"))).base
     assert (base.uncertain == 0) == reported
 
@@ -283,10 +283,10 @@ def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() ->
         total += 10
     whole = hybrid.estimate(request(*talk))
     assert whole.tokens == total
-    left = hybrid.estimate(request(*talk[6:], user("x")))
-    assert left.source == "delta"
-    assert left.tokens == pytest.approx(total - 3 * 114 + 5, abs=6)
-    assert left.upper_bound > left.tokens
+    trimmed = hybrid.estimate(request(*talk[6:], user("x")))
+    assert trimmed.source == "delta"
+    assert trimmed.tokens == pytest.approx(total - 3 * 114 + 5, abs=6)
+    assert trimmed.upper_bound > trimmed.tokens
     back = hybrid.estimate(request(*talk))  # and what was left out comes back
     assert (back.tokens, back.source) == (total, "exact")
 
@@ -303,10 +303,10 @@ def test_trimmed_messages_with_reasoning_leave_with_it() -> None:
         talk.append(reply)
         total += 50
     assert hybrid.estimate(request(*talk)).tokens == total
-    kept = hybrid.estimate(request(*talk[4:], user("x")))
-    assert kept.tokens == pytest.approx(total - 2 * 154 + 5, abs=6)
+    trimmed = hybrid.estimate(request(*talk[4:], user("x")))
+    assert trimmed.tokens == pytest.approx(total - 2 * 154 + 5, abs=6)
     bare = [without_reasoning(message) for message in talk[4:]]
-    assert hybrid.estimate(request(*bare, user("x"))).tokens == pytest.approx(kept.tokens - 4 * 40, abs=6)
+    assert hybrid.estimate(request(*bare, user("x"))).tokens == pytest.approx(trimmed.tokens - 4 * 40, abs=6)
 
 
 def test_reported_reasoning_of_an_unmeasured_conversation_is_counted_as_reported() -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 class Talk:
     """A conversation with a server that reports what it likes; `true` is what a request really costs."""
 
-    known: HybridTokenEstimator
+    hybrid: HybridTokenEstimator
     session: str = "s"
     tools: tuple[ToolSchema, ...] = ()
     system: str = ""
@@ -44,13 +44,13 @@ class Talk:
         return self.estimate().tokens
 
     def estimate(self) -> ConversationEstimate:
-        return self.known.estimate(request(*self.messages, session=self.session, tools=self.tools, system=self.system))
+        return self.hybrid.estimate(request(*self.messages, session=self.session, tools=self.tools, system=self.system))
 
     def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> Verdict:
         """The answer, of `reply` words and 4 tokens around them, with the usage as reported."""
         message = answer(f"{self.session} {self.turns} " + "reply " * (reply - 2))
         asked = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
-        verdict = self.known.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
+        verdict = self.hybrid.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
         self.messages.append(message)
         assert verdict is not None
         return verdict
@@ -68,12 +68,12 @@ class Talk:
 
 
 @pytest.fixture
-def known() -> HybridTokenEstimator:
+def hybrid() -> HybridTokenEstimator:
     return HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
 
 
-def test_an_honest_server_is_believed_and_exact_from_the_first_call(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_an_honest_server_is_believed_and_exact_from_the_first_call(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     for _ in range(5):
         verdict = talk.honest()
         assert (verdict.kind, verdict.confirmed) == ("believed", True)
@@ -82,16 +82,16 @@ def test_an_honest_server_is_believed_and_exact_from_the_first_call(known: Hybri
 
 
 def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_three_more_agree(
-    known: HybridTokenEstimator,
+    hybrid: HybridTokenEstimator,
 ) -> None:
     """A vocabulary that needs 1.5 times as many tokens."""
-    talk, seen = Talk(known), []
+    talk, verdicts = Talk(hybrid), []
     talk.next(200)
     for number in range(4):
         verdict = talk.report(310 + number * (50 + 34), 50)
-        seen.append((verdict.kind, verdict.agreed, verdict.confirmed, talk.estimate().source))
+        verdicts.append((verdict.kind, verdict.agreed, verdict.confirmed, talk.estimate().source))
         talk.next(20)
-    assert seen == [
+    assert verdicts == [
         ("believed", 0, False, "delta"),
         ("believed", 1, False, "delta"),
         ("believed", 2, False, "delta"),
@@ -99,9 +99,9 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_thre
     ]
 
 
-def test_a_measured_number_is_bounded_by_what_its_text_lets_one_expect(known: HybridTokenEstimator) -> None:
+def test_a_measured_number_is_bounded_by_what_its_text_lets_one_expect(hybrid: HybridTokenEstimator) -> None:
     """Confirmed, as it may be right: the tools may cost a fifth less than estimated. And that is how sure it is."""
-    talk = Talk(known, tools=TOOLS)
+    talk = Talk(hybrid, tools=TOOLS)
     expected = talk.next(20)
     talk.report(expected - 50)
     estimate = talk.estimate()
@@ -112,8 +112,8 @@ def test_a_measured_number_is_bounded_by_what_its_text_lets_one_expect(known: Hy
     assert talk.estimate().upper_bound == talk.estimate().tokens
 
 
-def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     for _ in range(5):
         talk.honest(200)
     for share in (0.85, 0.85, 0.85, 0.85, 1.0, 1.0, 1.0, 1.0):
@@ -123,9 +123,9 @@ def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(k
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.01)
 
 
-def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(known: HybridTokenEstimator) -> None:
+def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(hybrid: HybridTokenEstimator) -> None:
     """A gateway's `message_start.input_tokens` of 100, never corrected."""
-    talk = Talk(known)
+    talk = Talk(hybrid)
     talk.next(88)
     talk.report(100)
     for _ in range(12):
@@ -137,8 +137,8 @@ def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(known: H
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
-def test_only_the_uncached_part_is_doubted(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_only_the_uncached_part_is_doubted(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     talk.honest(10_000)
     talk.next(20)
     assert talk.report(26) == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
@@ -147,24 +147,24 @@ def test_only_the_uncached_part_is_doubted(known: HybridTokenEstimator) -> None:
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
-def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
-    seen: list[int | None] = []
-    while len(seen) < 3:
+def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
+    windows: list[int | None] = []
+    while len(windows) < 3:
         talk.next(30)
         verdict = talk.report(min(3_000, talk.truth()))
         if verdict.kind == "cut":
-            seen.append(verdict.window)
+            windows.append(verdict.window)
             assert talk.estimate().source != "exact"
         else:
-            assert seen == []
+            assert windows == []
             assert talk.truth() < 3_150
-    assert seen == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
+    assert windows == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
 
 
-def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(known: HybridTokenEstimator) -> None:
+def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(hybrid: HybridTokenEstimator) -> None:
     """A server that drops whole messages: what it read grows by chance as the request did."""
-    talk = Talk(known)
+    talk = Talk(hybrid)
     for _ in range(4):
         talk.honest(900)
     talk.next(200)
@@ -175,50 +175,50 @@ def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(known: HybridTo
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
-def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     for _ in range(4):
         talk.honest(1_000)
-    before = known.calibrations.get("p", MODEL)
+    before = hybrid.calibrations.get("p", MODEL)
     talk.next(1_000)
     verdict = talk.report(2_800, window=4_096)
     assert verdict.kind == "cut"
-    assert known.calibrations.get("p", MODEL) == before
+    assert hybrid.calibrations.get("p", MODEL) == before
     talk.messages.pop()
     assert talk.estimate().last_input == talk.truth() - 1_006 - 34
 
 
-def test_one_absurd_report_for_hi_does_not_refuse_the_next_session(known: HybridTokenEstimator) -> None:
+def test_one_absurd_report_for_hi_does_not_refuse_the_next_session(hybrid: HybridTokenEstimator) -> None:
     """30,000 for "hi", once: nothing is booked, also not for other conversations."""
-    first = Talk(known, tools=TOOLS)
+    first = Talk(hybrid, tools=TOOLS)
     before = first.next(1)
     verdict = first.report(30_000)
     assert verdict.kind == "doubted"
     assert first.estimate().tokens < before + 60
-    second = Talk(known, "t", TOOLS)
+    second = Talk(hybrid, "t", TOOLS)
     assert second.next(1) == before
     verdict = second.honest(1)
     assert verdict.confirmed
 
 
-def test_a_prompt_that_the_gateway_adds_is_believed_when_the_second_call_agrees(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_a_prompt_that_the_gateway_adds_is_believed_when_the_second_call_agrees(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     talk.next()
     first = talk.report(talk.truth() + 18_000)
     talk.next()
     second = talk.report(talk.truth() + 18_000)
     assert (first.kind, second.kind, second.hidden) == ("doubted", "hidden", 18_000)
     assert talk.estimate().source == "exact"
-    other = Talk(known, "t")
+    other = Talk(hybrid, "t")
     assert other.next() == pytest.approx(other.truth() + 18_000, abs=5)
     other.report(other.truth())  # it is gone
     other.honest()
-    assert Talk(known, "u").next() < 100
+    assert Talk(hybrid, "u").next() < 100
 
 
-def test_session_totals_are_doubted_and_stop_nothing(known: HybridTokenEstimator) -> None:
+def test_session_totals_are_doubted_and_stop_nothing(hybrid: HybridTokenEstimator) -> None:
     """The sum of all calls so far, as if it were this one's."""
-    talk, total = Talk(known), 0
+    talk, total = Talk(hybrid), 0
     for _ in range(20):
         talk.next(300)
         total += talk.truth()
@@ -229,20 +229,20 @@ def test_session_totals_are_doubted_and_stop_nothing(known: HybridTokenEstimator
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
-def test_a_first_message_in_another_script_books_nothing_for_tools(known: HybridTokenEstimator) -> None:
+def test_a_first_message_in_another_script_books_nothing_for_tools(hybrid: HybridTokenEstimator) -> None:
     """Its text costs 2.5 times what the tokenizer says: the next "hi" is not predicted to have it."""
-    first = Talk(known, tools=TOOLS)
+    first = Talk(hybrid, tools=TOOLS)
     fixed = first.next(1)
     first.messages = [user("word " * 4_000)]
     first.report(fixed + 10_000)
-    other = Talk(known, "t", TOOLS)
+    other = Talk(hybrid, "t", TOOLS)
     assert other.next(1) == pytest.approx(fixed, rel=0.05)
     verdict = other.honest(1)
     assert verdict.confirmed
 
 
-def test_two_honest_calls_mend_what_a_lie_within_its_bytes_anchored(known: HybridTokenEstimator) -> None:
-    talk = Talk(known, system="word " * 400)
+def test_two_honest_calls_mend_what_a_lie_within_its_bytes_anchored(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid, system="word " * 400)
     talk.next(5)
     talk.report(1_400)  # real: 420
     assert talk.estimate().source != "exact"
@@ -253,9 +253,9 @@ def test_two_honest_calls_mend_what_a_lie_within_its_bytes_anchored(known: Hybri
 
 
 def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_second_call(
-    known: HybridTokenEstimator,
+    hybrid: HybridTokenEstimator,
 ) -> None:
-    talk = Talk(known)
+    talk = Talk(hybrid)
     talk.next(100)
     talk.report(2 * talk.truth(), 68)
     for _ in range(4):
@@ -266,21 +266,21 @@ def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
-def test_a_counted_number_is_weighed_too(known: HybridTokenEstimator) -> None:
+def test_a_counted_number_is_weighed_too(hybrid: HybridTokenEstimator) -> None:
     asked = request(user("word " * 10))
-    assert known.note_count(asked, 5_000_000, at=0.0).kind == "doubted"
-    assert known.estimate(asked).tokens < 100
-    assert known.note_count(asked, 21, at=0.0).believed
-    assert (known.estimate(asked).tokens, known.estimate(asked).source) == (21, "exact")
+    assert hybrid.note_count(asked, 5_000_000, at=0.0).kind == "doubted"
+    assert hybrid.estimate(asked).tokens < 100
+    assert hybrid.note_count(asked, 21, at=0.0).believed
+    assert (hybrid.estimate(asked).tokens, hybrid.estimate(asked).source) == (21, "exact")
 
 
-def test_forgetting_a_model_takes_out_all_that_was_learned(known: HybridTokenEstimator) -> None:
-    talk = Talk(known)
+def test_forgetting_a_model_takes_out_all_that_was_learned(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
     for _ in range(3):
         talk.honest()
-    known.forget("p", MODEL)
+    hybrid.forget("p", MODEL)
     assert talk.estimate().source == "estimated"
-    assert known.calibrations.get("p", MODEL).calls == 0
+    assert hybrid.calibrations.get("p", MODEL).calls == 0
 
 
 claims = st.builds(
@@ -339,9 +339,9 @@ def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]
             assert weigh(claim, earlier).believed
 
 
-def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(known: HybridTokenEstimator) -> None:
+def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(hybrid: HybridTokenEstimator) -> None:
     asked = replace(request(user("เมื่อวานนี้คณะกรรมการอ่านรายงาน" * 60)), model="unheard-of")
-    expected = known.estimate(asked).tokens
-    verdict = known.record(asked, answer("hello"), Usage(3 * expected, 5), at=0.0)
+    expected = hybrid.estimate(asked).tokens
+    verdict = hybrid.record(asked, answer("hello"), Usage(3 * expected, 5), at=0.0)
     assert verdict is not None
     assert (verdict.kind, verdict.confirmed) == ("believed", False)

@@ -31,14 +31,14 @@ SYSTEM = "Be brief. " * 20
 pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
-def usage_of(known: HybridTokenEstimator, asked: Request) -> ContextUsage:
+def usage_of(hybrid: HybridTokenEstimator, asked: Request) -> ContextUsage:
     return calculate_context_usage(
-        asked, estimator=known, limits=ModelLimits(100_000, source="probe"), settings=BudgetSettings()
+        asked, estimator=hybrid, limits=ModelLimits(100_000, source="probe"), settings=BudgetSettings()
     )
 
 
-def rows(known: HybridTokenEstimator, asked: Request) -> dict[str, UsageRow]:
-    usage = usage_of(known, asked)
+def rows(hybrid: HybridTokenEstimator, asked: Request) -> dict[str, UsageRow]:
+    usage = usage_of(hybrid, asked)
     assert sum(row.tokens for row in usage.rows) == usage.total
     for row in usage.rows:
         assert not row.items or sum(item.tokens for item in row.items) == row.tokens
@@ -51,59 +51,59 @@ def real(asked: Request) -> int:
     return words + 3 + TRUE_TOOLS * bool(asked.tools) + TRUE_SYSTEM * bool(asked.system)
 
 
-def measure(known: HybridTokenEstimator, asked: Request) -> Request:
+def measure(hybrid: HybridTokenEstimator, asked: Request) -> Request:
     """Send it; the next request is the conversation with one more exchange."""
     reply = answer("Certainly.")
-    known.record(asked, reply, Usage(real(asked), 6), learn=True, at=1.0)
+    hybrid.record(asked, reply, Usage(real(asked), 6), learn=True, at=1.0)
     return replace(asked, messages=(*asked.messages, reply, user("go on")))
 
 
 @pytest.mark.parametrize("words", [1, 600])
 @pytest.mark.parametrize("tools_first", [True, False])
 def test_a_call_with_the_tools_and_one_without_tell_what_they_cost(tools_first: bool, words: int) -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello " * words), system=SYSTEM, tools=TOOLS if tools_first else ())
-    assert rows(known, replace(asked, tools=TOOLS))["tools"].source == "estimated"
-    asked = replace(measure(known, asked), tools=() if tools_first else TOOLS)
-    asked = replace(measure(known, asked), tools=TOOLS)
-    found = rows(known, asked)
-    assert (found["tools"].source, found["system"].source) == ("derived", "derived")
-    assert found["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=12)
-    assert found["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=12)
-    assert [(item.name, item.group, item.source) for item in found["tools"].items] == [
+    assert rows(hybrid, replace(asked, tools=TOOLS))["tools"].source == "estimated"
+    asked = replace(measure(hybrid, asked), tools=() if tools_first else TOOLS)
+    asked = replace(measure(hybrid, asked), tools=TOOLS)
+    by_key = rows(hybrid, asked)
+    assert (by_key["tools"].source, by_key["system"].source) == ("derived", "derived")
+    assert by_key["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=12)
+    assert by_key["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=12)
+    assert [(item.name, item.group, item.source) for item in by_key["tools"].items] == [
         ("read_file", "built-in", "derived"),
         ("gh__issue", "gh", "derived"),
     ]
-    assert found["tools"].items[1].tokens > found["tools"].items[0].tokens
+    assert by_key["tools"].items[1].tokens > by_key["tools"].items[0].tokens
 
 
 def test_with_tools_alone_before_the_messages_the_first_call_tells() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), tools=TOOLS)
-    assert rows(known, asked)["tools"].source == "estimated"
-    asked = measure(known, asked)
-    assert rows(known, asked)["tools"].source == "derived"
-    assert rows(known, asked)["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=6)
+    assert rows(hybrid, asked)["tools"].source == "estimated"
+    asked = measure(hybrid, asked)
+    assert rows(hybrid, asked)["tools"].source == "derived"
+    assert rows(hybrid, asked)["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=6)
 
 
 def test_what_one_call_cannot_tell_apart_stays_an_estimate() -> None:
-    known = estimator()
-    found = rows(known, measure(known, request(user("hello"), system=SYSTEM, tools=TOOLS)))
-    assert (found["tools"].source, found["system"].source) == ("estimated", "estimated")
+    hybrid = estimator()
+    by_key = rows(hybrid, measure(hybrid, request(user("hello"), system=SYSTEM, tools=TOOLS)))
+    assert (by_key["tools"].source, by_key["system"].source) == ("estimated", "estimated")
 
 
 def test_other_tools_are_estimated_again() -> None:
-    known = estimator()
-    asked = measure(known, request(user("hello"), tools=TOOLS))
+    hybrid = estimator()
+    asked = measure(hybrid, request(user("hello"), tools=TOOLS))
     more = (*TOOLS, ToolSchema("new", "Does more " * 30, "{}"))
-    assert rows(known, replace(asked, tools=more))["tools"].source == "estimated"
+    assert rows(hybrid, replace(asked, tools=more))["tools"].source == "estimated"
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
     """Messages come, go, are edited and are measured, in any order."""
     chance = Random(seed)
-    known = estimator()
+    hybrid = estimator()
     messages: list[Message] = []
     for number in range(40):
         match chance.choice(("add", "add", "add", "many", "cut", "edit", "measure")):
@@ -116,12 +116,12 @@ def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
             case "measure" if messages:
                 messages.append(answer(f"answer {number} " * chance.randrange(1, 9), ident=f"{number}"))
                 asked = request(*messages[:-1])
-                known.record(asked, messages[-1], Usage(real(asked), 6), learn=True, at=float(number))
+                hybrid.record(asked, messages[-1], Usage(real(asked), 6), learn=True, at=float(number))
         asked = request(*messages)
-        situation = known.situation(asked)
-        grown, anew = situation.account, Ledger("p", MODEL, known.counter, known.costs).update(asked.messages)
+        situation = hybrid.situation(asked)
+        grown, anew = situation.account, Ledger("p", MODEL, hybrid.counter, hybrid.costs).update(asked.messages)
         assert grown == anew
-        usage = calculate_context_usage(asked, estimator=known, limits=ModelLimits(None), settings=BudgetSettings())
+        usage = calculate_context_usage(asked, estimator=hybrid, limits=ModelLimits(None), settings=BudgetSettings())
         looked_up = {message.id: usage.messages.get(message.id) for message in chance.sample(messages, len(messages))}
         assert looked_up == dict(make_rows(asked, situation).messages)
         of_items: Counter[str] = Counter()
@@ -147,9 +147,9 @@ def _any_message(chance: Random, ident: str) -> Message:
     )
 
 
-def message_items(found: dict[str, UsageRow]) -> list[tuple[str, int]]:
+def message_items(by_key: dict[str, UsageRow]) -> list[tuple[str, int]]:
     """Source and tokens of the messages, in order of their ids."""
-    items = [item for key in MESSAGE_ROWS if key in found for item in found[key].items]
+    items = [item for key in MESSAGE_ROWS if key in by_key for item in by_key[key].items]
     return [(item.source, item.tokens) for item in sorted(items, key=lambda item: item.ref)]
 
 
@@ -158,41 +158,41 @@ def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
     share: float, words: int, turns: int
 ) -> None:
     """Whatever the estimate of the tools is off by: no message gets more or less for it."""
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello", "0"), tools=TOOLS)
-    preamble = round(share * rows(known, asked)["tools"].tokens)
+    preamble = round(share * rows(hybrid, asked)["tools"].tokens)
     expected = []
     for turn in range(turns + 1):
         size = preamble + 5 + sum(len(message.text.split()) + 4 for message in asked.messages[1:])
         reply = answer("word " * words, ident=f"{turn}a")
-        known.record(asked, reply, Usage(size, words + 4), at=1.0)
+        hybrid.record(asked, reply, Usage(size, words + 4), at=1.0)
         asked = replace(asked, messages=(*asked.messages, reply, user("go on", f"{turn}b")))
         expected.append(("measured", words + 4))
-    found = rows(known, asked)
-    replies = [item for item in message_items(found) if item[0] == "measured"]
+    by_key = rows(hybrid, asked)
+    replies = [item for item in message_items(by_key) if item[0] == "measured"]
     assert replies == expected
-    assert found["tools"].tokens == pytest.approx(preamble, abs=3)
-    assert found["tools"].source in ("derived", "estimated")
-    assert "unattributed" not in found
+    assert by_key["tools"].tokens == pytest.approx(preamble, abs=3)
+    assert by_key["tools"].source in ("derived", "estimated")
+    assert "unattributed" not in by_key
 
 
 def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), tools=TOOLS)
     reply = answer("Certainly.")
-    known.record(asked, reply, Usage(9_000, 6), at=1.0)
-    usage = usage_of(known, asked)
-    found = {row.key: row.tokens for row in usage.rows}
-    assert found["tools"] == pytest.approx(rows(estimator(), asked)["tools"].tokens, abs=5)
-    assert found["unattributed"] + found["tools"] + found["user"] == 9_000
-    assert usage.warnings == (f"{found['unattributed']:,} tokens belong to no known message, prompt or tool",)
+    hybrid.record(asked, reply, Usage(9_000, 6), at=1.0)
+    usage = usage_of(hybrid, asked)
+    by_key = {row.key: row.tokens for row in usage.rows}
+    assert by_key["tools"] == pytest.approx(rows(estimator(), asked)["tools"].tokens, abs=5)
+    assert by_key["unattributed"] + by_key["tools"] + by_key["user"] == 9_000
+    assert usage.warnings == (f"{by_key['unattributed']:,} tokens belong to no known message, prompt or tool",)
 
 
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hi"))
-    known.record(asked, answer("Certainly."), Usage(60, 6), at=1.0)
-    usage = usage_of(known, asked)
+    hybrid.record(asked, answer("Certainly."), Usage(60, 6), at=1.0)
+    usage = usage_of(hybrid, asked)
     assert 0 < next(row.tokens for row in usage.rows if row.key == "unattributed") < 60
     assert usage.warnings == ()
 
@@ -205,60 +205,60 @@ def test_an_empty_conversation_has_nothing_to_warn_of(model: str) -> None:
 
 
 def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), tools=TOOLS)
     reply = answer("word " * 400)
-    known.record(asked, reply, Usage(300, 404), at=1.0)
+    hybrid.record(asked, reply, Usage(300, 404), at=1.0)
     asked = replace(asked, messages=(*asked.messages, reply))
-    known.record(asked, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
-    usage = usage_of(known, asked)
+    hybrid.record(asked, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
+    usage = usage_of(hybrid, asked)
     assert {row.key for row in usage.rows if row.tokens > 0} == {"tools", "user", "assistant"}
     assert {row.source for row in usage.rows} == {"estimated"}
     assert usage.warnings[0].endswith("they were scaled down")
 
 
 def test_what_the_server_adds_has_a_row_of_its_own() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), tools=TOOLS)
     learned = Calibration().learn_excess(3_000, sure=True)
-    known.calibrations.put("p", MODEL, learned)
-    size = usage_of(known, replace(asked, session="before")).total
-    before = rows(known, replace(asked, session="before"))
+    hybrid.calibrations.put("p", MODEL, learned)
+    size = usage_of(hybrid, replace(asked, session="before")).total
+    before = rows(hybrid, replace(asked, session="before"))
     assert (before["hidden"].tokens, before["hidden"].source) == (3_000, "derived")
-    known.record(asked, answer("Certainly."), Usage(size, 6), at=1.0)
-    found = rows(known, asked)
-    assert (found["hidden"].tokens, found["hidden"].name) == (3_000, "added by the server")
-    assert "unattributed" not in found
+    hybrid.record(asked, answer("Certainly."), Usage(size, 6), at=1.0)
+    by_key = rows(hybrid, asked)
+    assert (by_key["hidden"].tokens, by_key["hidden"].name) == (3_000, "added by the server")
+    assert "unattributed" not in by_key
 
 
 @pytest.mark.parametrize("system", ["", SYSTEM])
 def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(system: str) -> None:
-    known = estimator()
+    hybrid = estimator()
     for session in ("first", "second"):
         asked = request(user(f"hello for the {session} time"), system=system, tools=TOOLS, session=session)
-        known.record(asked, answer("Certainly."), Usage(1_500 + real(asked), 6), at=1.0)
+        hybrid.record(asked, answer("Certainly."), Usage(1_500 + real(asked), 6), at=1.0)
     before = rows(estimator(), asked)
-    found = rows(known, asked)
-    assert found["hidden"].tokens == pytest.approx(1_500, abs=150)
-    assert found["tools"].tokens == pytest.approx(before["tools"].tokens, rel=0.6)
-    assert "unattributed" not in found
+    by_key = rows(hybrid, asked)
+    assert by_key["hidden"].tokens == pytest.approx(1_500, abs=150)
+    assert by_key["tools"].tokens == pytest.approx(before["tools"].tokens, rel=0.6)
+    assert "unattributed" not in by_key
 
 
 @pytest.mark.parametrize("talk", [(), (user("hello"),)])
 def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Message, ...]) -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(*talk, system=SYSTEM, tools=TOOLS)
-    known.note_parts(asked, [real(step) for step in preamble_steps(asked)])
-    found = rows(known, asked)
-    assert (found["system"].tokens, found["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
-    assert (found["system"].source, found["tools"].source) == ("counted", "counted")
-    usage = usage_of(known, asked)
+    hybrid.note_parts(asked, [real(step) for step in preamble_steps(asked)])
+    by_key = rows(hybrid, asked)
+    assert (by_key["system"].tokens, by_key["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
+    assert (by_key["system"].source, by_key["tools"].source) == ("counted", "counted")
+    usage = usage_of(hybrid, asked)
     assert usage.source == ("estimated" if talk else "exact")
     assert usage.basis.counted is not bool(talk)
     assert (usage.upper_bound == usage.total) is not bool(talk)
     changed = replace(asked, tools=TOOLS[:1])
-    assert rows(known, changed)["tools"].source == "estimated"
-    assert rows(known, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
+    assert rows(hybrid, changed)["tools"].source == "estimated"
+    assert rows(hybrid, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
 
 
 @pytest.mark.parametrize(
@@ -270,38 +270,38 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
     ],
 )
 def test_counts_that_do_not_fit_the_text_are_not_used(counts: list[int]) -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), system=SYSTEM, tools=TOOLS)
-    before = rows(known, asked)
-    assert not known.note_parts(asked, counts)
-    assert rows(known, asked) == before
+    before = rows(hybrid, asked)
+    assert not hybrid.note_parts(asked, counts)
+    assert rows(hybrid, asked) == before
 
 
 def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello"), system=SYSTEM)
     counts = [real(step) + 40 * (not step.system) for step in preamble_steps(asked)]
-    known.note_parts(asked, counts)
-    assert rows(known, asked)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
+    hybrid.note_parts(asked, counts)
+    assert rows(hybrid, asked)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
 
 
 def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hello there"), tools=TOOLS)
-    known.note_parts(asked, [real(step) for step in preamble_steps(asked)])
-    assert rows(known, asked)["user"].source == "estimated"
-    known.note_count(asked, real(asked), at=1.0)
-    found = rows(known, asked)
-    assert {key: row.source for key, row in found.items()} == {"tools": "counted", "user": "derived"}
-    assert found["user"].tokens == real(asked) - TRUE_TOOLS
+    hybrid.note_parts(asked, [real(step) for step in preamble_steps(asked)])
+    assert rows(hybrid, asked)["user"].source == "estimated"
+    hybrid.note_count(asked, real(asked), at=1.0)
+    by_key = rows(hybrid, asked)
+    assert {key: row.source for key, row in by_key.items()} == {"tools": "counted", "user": "derived"}
+    assert by_key["user"].tokens == real(asked) - TRUE_TOOLS
 
 
 def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("word " * 1_000), tools=TOOLS)
-    before = rows(known, asked)
-    known.record(asked, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
-    found = rows(known, asked)
-    assert found["user"].tokens > 1_700
-    assert found["tools"].tokens <= 2.5 * before["tools"].tokens
-    assert "unattributed" not in found
+    before = rows(hybrid, asked)
+    hybrid.record(asked, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
+    by_key = rows(hybrid, asked)
+    assert by_key["user"].tokens > 1_700
+    assert by_key["tools"].tokens <= 2.5 * before["tools"].tokens
+    assert "unattributed" not in by_key

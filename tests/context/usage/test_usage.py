@@ -42,12 +42,12 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 def usage_of(
     asked: Request,
-    known: HybridTokenEstimator | None = None,
+    hybrid: HybridTokenEstimator | None = None,
     limits: ModelLimits = WINDOW,
     settings: BudgetSettings | None = None,
 ) -> ContextUsage:
     return calculate_context_usage(
-        asked, estimator=known or estimator(), limits=limits, settings=settings or BudgetSettings()
+        asked, estimator=hybrid or estimator(), limits=limits, settings=settings or BudgetSettings()
     )
 
 
@@ -107,11 +107,11 @@ def test_every_kind_of_content_has_its_row() -> None:
 
 
 def test_measured_messages_are_shown_as_such() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = everything()
-    known.record(asked, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
+    hybrid.record(asked, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
     grown = replace(asked, messages=(*asked.messages, answer("done", ident="6"), user("thanks", "7")))
-    usage = usage_of(grown, known)
+    usage = usage_of(grown, hybrid)
     check(usage)
     rows = {row.key: row for row in usage.rows}
     assert {item.ref: item.source for item in rows["assistant"].items}["6"] == "measured"
@@ -121,10 +121,10 @@ def test_measured_messages_are_shown_as_such() -> None:
 
 
 def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(user("hi"), system="word " * 5_000)
-    known.record(asked, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
-    usage = usage_of(asked, known)
+    hybrid.record(asked, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
+    usage = usage_of(asked, hybrid)
     check(usage)
     assert usage.total == 1_000
     assert [row.key for row in usage.rows] == ["system", "user"]
@@ -147,11 +147,11 @@ def test_an_unknown_window_shows_tokens_and_nothing_made_up() -> None:
 
 
 def test_looking_changes_nothing() -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = everything()
-    known.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
-    first = usage_to_json(usage_of(asked, known))
-    assert all(usage_to_json(usage_of(asked, known)) == first for _ in range(10))
+    hybrid.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
+    first = usage_to_json(usage_of(asked, hybrid))
+    assert all(usage_to_json(usage_of(asked, hybrid)) == first for _ in range(10))
 
 
 def test_the_json_is_as_fixed() -> None:
@@ -184,10 +184,10 @@ def test_the_json_is_as_fixed() -> None:
 
 
 def test_items_asked_for_later_still_add_up() -> None:
-    known = estimator()
-    first = usage_of(request(user("one two"), answer("three"), user("four five six")), known)
-    usage_of(request(user("something else")), known)
-    usage_of(request(user("one two"), answer("three"), user("four five six"), answer("seven")), known)
+    hybrid = estimator()
+    first = usage_of(request(user("one two"), answer("three"), user("four five six")), hybrid)
+    usage_of(request(user("something else")), hybrid)
+    usage_of(request(user("one two"), answer("three"), user("four five six"), answer("seven")), hybrid)
     check(first)
     assert first == usage_of(request(user("one two"), answer("three"), user("four five six")))
 
@@ -238,13 +238,13 @@ def test_rows_always_add_up(
     context: int | None,
     settings: BudgetSettings,
 ) -> None:
-    known = estimator()
+    hybrid = estimator()
     offered = tuple(ToolSchema(f"t{n}", "a b c", "{}") for n in range(tools))
     asked = request(*talk, system=system, tools=offered)
-    check(usage_of(asked, known, ModelLimits(context), settings))
-    known.record(asked, answer("reply"), Usage(measured, output), learn=True, at=0.0)
+    check(usage_of(asked, hybrid, ModelLimits(context), settings))
+    hybrid.record(asked, answer("reply"), Usage(measured, output), learn=True, at=0.0)
     for messages_then in (talk, [*talk, answer("reply")], [*talk, answer("reply"), user("more of it")], talk[1:]):
-        check(usage_of(request(*messages_then, system=system, tools=offered), known, ModelLimits(context), settings))
+        check(usage_of(request(*messages_then, system=system, tools=offered), hybrid, ModelLimits(context), settings))
 
 
 @given(
@@ -257,16 +257,16 @@ def test_rows_always_add_up(
 def test_rows_add_up_whatever_was_learned_and_counted(
     talk: list[Message], measured: int, hidden: int, counts: list[int] | None, agreed: bool
 ) -> None:
-    known = estimator()
+    hybrid = estimator()
     asked = request(*talk, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
     if counts is not None:
-        known.note_parts(asked, counts)
-    known.calibrations.put("p", MODEL, Calibration().learn_excess(hidden, sure=agreed))
-    check(usage_of(asked, known))
+        hybrid.note_parts(asked, counts)
+    hybrid.calibrations.put("p", MODEL, Calibration().learn_excess(hidden, sure=agreed))
+    check(usage_of(asked, hybrid))
     for session in ("one", "two"):
         again = replace(asked, session=session, messages=(*asked.messages, user(session)))
-        known.record(again, answer("reply"), Usage(measured, 9), learn=True, at=0.0)
-        usage = usage_of(again, known)
+        hybrid.record(again, answer("reply"), Usage(measured, 9), learn=True, at=0.0)
+        usage = usage_of(again, hybrid)
         check(usage)
         assert all(isfinite(row.tokens) for row in usage.rows)
         assert {row.key for row in usage.rows} <= set(ROW_NAMES)
