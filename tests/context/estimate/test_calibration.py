@@ -92,7 +92,6 @@ def test_what_cannot_teach_is_ignored() -> None:
     assert Calibration().note(0, 0, 0) == Calibration()
     assert Calibration().learn_media(0, 5) == Calibration()
     assert PreambleCosts().learn(b"x", 10, -5) == PreambleCosts()
-    assert PreambleCosts().learn_change(100, -50) == PreambleCosts()
 
 
 def test_a_gateway_that_bills_base64_is_believed_after_two_calls() -> None:
@@ -156,8 +155,6 @@ def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
     costs = costs.learn(b"one", 1_000, 1_400)
     assert costs.tokens(b"one", 1_000) == 1_400
     assert costs.tokens(b"two", 1_100) == 1_500  # the learned one and the estimated difference
-    costs = costs.learn_change(100, 150).learn_change(100, 150)
-    assert costs.tokens(b"two", 1_100) == 1_550
     assert PreambleCosts().tokens(b"two", 1_100) == 1_100
     for number in range(50):
         costs = costs.learn(b"%d" % number, 10, 10)
@@ -182,7 +179,7 @@ def test_a_restart_changes_nothing() -> None:
     store = Store()
     calibration = taught((500.0, 10.0, 700.0)).note(1_000, 990, 20.0).learn_media(10, 20)
     calibration = calibration.note(1_000, 1_100, 50.0, first=True)
-    calibration = replace(calibration, preambles=PreambleCosts().learn(b"x", 10, 12).learn_change(5, 6))
+    calibration = replace(calibration, preambles=PreambleCosts().learn(b"x", 10, 12))
     CalibrationBook(store).put("p", "m", calibration)
     again = CalibrationBook(store).get("p", "m")
     assert again == calibration

@@ -189,11 +189,10 @@ class PreambleCost(NamedTuple):
 class PreambleCosts:
     """What is learned of one model's preambles: system prompt and tools together.
 
-    `costs` are by digest, latest last; `changes` pairs (estimated, actual) of what a changed preamble added.
+    `costs` are by digest, latest last.
     """
 
     costs: dict[bytes, PreambleCost] = field(default_factory=dict)
-    changes: tuple[tuple[float, float], ...] = ()
 
     def learn(self, digest: bytes, estimated: float, actual: float) -> PreambleCosts:
         """Return this with the cost in tokens of the system prompt and tools with this digest."""
@@ -203,13 +202,7 @@ class PreambleCosts:
         before = costs.pop(digest, None)
         agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
         costs[digest] = PreambleCost(estimated, actual, agreed)
-        return replace(self, costs=dict(list(costs.items())[-KEPT_PREAMBLES:]))
-
-    def learn_change(self, estimated: float, actual: float) -> PreambleCosts:
-        """Return this with the actual tokens that a change of system prompt or tools added."""
-        if abs(estimated) < 1 or actual / estimated <= 0:
-            return self
-        return replace(self, changes=(*self.changes, (estimated, actual))[-KEPT_PREAMBLES:])
+        return PreambleCosts(dict(list(costs.items())[-KEPT_PREAMBLES:]))
 
     def tokens(self, digest: bytes, estimated: float, least_factor: float = 1.0) -> float:
         """Tokens of system prompt and tools.
@@ -221,7 +214,7 @@ class PreambleCosts:
             return self.costs[digest].actual
         for cost in reversed(self.costs.values()):
             if cost.agreed:
-                return max(0.0, cost.actual + (estimated - cost.estimated) * self.factor)
+                return max(0.0, cost.actual + estimated - cost.estimated)
         return estimated * least_factor
 
     def knows(self, digest: bytes) -> bool:
@@ -234,15 +227,7 @@ class PreambleCosts:
         costs = self.costs.get(before[0]), self.costs.get(after[0])
         if costs[0] is not None and costs[1] is not None:
             return costs[1].actual - costs[0].actual
-        return (after[1] - before[1]) * self.factor
-
-    @cached_property
-    def factor(self) -> float:
-        """What the estimated difference of two preambles is multiplied by."""
-        if len(self.changes) < 2:  # a single observation
-            return 1.0
-        ratio = median(actual / estimated for estimated, actual in self.changes)
-        return min(max(ratio, FACTOR_LOW), FACTOR_HIGH)
+        return after[1] - before[1]
 
 
 def agree(one: float, other: float) -> bool:
@@ -437,7 +422,6 @@ class Calibration:
             "errors": [self.errors.scaled, self.errors.relative, self.errors.calls],
             "first_errors": [self.first_errors.scaled, self.first_errors.relative, self.first_errors.calls],
             "preambles": {digest.hex(): cost for digest, cost in self.preambles.costs.items()},
-            "preamble_changes": self.preambles.changes,
             "media": self.media,
             "returned": self.returned,
             "unseen": self.unseen,
@@ -466,12 +450,11 @@ class Calibration:
             bytes.fromhex(digest): PreambleCost(float(estimated), float(actual), bool(agreed))
             for digest, (estimated, actual, agreed) in data["preambles"].items()
         }
-        changes = tuple((float(estimated), float(actual)) for estimated, actual in data["preamble_changes"])
         return cls(
             tuple(observations),
             errors,
             first_errors,
-            preambles=PreambleCosts(costs, changes),
+            preambles=PreambleCosts(costs),
             media=tuple(map(float, data["media"])),
             returned=tuple(map(float, data["returned"])),
             unseen=tuple(map(float, data["unseen"])),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.estimate.calibration import ENOUGH_CALLS, Calibration
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Sums
 from tui.context.estimate.measurements import Measurement
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
@@ -104,11 +104,8 @@ class Step:
         """Whether `tokens` for this request is consistent with that report."""
         most = max(CONFIRMED_SHARE * tokens, self.margin) + CONFIRMED_SLACK
         usual = AGREEMENT_SLACK + AGREEMENT_OF_TOTAL * tokens
-        # If it was not believed, a factor may have been learned from wrong reports.
-        growth, estimates = tokens - self.tokens, (self.added,) if self.verdict.believed else (self.added, self.plain)
-        return not self.repeats(tokens) and any(
-            abs(growth - added) <= min(most, AGREEMENT_SHARE * added + usual) + self.slack for added in estimates
-        )
+        likely = min(most, AGREEMENT_SHARE * self.added + usual) + self.slack
+        return not self.repeats(tokens) and abs(tokens - self.forecast) <= likely
 
     def proportional(self, claim: Claim) -> bool:
         """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
@@ -131,8 +128,7 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
     `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
     from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
-    `disputed`: the server has contradicted its own confirmed numbers in this conversation. `established`: many calls of
-    the model were measured, and none had a hidden prompt.
+    `disputed`: the server has contradicted its own confirmed numbers in this conversation.
     """
 
     tokens: int
@@ -149,7 +145,6 @@ class Claim:
     recorded: bool = False
     margin: float = 0.0
     disputed: bool = False
-    established: bool = False
 
     @property
     def doubt(self) -> float:
@@ -248,8 +243,7 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
             return Verdict("doubted", reason)
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
-    erratic = any(step.tokens > size for step in steps if step.verdict.kind == "doubted")
-    proven = size >= LEAST_WINDOW and not erratic and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
+    proven = size >= LEAST_WINDOW and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if proven else None)
 
@@ -265,8 +259,7 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     seconded = bool(steps) and steps[0].agrees(claim.tokens)
     again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
     surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
-    enough = surely if claim.established else seconded or again
-    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not enough:
+    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
         most = claim.plausible if within_bytes else claim.most
         return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {most:,.0f} at most")
     hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
@@ -399,5 +392,4 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
         window=window,
         recorded=recorded,
         disputed=disputed,
-        established=calibration.calls >= ENOUGH_CALLS and not hidden,
     )

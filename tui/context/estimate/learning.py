@@ -93,13 +93,14 @@ def _learn_preamble_change(
     calibration: Calibration, measurement: Measurement, preamble: Preamble, added: float
 ) -> PreambleCosts:
     """What is known of preambles after one that changed since `measurement`, which added so many tokens."""
-    old, new = (measurement.preamble, measurement.preamble_tokens), (preamble.digest, preamble.total)
-    preambles = calibration.preambles.learn_change(new[1] - old[1], added)
-    if (seen := calibration.preambles.costs.get(old[0])) is not None:
-        return preambles.learn(*new, seen.actual + added)
+    preambles, old, new = calibration.preambles, measurement.preamble, (preamble.digest, preamble.total)
+    if (cost := preambles.costs.get(old)) is not None:
+        return preambles.learn(*new, cost.actual + added)
     # The smaller estimate has the smaller error. Both are learned, so that the difference is measured.
-    before = calibration.preamble_tokens(*new) - added if added < 0 else calibration.preamble_tokens(*old)
-    return preambles.learn(*old, before).learn(*new, before + added)
+    before = calibration.preamble_tokens(old, measurement.preamble_tokens)
+    if added < 0:
+        before = calibration.preamble_tokens(*new) - added
+    return preambles.learn(old, measurement.preamble_tokens, before).learn(*new, before + added)
 
 
 def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
