@@ -126,8 +126,8 @@ class Claim:
     plus the `hidden` tokens that the server is known to add; `taught` the same after learning, which may be off by
     `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
-    `excesses` are the tokens of the first calls of other conversations beyond their text. `recorded`: the request is
-    from a recording, which may lack parts of what was sent, or have parts that were not: nothing about it is certain.
+    `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
+    nothing about it is certain.
     `disputed`: the server has contradicted its own confirmed numbers in this conversation.
     """
 
@@ -140,7 +140,6 @@ class Claim:
     plausible: float
     most: float
     hidden: float = 0.0
-    excesses: tuple[float, ...] = ()
     window: int | None = None
     recorded: bool = False
     margin: float = 0.0
@@ -239,7 +238,7 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
         if len(measured) < 2 or claim.tokens >= claim.predicted:
             return Verdict("doubted", reason)
         largest = max(*measured, *cuts)
-        if claim.tokens < CUT_SHARE * largest or (claim.tokens > largest and not again):
+        if not CUT_SHARE * largest <= claim.tokens <= largest:
             return Verdict("doubted", reason)
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
@@ -257,13 +256,12 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     if within_bytes and steps and steps[0].proportional(claim):
         return _alone(claim)  # another vocabulary than its name says
     seconded = bool(steps) and steps[0].agrees(claim.tokens)
-    again = not steps and any(abs(claim.excess - other) <= claim.margin + EXCESS_SLACK for other in claim.excesses)
     surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
-    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not (seconded or again):
+    if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not seconded:
         most = claim.plausible if within_bytes else claim.most
         return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {most:,.0f} at most")
     hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
-    return Verdict("hidden", reason, confirmed=surely, agreed=int(seconded), hidden=hidden)
+    return Verdict("hidden", reason, confirmed=surely, agreed=1, hidden=hidden)
 
 
 def _ratio(tokens: float, scratch: float) -> float:
@@ -388,7 +386,6 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
         plausible=_plausible_most(everything, model, calibration) + preamble.most - preamble.size + prompt_text,
         most=everything.most + preamble.most,
         hidden=hidden,
-        excesses=calibration.excesses,
         window=window,
         recorded=recorded,
         disputed=disputed,

@@ -49,7 +49,7 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
         excess = actual - predicted + calibration.hidden
         if verdict.kind == "hidden":
-            taught = taught.learn_excess(excess, sure=verdict.agreed > 0)
+            taught = taught.learn_excess(excess, sure=True)
         elif excess > 0 and verdict.kind == "doubted":
             taught = taught.learn_excess(excess)
         elif calibration.excesses and verdict.believed:

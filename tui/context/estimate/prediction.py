@@ -24,7 +24,6 @@ from tui.context.estimate.measurements import Base
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
 NEGLIGIBLE = 0.05  # of a confirmed number: below, its doubt is not shown
-LIKELY_LOW, LIKELY_HIGH = 0.67, 1.5  # a learned factor beyond them may have been learned from wrong reports
 
 
 TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
@@ -156,8 +155,7 @@ def _unmeasured_margin(fresh: Sums, model: str, calibration: Calibration) -> flo
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:
     """Whether reports are to be judged by the learned factor: it is sure enough, and no vocabulary says it better."""
-    likely = LIKELY_LOW <= calibration.factor <= LIKELY_HIGH
-    return likely and calibration.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
+    return calibration.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
 
 
 def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
@@ -171,8 +169,7 @@ def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
 
 def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) -> float:
     """By how much the estimate of system prompt and tools may be off."""
-    share = MARGIN_KNOWN if judged_by_learning(model, calibration) else get_tokenizer(model).margins[LATIN]
-    return share * sum(preamble.sections) + _tools_margin(preamble, calibration)
+    return get_tokenizer(model).margins[LATIN] * sum(preamble.sections) + _tools_margin(preamble, calibration)
 
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
