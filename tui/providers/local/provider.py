@@ -101,6 +101,7 @@ class LocalServer:
         try:
             answer = await asyncio.wait_for(asyncio.to_thread(_read_answer, process), START_TIMEOUT)
         except (TimeoutError, asyncio.CancelledError) as error:
+            process.kill()  # while it loads it does not see that its stdin is closed, and the thread reads its stdout
             self.stop()
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -116,12 +117,8 @@ class LocalServer:
         gguf = self._gguf or bundled_gguf()
         options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "tui.providers.local.server",
-            ],  # -P: don't import a folder "tui" of the working directory
+            # -P: don't import a folder "tui" of the working directory
+            [sys.executable, "-P", "-m", "tui.providers.local.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log or subprocess.DEVNULL,
