@@ -164,27 +164,25 @@ class CallLog:
         """Record a call about to be made, with its prediction if there is one. Returns its id."""
         new = usage.basis.new_messages if usage else None
         total = usage.total if usage else None
-        values: dict[str, Any] = {
-            "id": new_id(),
-            "session": request.session,
-            "message": message,
-            "kind": kind,
-            "provider": request.provider,
-            "model": request.model,
-            "at": time.time(),
-            "status": "pending",
-            "predicted": total,
-            "upper_bound": usage.upper_bound if usage else None,
-            "source": usage.source if usage else None,
-            "known": total - new if total is not None and new is not None else None,
-            "estimated": total if new is None else new,
-            "window": usage.limits.context if usage else None,
-            "left_out": usage.left_out.tokens if usage else None,
-        }
-        names = ", ".join(values)
-        with self._database.transaction(durable=False) as db:
-            db.execute(f"INSERT INTO calls ({names}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
-        return str(values["id"])
+        call = CallRow(
+            new_id(),
+            request.session,
+            message,
+            kind,
+            request.provider,
+            request.model,
+            time.time(),
+            "pending",
+            predicted=total,
+            upper_bound=usage.upper_bound if usage else None,
+            source=usage.source if usage else None,
+            known=total - new if total is not None and new is not None else None,
+            estimated=total if new is None else new,
+            window=usage.limits.context if usage else None,
+            left_out=usage.left_out.tokens if usage else None,
+        )
+        self.add([call])
+        return call.id
 
     def finish(
         self,
@@ -222,7 +220,7 @@ class CallLog:
         self.finished += 1
 
     def add(self, calls: Iterable[CallRow]) -> None:
-        """Add calls that were made elsewhere."""
+        """Add calls, also those that were made elsewhere."""
         sql = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
         with self._database.transaction(durable=False) as db:
             db.executemany(sql, map(attrgetter(*_COLUMNS), calls))
