@@ -345,12 +345,28 @@ def test_tokens_are_in_the_keyring_where_there_is_one_else_in_a_file(
     store.forget()  # a second time
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
-def test_a_damaged_file_is_no_sign_in(tmp_path: Path, text: str) -> None:
+def test_tokens_that_a_keyring_did_not_take_are_newer_than_those_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyring = Keyring()
+    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: keyring)
+    store = TokenStore(tmp_path, "https://x.example/mcp")
+    store.write({"tokens": {"access_token": "first-first"}})
+    keyring.works = False  # locked
+    store.write({"tokens": {"access_token": "second-second"}})
+    keyring.works = True
+    assert store.read() == {"tokens": {"access_token": "second-second"}}
+    store.write(store.read())
+    assert list(tmp_path.glob("*")) == []
+    assert store.read() == {"tokens": {"access_token": "second-second"}}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff"])
+def test_a_damaged_file_is_no_sign_in(tmp_path: Path, content: bytes) -> None:
     store = TokenStore(tmp_path, "https://x.example/mcp")
     store.write({})
     (file,) = tmp_path.glob("*.json")
-    file.write_text(text)
+    file.write_bytes(content)
     assert store.read() == {}
 
 

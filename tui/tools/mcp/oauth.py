@@ -168,14 +168,7 @@ class TokenStore:
 
     def read(self) -> dict[str, Any]:
         """The stored data, empty if missing or unreadable. Not on the event loop."""
-        text = self._from_keyring()
-        if text is None and self._path is not None:
-            try:
-                text = self._path.read_text(encoding="utf-8")
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
+        text = self._from_file() or self._from_keyring()  # a file is there only if the keyring did not take the data
         try:
             data = json.loads(text) if text else {}
         except ValueError:
@@ -208,13 +201,22 @@ class TokenStore:
             with contextlib.suppress(FileNotFoundError):
                 self._path.unlink()
 
-    def _from_keyring(self) -> str | None:
+    def _from_file(self) -> str:
+        try:
+            return "" if self._path is None else self._path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
+            return ""
+
+    def _from_keyring(self) -> str:
         keyring = _keyring()
         try:
-            return None if keyring is None else keyring.get_password(SERVICE, self._name)
+            return "" if keyring is None else keyring.get_password(SERVICE, self._name) or ""
         except Exception as error:  # backends raise errors of their own
             log.info("the keyring can't be read: %s", type(error).__name__)
-            return None
+            return ""
 
     def _to_keyring(self, text: str) -> bool:
         keyring = _keyring()
