@@ -83,6 +83,9 @@ class LinePainter:
         document, width = self._document, self._size.width
         entry, row = document.heights.place(line) if document.entries else (-1, 0)
         rows = document.entries[entry].rows if entry >= 0 else None
+        search = (
+            self._search if rows and document.entries[entry].live is None else None
+        )  # its rows change at each delta
         if rows is None or row >= len(rows):
             return Strip.blank(width, document.palette.base)
         before = rows[row].strip
@@ -91,7 +94,7 @@ class LinePainter:
             width,
             document.palette,
             cursor=entry == self._cursor and (row > 0 or len(rows) == 1),
-            spans=self._search.row_hits(entry, rows, row) if self._search else (),
+            spans=search.row_hits(entry, rows, row) if search is not None else (),
             selected=row_span(self._selection, entry, row, rows[row].end) if self._selection else None,
         )
         if rows[row].strip is not before:

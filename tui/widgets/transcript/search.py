@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, groupby
 
 from tui.messages import Attachment, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.rows import Row
@@ -24,6 +25,19 @@ class Hit:
     nth: int
 
 
+@dataclass(slots=True)
+class DrawnHits:
+    """The occurrences in an entry's rows, by part and by row. `key` tells whether the rows are still these."""
+
+    key: tuple[int, int]
+    by_part: dict[int, list[list[Span]]] = field(default_factory=dict)
+    by_row: dict[int, list[Span]] = field(default_factory=dict)
+
+
+ENTRIES = 64
+"""Entries whose occurrences are cached, more than are on screen."""
+
+
 class Search:
     """One search. `current` is the index of the current hit, None before the first step."""
 
@@ -31,8 +45,7 @@ class Search:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self.hits: list[Hit] = []
         self.current: int | None = None
-        self._cached: tuple[int, int, int, int | None] = (-1, 0, 0, None)
-        self._rows: dict[int, list[tuple[int, int, bool]]] = {}
+        self._drawn: dict[int, DrawnHits] = {}  # of entries on screen, by entry
         for number, entry in enumerate(entries):
             if entry.message is None:
                 continue
@@ -54,51 +67,55 @@ class Search:
 
     def row_hits(self, entry: int, rows: Sequence[Row], row: int) -> Sequence[tuple[int, int, bool]]:
         """Characters to mark in one row of an entry; True for the current hit."""
-        key = (entry, id(rows[-1]) if rows else 0, len(rows), self.current)
-        if key != self._cached:
-            self._cached, self._rows = key, {}
-            chosen = (
-                set(self.place(rows)) if self.current is not None and self.hits[self.current].entry == entry else set()
-            )
-            for spans in self.spans(rows):
-                for span in spans:
-                    self._rows.setdefault(span[0], []).append((span[1], span[2], span in chosen))
-        return self._rows.get(row, ())
+        chosen = self.place(rows) if self.current is not None and self.hits[self.current].entry == entry else ()
+        return [(span[1], span[2], span in chosen) for span in self._drawn_hits(entry, rows).by_row.get(row, ())]
 
     def place(self, rows: Sequence[Row]) -> list[Span]:
         """Spans of the current hit in its entry's rows; empty if only the source has it (in markup, in a URL)."""
         if self.current is None:
             return []
         hit = self.hits[self.current]
-        occurrences = self.spans(rows, hit.part)
+        occurrences = self._drawn_hits(hit.entry, rows).by_part.get(hit.part)
         return occurrences[min(hit.nth, len(occurrences) - 1)] if occurrences else []
 
-    def spans(self, rows: Sequence[Row], part: int | None = None) -> list[list[Span]]:
-        """Every occurrence in the drawn rows (of one part, or all): a list of spans, several if a line wraps."""
-        text: list[str] = []
-        places: list[tuple[int, int, int]] = []  # position in the joined text, row, first character
-        position = 0
-        for number, row in enumerate(rows):
-            if part is not None and row.part != part:
-                continue
-            piece = row.copy
-            places.append((position, number, row.start))
-            text += (piece, row.joint)
-            position += len(piece) + len(row.joint)
-        occurrences: list[list[Span]] = []
-        starts = [place[0] for place in places]
-        for match in self._pattern.finditer("".join(text)):
-            spans: list[Span] = []
-            index = bisect_right(starts, match.start()) - 1
-            while index < len(places) and starts[index] < match.end():
-                begin, number, offset = places[index]
-                low = max(0, match.start() - begin) + offset
-                high = min(match.end() - begin + offset, rows[number].end)
-                if low < high:
-                    spans.append((number, low, high))
-                index += 1
-            occurrences.append(spans)
-        return [spans for spans in occurrences if spans]
+    def _drawn_hits(self, entry: int, rows: Sequence[Row]) -> DrawnHits:
+        """All occurrences in the drawn rows of an entry, found once: a step costs the same in any message."""
+        key = (id(rows[-1]) if rows else 0, len(rows))
+        drawn = self._drawn.get(entry)
+        if drawn is None or drawn.key != key:
+            if len(self._drawn) >= ENTRIES:
+                self._drawn.clear()
+            drawn = self._drawn[entry] = DrawnHits(key)
+            for part, numbered in groupby(enumerate(rows), key=lambda item: item[1].part):
+                drawn.by_part.setdefault(part, []).extend(_occurrences(self._pattern, list(numbered)))
+            for span in chain.from_iterable(chain.from_iterable(drawn.by_part.values())):
+                drawn.by_row.setdefault(span[0], []).append(span)
+        return drawn
+
+
+def _occurrences(pattern: re.Pattern[str], rows: Sequence[tuple[int, Row]]) -> list[list[Span]]:
+    """The occurrences in numbered rows that follow each other: a list of spans, several if a line wraps."""
+    text: list[str] = []
+    starts: list[int] = []  # of each row, in the joined text
+    position = 0
+    for _, row in rows:
+        piece = row.copy
+        starts.append(position)
+        text += (piece, row.joint)
+        position += len(piece) + len(row.joint)
+    occurrences: list[list[Span]] = []
+    for match in pattern.finditer("".join(text)):
+        spans: list[Span] = []
+        index = bisect_right(starts, match.start()) - 1
+        while index < len(rows) and starts[index] < match.end():
+            number, row = rows[index]
+            low = max(0, match.start() - starts[index]) + row.start
+            high = min(match.end() - starts[index] + row.start, row.end)
+            if low < high:
+                spans.append((number, low, high))
+            index += 1
+        occurrences.append(spans)
+    return [spans for spans in occurrences if spans]
 
 
 def searchable(part: Part) -> str:
