@@ -28,14 +28,13 @@ LEVEL_LOW, LEVEL_HIGH = 0.85, 0.99
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
 KEPT = 64  # observations kept for each model
 ENOUGH_TOKENS = 200  # of a class: from here on it counts as measured
-KEPT_EXCESSES = 4
 MARGIN_CALL = 20.0  # tokens that a call may add to a confirmed one beside its text: reminders, marks of roles
 MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, until then
 KEPT_PREAMBLES = 16
 AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observations that agree: share, tokens
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
-ROUNDS = 25
-SETTLED = 1e-7  # of a factor: smaller steps change no number
+ROUNDS = 25  # of the fit, at most
+CONVERGED = 1e-7  # of a factor: smaller steps change no number
 ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
@@ -103,7 +102,7 @@ def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> Fit
             largest_step = max(largest_step, abs(step))
             for index, tokens in zip(indices, sizes, strict=True):
                 errors[index] -= step * tokens
-        if largest_step < SETTLED:
+        if largest_step < CONVERGED:
             break
     markup = factors.pop(-1, 1.0)
     return Fit(factors, markup, {kind: sum(columns[kind][1]) for kind in factors})
@@ -200,7 +199,7 @@ class PreambleCosts:
             return self
         costs = dict(self.costs)
         before = costs.pop(digest, None)
-        agreed = before is not None and abs(actual - before.actual) <= AGREE_SHARE * before.actual + AGREE_SLACK
+        agreed = before is not None and agree(actual, before.actual)
         costs[digest] = PreambleCost(estimated, actual, agreed)
         return PreambleCosts(dict(list(costs.items())[-KEPT_PREAMBLES:]))
 
@@ -263,8 +262,9 @@ class Calibration:
         """Fitted to the sure observations; while there are none, to all of them if the last two agree."""
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations[-2:] if not seen.sure]
-        wait = len(sure) >= 2 or len(unsure) < 2 or not alike(*unsure)
-        return fit(sure if wait else self.observations, self.sigma)
+        if len(sure) < 2 and len(unsure) == 2 and alike(*unsure):
+            return fit(self.observations, self.sigma)
+        return fit(sure, self.sigma)
 
     def class_factor(self, kind: int) -> float:
         """What estimated content of one class of text is multiplied by."""
@@ -353,15 +353,12 @@ class Calibration:
 
     def learn_excess(self, excess: float, *, sure: bool = False) -> Calibration:
         """Return this with the tokens of a first call beyond its text; `sure`: two calls agreed on them."""
-        return replace(self, excesses=(*self.excesses, *([excess] * (2 if sure else 1)))[-KEPT_EXCESSES:])
+        return replace(self, excesses=(*self.excesses, *([excess] * (2 if sure else 1)))[-2:])
 
     @property
     def hidden(self) -> float:
         """Tokens that the server adds to every request: what the last two conversations agree on, else 0."""
-        if len(self.excesses) < 2:
-            return 0.0
-        one, other = self.excesses[-2:]
-        return other if agree(one, other) else 0.0
+        return self.excesses[-1] if len(self.excesses) == 2 and agree(*self.excesses) else 0.0
 
     def note(self, predicted: float, actual: float, margin: float, *, first: bool = False) -> Calibration:
         """Return this with the error of one more prediction, in tokens; `margin` is the fixed one it had.

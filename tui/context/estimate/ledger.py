@@ -1,10 +1,9 @@
 """What a request consists of: the estimate of its preamble, and the account of its messages.
 
-The account has the cost of each message, and sums over any number of them.
-
-An estimate costs the same with 100 messages and with 10,000: a request shares its message objects with the request
-before it, and only what follows the longest common prefix is digested, counted and added up. Totals are kept for the
-start of every `BLOCK` messages; what a message costs by row is computed when it is looked at.
+The account has the cost of each message, and sums over any number of them. An estimate costs the same with 100 messages
+and with 10,000: a request shares its message objects with the request before it, and only what follows the longest
+common prefix is digested, counted and added up. Totals are kept for the start of every `BLOCK` messages; what a message
+costs by row is computed when it is looked at.
 """
 
 from __future__ import annotations
