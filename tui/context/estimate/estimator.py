@@ -196,8 +196,10 @@ class HybridTokenEstimator:
             request = self._filed(request)
             steps, preamble = preamble_steps(request), self._preamble(request, self._session(request))
             # A template's default system prompt is counted with the bare message, but replaced by a person's own.
-            bare, estimate = counts[0], round(self._bare_estimate(steps[0]))
-            least = estimate if bare - estimate >= DEFAULT_PROMPT else bare
+            bare, messages = counts[0], steps[0].messages
+            estimate = sum(self.counter.count_message(message, request.model).size for message in messages)
+            estimate += estimate_preamble(steps[0], self.counter).total
+            least = round(estimate) if bare - estimate >= DEFAULT_PROMPT else bare
             sizes = [count - (least if step.system else bare) for step, count in zip(steps, counts, strict=True)][1:]
             parts = preamble.total - preamble.per_request
             if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
@@ -208,11 +210,6 @@ class HybridTokenEstimator:
             for session in self._sessions.values():
                 session.preamble = None, None
         return True
-
-    def _bare_estimate(self, request: Request) -> float:
-        """The tokens of a request with one short message alone."""
-        messages = sum(self.counter.count_message(message, request.model).size for message in request.messages)
-        return messages + estimate_preamble(request, self.counter).total
 
     def counted_parts(self, request: Request) -> CountedParts | None:
         """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
