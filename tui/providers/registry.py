@@ -106,10 +106,7 @@ def all_configs(
 
 
 def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
-    """The provider `name`. Imports only the adapter's module; the HTTP library is loaded at the first request.
-
-    Raises ValueError with one line for a person.
-    """
+    """The provider `name`, whose first request loads the HTTP library. Raises ValueError with one line for a person."""
     config = config or provider_config(name)
     match config.dialect:
         case "anthropic":

@@ -169,20 +169,20 @@ def _thinking(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
 
     "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is requested.
     """
-    types, level = style.thinking, style.effort(wish)
+    types, effort = style.thinking, style.effort(wish)
     if types is not None and "adaptive" in types:
         shown: Json = {"thinking": {"type": "adaptive", "display": "summarized"}}
-        if level is None:
+        if effort is None:
             return shown if style.thinks_by_default else {}
-        if level == "off":
+        if effort == "off":
             off = next((kind for kind in _OFF if kind in types), None)
             return {"thinking": {"type": off}} if off else shown | {"output_config": {"effort": "low"}}
-        return shown | {"output_config": {"effort": level}}
-    if level is None or (types is not None and "enabled" not in types):
+        return shown | {"output_config": {"effort": effort}}
+    if effort is None or (types is not None and "enabled" not in types):
         return {}
-    if level == "off" or max_tokens <= MIN_BUDGET:
+    if effort == "off" or max_tokens <= MIN_BUDGET:
         return {"thinking": {"type": "disabled"}}
-    budget = int(max_tokens * _BUDGET_SHARES[level])
+    budget = int(max_tokens * _BUDGET_SHARES[effort])
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
 
 

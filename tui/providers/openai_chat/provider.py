@@ -199,17 +199,17 @@ def _pieces(content: str | list[Json]) -> list[Json]:
 def _effort(request: Request, style: ChatStyle) -> Json:
     if request.tools and not style.reasons_with_tools:
         return {"reasoning_effort": "none"}
-    level = style.effort(request.reasoning)
-    if level is None:
+    effort = style.effort(request.reasoning)
+    if effort is None:
         return {}
-    off = level == "off"
+    off = effort == "off"
     match style.effort_style:
         case "openrouter":
-            return {"reasoning": {"enabled": False} if off else {"effort": level}}
+            return {"reasoning": {"enabled": False} if off else {"effort": effort}}
         case "thinking":  # DeepSeek refuses an effort beside "disabled"
-            return {"thinking": {"type": "disabled"}} if off else {"thinking": _ENABLED, "reasoning_effort": level}
+            return {"thinking": {"type": "disabled"}} if off else {"thinking": _ENABLED, "reasoning_effort": effort}
         case "effort":
-            return {"reasoning_effort": "none" if off else level}
+            return {"reasoning_effort": "none" if off else effort}
 
 
 def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:

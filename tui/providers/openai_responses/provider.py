@@ -119,8 +119,8 @@ def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
         fields["include"] = ["reasoning.encrypted_content"]
         if style.summaries:
             fields["reasoning"] = {"summary": "auto"}
-    if (level := style.effort(request.reasoning)) is not None:
-        fields["reasoning"] = fields.get("reasoning", {}) | {"effort": "none" if level == "off" else level}
+    if (effort := style.effort(request.reasoning)) is not None:
+        fields["reasoning"] = fields.get("reasoning", {}) | {"effort": "none" if effort == "off" else effort}
     return fields
 
 
