@@ -100,7 +100,13 @@ def test_what_is_no_form_is_refused(schema: Json, why: str) -> None:
         ({"type": "boolean"}, "no", False),
         ({"enum": ["r", "g"], "enumNames": ["Red", "Green"]}, "green", "g"),
         ({"enum": ["r", "g"]}, "R", "r"),
+        ({"enum": ["1", "2"], "enumNames": ["2", "1"]}, "2", "1"),  # what is shown counts
         ({"type": "array", "items": {"enum": ["r", "g"]}}, "g, r", ["g", "r"]),
+        (
+            {"type": "array", "items": {"enum": ["Bonn", "Paris, Texas"]}},
+            "paris, texas, Bonn",
+            ["Paris, Texas", "Bonn"],
+        ),
     ],
 )
 def test_what_is_written_becomes_the_value(schema: Json, text: str, value: object) -> None:
@@ -117,6 +123,7 @@ def test_what_is_written_becomes_the_value(schema: Json, text: str, value: objec
         ({"type": "string", "format": "email"}, "nobody", "x: that is no email"),
         ({"type": "boolean"}, "perhaps", "x: write yes or no"),
         ({"enum": ["r", "g"]}, "blue", "x: blue is not among them; write one of r, g"),
+        ({"type": "array", "items": {"enum": ["r", "g"]}}, "r, blue", "x: blue is not among them; write some of r, g"),
     ],
 )
 def test_what_is_no_value_says_what_to_write(schema: Json, text: str, why: str) -> None:

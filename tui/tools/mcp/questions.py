@@ -77,12 +77,19 @@ class Field:
                 return number
 
     def _chosen(self, text: str) -> Value:
-        by_label = {name.lower(): value for value, label in self.options for name in (label, value)}
-        entries = [entry.strip() for entry in text.split(",")] if self.many else [text]
-        try:
-            chosen = [by_label[entry.lower()] for entry in entries if entry]
-        except KeyError as error:
-            raise ValueError(f"{self.label}: {error.args[0]} is not among them; write {self.hint}") from None
+        values = {value.lower(): value for value, _ in self.options}
+        values |= {label.lower(): value for value, label in self.options}
+        pieces = text.split(",") if self.many else [text]
+        longest = 1 + max(name.count(",") for name in values)  # pieces of one name
+        chosen: list[str] = []
+        while pieces:
+            sizes = range(min(len(pieces), longest), 0, -1)
+            size = next((n for n in sizes if ",".join(pieces[:n]).strip().lower() in values), 1)
+            name, pieces = ",".join(pieces[:size]).strip(), pieces[size:]
+            if name and name.lower() not in values:
+                raise ValueError(f"{self.label}: {name} is not among them; write {self.hint}")
+            if name:
+                chosen.append(values[name.lower()])
         return chosen if self.many else chosen[0]
 
     def _check(self, size: float, what: str) -> None:
