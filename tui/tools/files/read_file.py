@@ -52,7 +52,7 @@ def read_file(
             return ToolOutput(described(place.shown, sample, size))
         file.seek(0)
         output = _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
-        if approved is None and size > SCANNED and (what := secret_in(output.text.encode())):
+        if approved is None and size > SCANNED and (what := secret_in(output.text.encode(errors="replace"))):
             raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
         return output
 
