@@ -82,8 +82,8 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
     assert load_settings({**env, "CHATCTX_THEME": "ember"}, theme="forest").theme == "forest"
     assert load_settings(env, model=None).model == "a/b"
     assert load_settings(env, model=None).asked_model is None
-    asked = load_settings(env, model="c/d")
-    assert (asked.model, asked.asked_model) == ("c/d", "c/d")
+    settings = load_settings(env, model="c/d")
+    assert (settings.model, settings.asked_model) == ("c/d", "c/d")
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,13 @@ class Talk:
         calls = [f"call-{next(self._ids)}" for _ in results]
         written = json.dumps({"x": "y" * (4 * arguments)})
         thought = (Reasoning("r" * (4 * reasoning), "test", "model", signature="s"),) if reasoning else ()
-        asked = self.add("assistant", *thought, *(ToolCall(c, "read_file", written) for c in calls))
+        call = self.add("assistant", *thought, *(ToolCall(c, "read_file", written) for c in calls))
         parts = [
             ToolResult(c, "read_file", "t" * (4 * n), is_error=failed) for c, n in zip(calls, results, strict=True)
         ]
         if apart:
-            return asked, [self.add("tool", part) for part in parts]
-        return asked, [self.add("tool", *parts)]
+            return call, [self.add("tool", part) for part in parts]
+        return call, [self.add("tool", *parts)]
 
     def turn(self, *, steps: Sequence[int] = (), user: int = 20, assistant: int = 40) -> None:
         self.user(user)
@@ -90,31 +90,31 @@ class Talk:
 
 def problems(messages: Sequence[Message]) -> list[str]:
     """What a strict server would refuse: calls without results right behind them, results without calls, empties."""
-    found: list[str] = []
+    faults: list[str] = []
     waiting: set[str] = set()
-    seen: set[str] = set()
+    ids: set[str] = set()
     if messages and messages[0].role != "user":
-        found.append("the first message is not the user's")
+        faults.append("the first message is not the user's")
     for message in messages:
         if not message.parts:
-            found.append(f"{message.id} is empty")
+            faults.append(f"{message.id} is empty")
         answered = {p.call_id for p in message.parts if isinstance(p, ToolResult)}
         if message.role != "tool" and waiting:
-            found.append(f"{sorted(waiting)} unanswered before {message.id}")
+            faults.append(f"{sorted(waiting)} unanswered before {message.id}")
             waiting = set()
         if answered - waiting:
-            found.append(f"{message.id} answers {sorted(answered - waiting)}, which nobody asked")
+            faults.append(f"{message.id} answers {sorted(answered - waiting)}, which nobody asked")
         waiting -= answered
         for part in message.parts:
             if isinstance(part, ToolCall):
                 json.loads(part.arguments)
-                if part.id in seen:
-                    found.append(f"{part.id} twice")
-                seen.add(part.id)
+                if part.id in ids:
+                    faults.append(f"{part.id} twice")
+                ids.add(part.id)
                 waiting.add(part.id)
     if waiting:
-        found.append(f"{sorted(waiting)} never answered")
-    return found
+        faults.append(f"{sorted(waiting)} never answered")
+    return faults
 
 
 # Small, middling, and now and then a giant; few enough of those that a drawn history can still be shown.

@@ -42,16 +42,16 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 def at(tokens: int, limits: ModelLimits = W, settings: BudgetSettings | None = None) -> ContextUsage:
     """The usage of a conversation that was measured at `tokens`."""
-    known = estimator()
-    asked = request(user("q"))
-    known.record(asked, answer("a"), Usage(tokens, 1), learn=True, at=0.0)
-    return usage_of(asked, known, limits, settings)
+    hybrid = estimator()
+    outgoing = request(user("q"))
+    hybrid.record(outgoing, answer("a"), Usage(tokens, 1), learn=True, at=0.0)
+    return usage_of(outgoing, hybrid, limits, settings)
 
 
 def usage_of(
-    asked: Request, known: HybridTokenEstimator, limits: ModelLimits = W, settings: BudgetSettings | None = None
+    outgoing: Request, hybrid: HybridTokenEstimator, limits: ModelLimits = W, settings: BudgetSettings | None = None
 ) -> ContextUsage:
-    return calculate_context_usage(asked, estimator=known, limits=limits, settings=settings or BudgetSettings())
+    return calculate_context_usage(outgoing, estimator=hybrid, limits=limits, settings=settings or BudgetSettings())
 
 
 # -- 1.A display and arithmetic -----------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def test_a7_without_compaction_there_is_no_buffer(off: BudgetSettings) -> None:
 
 
 def test_a8_forty_turns_without_usage_are_estimated_not_zero() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = []
     for number in range(40):
         talk.append(user(f"{number} " * 50))
-        known.record(request(*talk), answer("word " * 50), Usage(None, None), learn=True, at=0.0)
+        hybrid.record(request(*talk), answer("word " * 50), Usage(None, None), learn=True, at=0.0)
         talk.append(answer("word " * 50))
-    usage = usage_of(request(*talk), known)
+    usage = usage_of(request(*talk), hybrid)
     assert usage.total >= 4_000
     assert (usage.source, usage.basis.last_input) == ("estimated", None)
 
@@ -123,10 +123,10 @@ def test_a12_a_window_that_is_none_is_unknown(window: Any) -> None:
 
 
 def test_a14_what_was_measured_is_not_estimated_again() -> None:
-    known = estimator()
+    hybrid = estimator()
     reply = thinking("t " * 60_000, "done")
-    known.record(request(user("q")), reply, Usage(140_000, 60_001, reasoning=60_000), learn=True, at=0.0)
-    usage = usage_of(request(user("q"), reply, user("x")), known)
+    hybrid.record(request(user("q")), reply, Usage(140_000, 60_001, reasoning=60_000), learn=True, at=0.0)
+    usage = usage_of(request(user("q"), reply, user("x")), hybrid)
     assert usage.total == 200_001 + 1 + 4
 
 
@@ -137,12 +137,12 @@ def test_a16_one_object_for_panel_trigger_and_check() -> None:
 
 
 def test_a17_a_compacted_request_has_its_own_number_at_once() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk = [user("word " * 3_000), answer("word " * 3_000), user("q")]
-    known.record(request(*talk), answer("a"), Usage(90_000, 1), learn=True, at=0.0)
-    before = usage_of(request(*talk, answer("a")), known).total
+    hybrid.record(request(*talk), answer("a"), Usage(90_000, 1), learn=True, at=0.0)
+    before = usage_of(request(*talk, answer("a")), hybrid).total
     summary = Message("user", user("word " * 200).parts, kind="summary")
-    after = usage_of(request(summary, user("q"), answer("a")), known).total
+    after = usage_of(request(summary, user("q"), answer("a")), hybrid).total
     assert before == 90_001
     assert after < 90_001 - 5_500
 
@@ -159,13 +159,13 @@ def test_a18_a_resumed_session_knows_its_measurement() -> None:
 
 
 def test_a20_the_context_is_the_last_call_not_the_sum_of_all() -> None:
-    known = estimator()
+    hybrid = estimator()
     talk: list[Message] = []
     for number in range(20):
         talk.append(user(f"{number}"))
-        known.record(request(*talk), answer("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
+        hybrid.record(request(*talk), answer("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
         talk.append(answer("a"))
-    assert usage_of(request(*talk), known).total == 45_020
+    assert usage_of(request(*talk), hybrid).total == 45_020
 
 
 # -- 1.B cached tokens ---------------------------------------------------------------------------------------------
@@ -177,25 +177,25 @@ def test_a20_the_context_is_the_last_call_not_the_sum_of_all() -> None:
 )
 def test_b25_to_b30_the_parts_of_the_input_add_up(fresh: int, read: int, write: int) -> None:
     usage = Usage(fresh + read + write, 5, input_cached=read, input_cache_write=write)
-    known = estimator()
-    known.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
-    assert known.estimate(request(user("q"))).tokens == fresh + read + write
+    hybrid = estimator()
+    hybrid.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
+    assert hybrid.estimate(request(user("q"))).tokens == fresh + read + write
 
 
 def test_b29_cached_tokens_are_not_added_to_a_total_that_holds_them() -> None:
     usage = Usage(100_000, 5, input_cached=90_000)
-    known = estimator()
-    known.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
-    assert known.estimate(request(user("q"))).tokens == 100_000
+    hybrid = estimator()
+    hybrid.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
+    assert hybrid.estimate(request(user("q"))).tokens == 100_000
 
 
 # -- 1.C usage in streams ------------------------------------------------------------------------------------------
 
 
 def test_c42_nothing_reported_is_unknown() -> None:
-    known = estimator()
-    assert known.record(request(user("q")), answer("a"), Usage(None, None), learn=True, at=0.0) is None
-    basis = usage_of(request(user("q"), answer("a")), known).basis
+    hybrid = estimator()
+    assert hybrid.record(request(user("q")), answer("a"), Usage(None, None), learn=True, at=0.0) is None
+    basis = usage_of(request(user("q"), answer("a")), hybrid).basis
     assert (basis.last_input, basis.last_output, basis.new_messages, basis.last_error_percent) == (None,) * 4
 
 
@@ -203,19 +203,19 @@ def test_c42_nothing_reported_is_unknown() -> None:
 
 
 def test_d43_reasoning_is_part_of_the_output_and_never_added() -> None:
-    known = estimator()
+    hybrid = estimator()
     reply = answer("word " * 12)
-    known.record(request(user("q")), reply, Usage(1_000, 2_315, reasoning=2_303), learn=True, at=0.0)
-    found = known.estimate(request(user("q"), reply))
-    assert found.tokens == 1_012
-    assert found.last_output == 2_315
+    hybrid.record(request(user("q")), reply, Usage(1_000, 2_315, reasoning=2_303), learn=True, at=0.0)
+    estimate = hybrid.estimate(request(user("q"), reply))
+    assert estimate.tokens == 1_012
+    assert estimate.last_output == 2_315
 
 
 def test_d46_thinking_that_is_dropped_does_not_start_a_compaction() -> None:
-    known = estimator()
+    hybrid = estimator()
     reply = thinking("t " * 50_000, "word " * 1_000)
-    known.record(request(user("q")), reply, Usage(20_000, 51_000, reasoning=50_000), learn=True, at=0.0)
-    usage = usage_of(request(user("q"), without_reasoning(reply), user("x")), known)
+    hybrid.record(request(user("q")), reply, Usage(20_000, 51_000, reasoning=50_000), learn=True, at=0.0)
+    usage = usage_of(request(user("q"), without_reasoning(reply), user("x")), hybrid)
     assert usage.total == pytest.approx(21_005, abs=2)
     assert usage.percent is not None
     assert usage.percent < 11
@@ -223,10 +223,10 @@ def test_d46_thinking_that_is_dropped_does_not_start_a_compaction() -> None:
 
 def test_d47_only_what_goes_out_is_counted() -> None:
     stored = thinking("t " * 30_000, "short")
-    known = estimator()
+    hybrid = estimator()
     sent = request(user("q"), without_reasoning(stored), user("x"))
-    assert known.estimate(sent).tokens < 50
-    assert known.estimate(request(user("q"), stored, user("x"))).tokens > 30_000
+    assert hybrid.estimate(sent).tokens < 50
+    assert hybrid.estimate(request(user("q"), stored, user("x"))).tokens > 30_000
 
 
 def test_d48_reasoning_between_a_call_and_its_answer_is_found_after_a_restart() -> None:
@@ -237,8 +237,8 @@ def test_d48_reasoning_between_a_call_and_its_answer_is_found_after_a_restart() 
     )
     again = estimator(ConversationStateTracker(store))
     stored = replace(reply, usage=Usage(500, 60, reasoning=40))
-    found = again.estimate(request(user("q"), stored, result("1", "found")))
-    assert (found.last_input, found.last_output_sent_back) == (500, 60)
+    estimate = again.estimate(request(user("q"), stored, result("1", "found")))
+    assert (estimate.last_input, estimate.last_output_sent_back) == (500, 60)
 
 
 # -- 1.I tokenizer -------------------------------------------------------------------------------------------------

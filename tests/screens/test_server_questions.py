@@ -18,34 +18,34 @@ QUESTION = FormQuestion("crm", "Who is it for?", (Field("name", "Name", required
 @pytest.mark.slow
 async def test_a_question_is_a_panel_whose_first_answer_is_to_do_nothing() -> None:
     async with running(Talk()) as run:
-        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks", "Who is it for?", "Not now")
         await run.press("enter")
-        assert await asked == Reply("cancel")
-        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        assert await asking == Reply("cancel")
+        asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("Answer   fill it in")
         await run.press("down", "down", "enter")
         await run.shows("send", "a whole number")
         await run.type("Ann")
         await run.press("enter")
-        assert await asked == Reply("accept", {"name": "Ann"})
+        assert await asking == Reply("accept", {"name": "Ann"})
 
 
 @pytest.mark.slow
 async def test_a_question_that_has_become_pointless_goes_away() -> None:
     async with running(Talk(), size=(60, 20)) as run:
-        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks")
-        asked.cancel()
+        asking.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await asking
         await run.until(lambda: run.app.screen is run.chat)
 
 
 async def test_what_is_being_written_goes_on_in_the_prompt() -> None:
     async with running(Talk()) as run:
         await run.type("hel")
-        asked = asyncio.create_task(run.chat.answer_server(QUESTION))
+        asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks")
         panel = run.app.screen
         assert isinstance(panel, QuestionPanel)
@@ -53,7 +53,7 @@ async def test_what_is_being_written_goes_on_in_the_prompt() -> None:
         await run.type("lo")
         await run.press("enter")
         panel.on_paste(Paste(" pasted"))
-        assert run.chat.composer.value == "hello pasted" and not asked.done()
+        assert run.chat.composer.value == "hello pasted" and not asking.done()
         panel._clock = lambda: 100.0
         await run.press("enter")
-        assert await asked == Reply("cancel")
+        assert await asking == Reply("cancel")

@@ -33,7 +33,7 @@ def test_releases_of_a_model_share_a_name(model: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered", "another"),
+    ("requested", "answered", "another"),
     [
         ("auto", "anthropic/claude-sonnet-4.5", True),
         ("prod-chat", "gpt-4o-2024-08-06", True),
@@ -49,8 +49,8 @@ def test_releases_of_a_model_share_a_name(model: str, name: str) -> None:
         ("gpt-5", "", False),
     ],
 )
-def test_another_family_is_told_by_its_name(asked: str, answered: str, another: bool) -> None:
-    assert another_family(asked, answered) is another
+def test_another_family_is_told_by_its_name(requested: str, answered: str, another: bool) -> None:
+    assert another_family(requested, answered) is another
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_last_input_and_last_output_and_what_is_new() -> None:
 def test_the_measured_request_is_exact_and_so_is_the_request_with_its_reply() -> None:
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
-    for asked, tokens in ((request(user("q")), 1_000), (request(user("q"), REPLY), 1_200)):
-        estimate = hybrid.estimate(asked)
+    for outgoing, tokens in ((request(user("q")), 1_000), (request(user("q"), REPLY), 1_200)):
+        estimate = hybrid.estimate(outgoing)
         assert (estimate.tokens, estimate.source, estimate.upper_bound, estimate.estimated_tokens) == (
             tokens,
             "exact",
@@ -162,11 +162,11 @@ def test_a_cancelled_reply_keeps_the_measured_input() -> None:
 def test_zero_and_missing_usage_change_nothing() -> None:
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
-    asked = request(user("q"), REPLY, user("x"))
-    before = hybrid.estimate(asked)
+    outgoing = request(user("q"), REPLY, user("x"))
+    before = hybrid.estimate(outgoing)
     for usage in (Usage(None, None), Usage(0, 0), Usage(5, 5, source="estimated")):
-        assert hybrid.record(asked, answer("b"), usage, learn=True, at=1.0) is None
-    assert hybrid.estimate(asked) == before
+        assert hybrid.record(outgoing, answer("b"), usage, learn=True, at=1.0) is None
+    assert hybrid.estimate(outgoing) == before
 
 
 def test_learning_is_left_out_when_asked() -> None:
@@ -187,9 +187,9 @@ def _grow(known_calls: int, per_word: float) -> tuple[list[float], CalibrationBo
         message = user(" ".join([f"word{number}"] * (50 + number % 7 * 30)))
         history.append(message)
         tokens += per_word * (50 + number % 7 * 30) + PRIOR.per_message
-        asked = request(*history)
-        errors.append(hybrid.estimate(asked).tokens - tokens)
-        hybrid.record(asked, answer(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
+        outgoing = request(*history)
+        errors.append(hybrid.estimate(outgoing).tokens - tokens)
+        hybrid.record(outgoing, answer(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
         history.append(answer(f"a{number}"))
         tokens += 10
     return errors, book
@@ -207,9 +207,9 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     two = (user("one two three four five six"), user("one two"))
-    asked = request(user("q"), REPLY, *two)
-    hybrid.record(asked, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
-    lines = list(hybrid.situation(asked).account.lines())
+    outgoing = request(user("q"), REPLY, *two)
+    hybrid.record(outgoing, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
+    lines = list(hybrid.situation(outgoing).account.lines())
     assert [line.source for line in lines] == ["estimated", "measured", "derived", "derived"]
     assert lines[1].tokens == 200
     assert lines[2].tokens + lines[3].tokens == 80
@@ -261,12 +261,12 @@ def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations(
 def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_agree() -> None:
     book = CalibrationBook()
     hybrid = estimator(calibrations=book)
-    asked = request(user("hello"), system="hidden " * 10, session="another")
-    guessed = hybrid.estimate(asked).tokens
+    outgoing = request(user("hello"), system="hidden " * 10, session="another")
+    guessed = hybrid.estimate(outgoing).tokens
     for name, tokens in (("s", 700), ("t", 702)):
-        assert hybrid.estimate(asked).tokens == guessed  # one call's word
+        assert hybrid.estimate(outgoing).tokens == guessed  # one call's word
         hybrid.record(request(user(name), system="hidden " * 10, session=name), answer("a"), Usage(tokens, 4), at=0.0)
-    estimate = hybrid.estimate(asked)
+    estimate = hybrid.estimate(outgoing)
     assert estimate.tokens == pytest.approx(702, abs=2)
     assert estimate.source == "estimated"
 
@@ -338,16 +338,16 @@ def test_known_costs_outlive_the_process() -> None:
 def test_how_far_off_the_last_estimate_was_outlives_the_process() -> None:
     tracker = ConversationStateTracker()
     hybrid = estimator(tracker)
-    asked = request(user("word " * 50))
-    first = hybrid.estimate(asked)
-    hybrid.record(asked, REPLY, Usage(100, 200), at=0.0)
-    asked = request(user("word " * 50), REPLY, user("more"))
-    measurement = estimator(tracker).situation(asked).base.measurement
+    outgoing = request(user("word " * 50))
+    first = hybrid.estimate(outgoing)
+    hybrid.record(outgoing, REPLY, Usage(100, 200), at=0.0)
+    outgoing = request(user("word " * 50), REPLY, user("more"))
+    measurement = estimator(tracker).situation(outgoing).base.measurement
     assert measurement is not None
     assert (measurement.error_percent, measurement.first) == (first.tokens - 100, True)
-    hybrid.record(asked, answer("so"), Usage(306, 5), at=1.0)
+    hybrid.record(outgoing, answer("so"), Usage(306, 5), at=1.0)
     measurement = (
-        estimator(tracker).situation(replace(asked, messages=(*asked.messages, answer("so")))).base.measurement
+        estimator(tracker).situation(replace(outgoing, messages=(*outgoing.messages, answer("so")))).base.measurement
     )
     assert measurement is not None
     assert not measurement.first
@@ -358,8 +358,8 @@ def test_first_calls_are_scored_apart_and_their_bound_grows_with_their_errors() 
     hybrid = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook(), CostBook())
     before = hybrid.estimate(request(user("word " * 1_000), session="new"))
     for number in range(25):
-        asked = request(user(f"{number} " + "word " * 999), session=f"s{number}")
-        hybrid.record(asked, answer(f"{number}"), Usage(1_180, 5), at=float(number))
+        outgoing = request(user(f"{number} " + "word " * 999), session=f"s{number}")
+        hybrid.record(outgoing, answer(f"{number}"), Usage(1_180, 5), at=float(number))
     calibration = hybrid.calibrations.get("p", MODEL)
     assert (calibration.first_errors.calls, calibration.errors.calls) == (25, 0)
     after = hybrid.estimate(request(user("word " * 1_000), session="new"))
@@ -406,8 +406,8 @@ def test_a_model_switch_borrows_what_the_other_model_measured() -> None:
 def test_a_failed_count_is_estimated_by_characters() -> None:
     with registered("broken-1", BrokenTokenizer()):
         hybrid = estimator()
-        asked = request(user("x" * 4_000), model="broken-1")
-        estimate = hybrid.estimate(asked)
+        outgoing = request(user("x" * 4_000), model="broken-1")
+        estimate = hybrid.estimate(outgoing)
     assert estimate.tokens >= 1_000
     assert estimate.upper_bound - estimate.tokens >= 100  # 10 %
 
@@ -439,10 +439,10 @@ def test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out(counted: b
     talk: list[Message] = [user("q")]
     total, errors = 1_000, []
     for number in range(12):
-        asked = request(*talk)
-        errors.append(hybrid.estimate(asked).tokens - total)
+        outgoing = request(*talk)
+        errors.append(hybrid.estimate(outgoing).tokens - total)
         reply = thinking(f"t{number} " * 400, f"a{number}", tokens=400)
-        hybrid.record(asked, reply, Usage(total, 410, reasoning=400), learn=True, at=float(number))
+        hybrid.record(outgoing, reply, Usage(total, 410, reasoning=400), learn=True, at=float(number))
         talk += [reply, user("one two three")]
         total += (410 if counted else 10) + 7
     assert [abs(error) <= 4 for error in errors[1:4]] == [counted] * 3
@@ -453,8 +453,8 @@ def test_every_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     with caplog.at_level(logging.INFO, "chatctx.context"):
-        asked = request(user("q"), REPLY, user(WORDS))
-        hybrid.record(asked, answer("b"), Usage(1_205, 3), learn=True, at=1.0)
+        outgoing = request(user("q"), REPLY, user(WORDS))
+        hybrid.record(outgoing, answer("b"), Usage(1_205, 3), learn=True, at=1.0)
     assert caplog.messages == [
         "Context estimate: estimated=1209 actual=1205 error=+4 (+0.3%) source=delta known=1200 new=9 model=p/words-1"
     ]
@@ -491,8 +491,8 @@ def test_appending_never_lowers_the_total_and_never_jumps_beyond_its_bytes(
 def test_the_running_account_agrees_with_a_fresh_one(talk: list[Message], ends: list[int]) -> None:
     running = estimator()
     for end in ends:
-        asked = request(*talk[:end], *talk[end + 1 :][:2])
-        assert running.estimate(asked) == estimator().estimate(asked)
+        outgoing = request(*talk[:end], *talk[end + 1 :][:2])
+        assert running.estimate(outgoing) == estimator().estimate(outgoing)
 
 
 def test_two_threads_may_ask_at_once() -> None:
@@ -518,9 +518,9 @@ def test_two_threads_may_ask_at_once() -> None:
 
 def test_releases_of_a_model_share_what_is_measured() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), model="gpt-4o-2024-08-06")
-    hybrid.record(asked, answer("Certainly."), Usage(777, 6), at=1.0)
+    outgoing = request(user("hello"), model="gpt-4o-2024-08-06")
+    hybrid.record(outgoing, answer("Certainly."), Usage(777, 6), at=1.0)
     for name in ("gpt-4o", "gpt-4o-latest", "gpt-4o-2024-11-20"):
-        estimate = hybrid.estimate(replace(asked, model=name))
+        estimate = hybrid.estimate(replace(outgoing, model=name))
         assert (estimate.tokens, estimate.source) == (777, "exact")
-    assert hybrid.estimate(replace(asked, model="gpt-4o-mini")).source == "estimated"
+    assert hybrid.estimate(replace(outgoing, model="gpt-4o-mini")).source == "estimated"

@@ -49,8 +49,8 @@ class Talk:
     def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> Verdict:
         """The answer, of `reply` words and 4 tokens around them, with the usage as reported."""
         message = answer(f"{self.session} {self.turns} " + "reply " * (reply - 2))
-        asked = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
-        verdict = self.hybrid.record(asked, message, Usage(tokens, output), at=float(self.turns), window=window)
+        outgoing = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
+        verdict = self.hybrid.record(outgoing, message, Usage(tokens, output), at=float(self.turns), window=window)
         self.messages.append(message)
         assert verdict is not None
         return verdict
@@ -267,11 +267,11 @@ def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_
 
 
 def test_a_counted_number_is_weighed_too(hybrid: HybridTokenEstimator) -> None:
-    asked = request(user("word " * 10))
-    assert hybrid.note_count(asked, 5_000_000, at=0.0).kind == "doubted"
-    assert hybrid.estimate(asked).tokens < 100
-    assert hybrid.note_count(asked, 21, at=0.0).believed
-    assert (hybrid.estimate(asked).tokens, hybrid.estimate(asked).source) == (21, "exact")
+    outgoing = request(user("word " * 10))
+    assert hybrid.note_count(outgoing, 5_000_000, at=0.0).kind == "doubted"
+    assert hybrid.estimate(outgoing).tokens < 100
+    assert hybrid.note_count(outgoing, 21, at=0.0).believed
+    assert (hybrid.estimate(outgoing).tokens, hybrid.estimate(outgoing).source) == (21, "exact")
 
 
 def test_forgetting_a_model_takes_out_all_that_was_learned(hybrid: HybridTokenEstimator) -> None:
@@ -340,8 +340,8 @@ def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]
 
 
 def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(hybrid: HybridTokenEstimator) -> None:
-    asked = replace(request(user("เมื่อวานนี้คณะกรรมการอ่านรายงาน" * 60)), model="unheard-of")
-    expected = hybrid.estimate(asked).tokens
-    verdict = hybrid.record(asked, answer("hello"), Usage(3 * expected, 5), at=0.0)
+    outgoing = replace(request(user("เมื่อวานนี้คณะกรรมการอ่านรายงาน" * 60)), model="unheard-of")
+    expected = hybrid.estimate(outgoing).tokens
+    verdict = hybrid.record(outgoing, answer("hello"), Usage(3 * expected, 5), at=0.0)
     assert verdict is not None
     assert (verdict.kind, verdict.confirmed) == ("believed", False)

@@ -103,14 +103,14 @@ def test_an_account_can_be_cut_anywhere_and_stays_what_it_was(length: int) -> No
 
 def test_what_was_counted_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = tuple(user(f"message {number}") for number in range(200))
-    ledger, asked = Ledger("p", MODEL, COUNTER, CostBook()), list[Message]()
+    ledger, counted = Ledger("p", MODEL, COUNTER, CostBook()), list[Message]()
     ledger.update(messages)
 
     def raw_counts(some: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
-        asked.extend(some)
+        counted.extend(some)
         return original(some, model, digests)
 
     original = COUNTER.raw_counts
     monkeypatch.setattr(COUNTER, "raw_counts", raw_counts)
     ledger.update((*messages, user("one more")))
-    assert asked == [user("one more")]
+    assert counted == [user("one more")]

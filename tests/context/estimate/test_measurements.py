@@ -44,10 +44,10 @@ def measured(*turns: tuple[Request, Message, Usage], store: Store | None = None)
     return made
 
 
-def lookup(tracker: ConversationStateTracker, asked: Request) -> Match | None:
+def lookup(tracker: ConversationStateTracker, outgoing: Request) -> Match | None:
     """The measurement that covers the most of `asked`."""
-    account = Ledger(asked.provider, asked.model, COUNTER, CostBook()).update(asked.messages)
-    return tracker.find(asked.provider, asked.model, account, preamble_digest(asked.system, asked.tools))
+    account = Ledger(outgoing.provider, outgoing.model, COUNTER, CostBook()).update(outgoing.messages)
+    return tracker.find(outgoing.provider, outgoing.model, account, preamble_digest(outgoing.system, outgoing.tools))
 
 
 def covered(tracker: ConversationStateTracker, *messages: Message) -> int:
@@ -166,6 +166,6 @@ def test_the_longest_measured_prefix_is_found(talk: list[tuple[int, int]], data:
             calls.append((request(*history), reply, Usage(10, 6)))
             prefixes |= {tuple(history), (*history, reply)}
         history.append(reply)
-    asked = (*history[: data.draw(st.integers(0, len(history)))], user("new"))
-    expected = next((n for n in range(len(asked), 0, -1) if asked[:n] in prefixes), 0)
-    assert covered(measured(*calls), *asked) == expected
+    outgoing = (*history[: data.draw(st.integers(0, len(history)))], user("new"))
+    expected = next((n for n in range(len(outgoing), 0, -1) if outgoing[:n] in prefixes), 0)
+    assert covered(measured(*calls), *outgoing) == expected

@@ -242,14 +242,14 @@ def test_pinned_messages_stand_behind_the_summary_with_their_group() -> None:
     talk = Talk()
     talk.user()
     pinned = talk.user(50)
-    asked, results = talk.step(60)
+    call, results = talk.step(60)
     for _ in range(20):
         talk.turn(user=100, assistant=350)
     talk.user()
     made = plan(talk.messages, 10_000, pinned=frozenset({pinned, *results}))
     assert isinstance(made, Summarise)
     shown = compacted(talk.messages, made)
-    assert [m.id for m in shown[:4]] == ["m999999", pinned, asked, results[0]]
+    assert [m.id for m in shown[:4]] == ["m999999", pinned, call, results[0]]
     assert shown[1] is talk.messages[1]
     assert problems(shown) == []
 
@@ -307,9 +307,9 @@ def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
         made = plan(talk.messages, max_input)
         assert isinstance(made, Summarise)
         at = next(i for i, m in enumerate(talk.messages) if m.id == made.last) + 1
-        asked = {i for m in talk.messages[at:] for i in call_ids(m)}
+        called = {i for m in talk.messages[at:] for i in call_ids(m)}
         answered = {i for m in talk.messages[at:] for i in answered_ids(m)}
-        assert asked == answered
+        assert called == answered
 
 
 def test_one_step_has_nothing_to_summarise() -> None:

@@ -155,7 +155,7 @@ def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn()
     first = talk.user(100)
     talk.assistant(100)
     begun = talk.user(100)
-    asked, results = talk.step(900)
+    call, results = talk.step(900)
     talk.assistant(100)
     for _ in range(12):
         talk.turn(user=100, assistant=200)
@@ -163,7 +163,7 @@ def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn()
     result = trim(talk, 3_000, pinned=frozenset({first, *results}))
     shown = apply_trim(talk.messages, result.state)
     ids = [m.id for m in shown]
-    assert ids[:4] == [first, begun, asked, results[0]]
+    assert ids[:4] == [first, begun, call, results[0]]
     assert len(result_texts(shown)[0]) == 3600  # not shortened either
     assert problems(shown) == []
 
@@ -370,8 +370,8 @@ def test_reasoning_that_is_void_already_is_not_freed_a_second_time() -> None:
     tokens = size(apply_trim(talk.messages, void, prefix_bound=True))
     trimmer = Trimmer(talk.messages, count, void, prefix_bound=True)
     trimmer.trim(tokens, 3_000)
-    left = size(apply_trim(talk.messages, trimmer.state(), prefix_bound=True))
-    assert left <= 1_800  # the target: were it counted twice, too little would have left
+    remaining = size(apply_trim(talk.messages, trimmer.state(), prefix_bound=True))
+    assert remaining <= 1_800  # the target: were it counted twice, too little would have left
 
 
 def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_it() -> None:
@@ -379,7 +379,7 @@ def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_
     talk.user()
     for _ in range(6):
         talk.step(800)
-    asked, (answered,) = talk.step(900)
+    call, (answered,) = talk.step(900)
     talk.add("user", Text("the date changed"), kind="injected")
     result = build_final_prompt(
         request(talk.messages),
@@ -388,7 +388,7 @@ def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_
         budget=budget(2_100),
     )
     shown = [m.id for m in result.request.messages]
-    assert {asked, answered} <= set(shown)
+    assert {call, answered} <= set(shown)
     assert 4 in result.passes
 
 

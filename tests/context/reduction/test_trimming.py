@@ -30,8 +30,8 @@ def test_a_cut_acts_on_one_result_of_several() -> None:
 def test_results_leave_with_the_message_that_asked_though_the_state_names_only_that() -> None:
     talk = Talk()
     talk.user()
-    asked, results = talk.step(10, 10, apart=True)
-    assert [m.id for m in apply_trim(talk.messages, TrimState(dropped=frozenset({asked})))] == [talk.messages[0].id]
+    call, results = talk.step(10, 10, apart=True)
+    assert [m.id for m in apply_trim(talk.messages, TrimState(dropped=frozenset({call})))] == [talk.messages[0].id]
     only_result = apply_trim(talk.messages, TrimState(dropped=frozenset(results[:1])))
     assert problems(only_result) == []
     assert only_result == tuple(talk.messages)

@@ -26,9 +26,9 @@ settings = st.builds(
 
 @given(limits, settings, st.integers(0, 3_000_000), some)
 def test_the_window_is_shared_out_without_rest(
-    window: ModelLimits, chosen: BudgetSettings, total: int, asked: int | None
+    window: ModelLimits, chosen: BudgetSettings, total: int, max_output: int | None
 ) -> None:
-    budget = make_budget(window, chosen, asked)
+    budget = make_budget(window, chosen, max_output)
     space = divide(total, budget)
     if budget.context is None:
         assert (space.free, space.over, space.reserve, space.buffer, space.until_compaction) == (None,) * 5

@@ -31,42 +31,42 @@ SYSTEM = "Be brief. " * 20
 pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
-def usage_of(hybrid: HybridTokenEstimator, asked: Request) -> ContextUsage:
+def usage_of(hybrid: HybridTokenEstimator, outgoing: Request) -> ContextUsage:
     return calculate_context_usage(
-        asked, estimator=hybrid, limits=ModelLimits(100_000, source="probe"), settings=BudgetSettings()
+        outgoing, estimator=hybrid, limits=ModelLimits(100_000, source="probe"), settings=BudgetSettings()
     )
 
 
-def rows(hybrid: HybridTokenEstimator, asked: Request) -> dict[str, UsageRow]:
-    usage = usage_of(hybrid, asked)
+def rows(hybrid: HybridTokenEstimator, outgoing: Request) -> dict[str, UsageRow]:
+    usage = usage_of(hybrid, outgoing)
     assert sum(row.tokens for row in usage.rows) == usage.total
     for row in usage.rows:
         assert not row.items or sum(item.tokens for item in row.items) == row.tokens
     return {row.key: row for row in usage.rows}
 
 
-def real(asked: Request) -> int:
+def real(outgoing: Request) -> int:
     """What the server counts."""
-    words = sum(len(message.text.split()) + 4 for message in asked.messages)
-    return words + 3 + TRUE_TOOLS * bool(asked.tools) + TRUE_SYSTEM * bool(asked.system)
+    words = sum(len(message.text.split()) + 4 for message in outgoing.messages)
+    return words + 3 + TRUE_TOOLS * bool(outgoing.tools) + TRUE_SYSTEM * bool(outgoing.system)
 
 
-def measure(hybrid: HybridTokenEstimator, asked: Request) -> Request:
+def measure(hybrid: HybridTokenEstimator, outgoing: Request) -> Request:
     """Send it; the next request is the conversation with one more exchange."""
     reply = answer("Certainly.")
-    hybrid.record(asked, reply, Usage(real(asked), 6), learn=True, at=1.0)
-    return replace(asked, messages=(*asked.messages, reply, user("go on")))
+    hybrid.record(outgoing, reply, Usage(real(outgoing), 6), learn=True, at=1.0)
+    return replace(outgoing, messages=(*outgoing.messages, reply, user("go on")))
 
 
 @pytest.mark.parametrize("words", [1, 600])
 @pytest.mark.parametrize("tools_first", [True, False])
 def test_a_call_with_the_tools_and_one_without_tell_what_they_cost(tools_first: bool, words: int) -> None:
     hybrid = estimator()
-    asked = request(user("hello " * words), system=SYSTEM, tools=TOOLS if tools_first else ())
-    assert rows(hybrid, replace(asked, tools=TOOLS))["tools"].source == "estimated"
-    asked = replace(measure(hybrid, asked), tools=() if tools_first else TOOLS)
-    asked = replace(measure(hybrid, asked), tools=TOOLS)
-    by_key = rows(hybrid, asked)
+    outgoing = request(user("hello " * words), system=SYSTEM, tools=TOOLS if tools_first else ())
+    assert rows(hybrid, replace(outgoing, tools=TOOLS))["tools"].source == "estimated"
+    outgoing = replace(measure(hybrid, outgoing), tools=() if tools_first else TOOLS)
+    outgoing = replace(measure(hybrid, outgoing), tools=TOOLS)
+    by_key = rows(hybrid, outgoing)
     assert (by_key["tools"].source, by_key["system"].source) == ("derived", "derived")
     assert by_key["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=12)
     assert by_key["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=12)
@@ -79,11 +79,11 @@ def test_a_call_with_the_tools_and_one_without_tell_what_they_cost(tools_first: 
 
 def test_with_tools_alone_before_the_messages_the_first_call_tells() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), tools=TOOLS)
-    assert rows(hybrid, asked)["tools"].source == "estimated"
-    asked = measure(hybrid, asked)
-    assert rows(hybrid, asked)["tools"].source == "derived"
-    assert rows(hybrid, asked)["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=6)
+    outgoing = request(user("hello"), tools=TOOLS)
+    assert rows(hybrid, outgoing)["tools"].source == "estimated"
+    outgoing = measure(hybrid, outgoing)
+    assert rows(hybrid, outgoing)["tools"].source == "derived"
+    assert rows(hybrid, outgoing)["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=6)
 
 
 def test_what_one_call_cannot_tell_apart_stays_an_estimate() -> None:
@@ -94,9 +94,9 @@ def test_what_one_call_cannot_tell_apart_stays_an_estimate() -> None:
 
 def test_other_tools_are_estimated_again() -> None:
     hybrid = estimator()
-    asked = measure(hybrid, request(user("hello"), tools=TOOLS))
+    outgoing = measure(hybrid, request(user("hello"), tools=TOOLS))
     more = (*TOOLS, ToolSchema("new", "Does more " * 30, "{}"))
-    assert rows(hybrid, replace(asked, tools=more))["tools"].source == "estimated"
+    assert rows(hybrid, replace(outgoing, tools=more))["tools"].source == "estimated"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -115,15 +115,15 @@ def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
                 messages[chance.randrange(len(messages))] = _any_message(chance, f"{number}")
             case "measure" if messages:
                 messages.append(answer(f"answer {number} " * chance.randrange(1, 9), ident=f"{number}"))
-                asked = request(*messages[:-1])
-                hybrid.record(asked, messages[-1], Usage(real(asked), 6), learn=True, at=float(number))
-        asked = request(*messages)
-        situation = hybrid.situation(asked)
-        grown, anew = situation.account, Ledger("p", MODEL, hybrid.counter, hybrid.costs).update(asked.messages)
+                outgoing = request(*messages[:-1])
+                hybrid.record(outgoing, messages[-1], Usage(real(outgoing), 6), learn=True, at=float(number))
+        outgoing = request(*messages)
+        situation = hybrid.situation(outgoing)
+        grown, anew = situation.account, Ledger("p", MODEL, hybrid.counter, hybrid.costs).update(outgoing.messages)
         assert grown == anew
-        usage = calculate_context_usage(asked, estimator=hybrid, limits=ModelLimits(None), settings=BudgetSettings())
+        usage = calculate_context_usage(outgoing, estimator=hybrid, limits=ModelLimits(None), settings=BudgetSettings())
         looked_up = {message.id: usage.messages.get(message.id) for message in chance.sample(messages, len(messages))}
-        assert looked_up == dict(make_rows(asked, situation).messages)
+        assert looked_up == dict(make_rows(outgoing, situation).messages)
         of_items: Counter[str] = Counter()
         for row in usage.rows:
             if row.key in MESSAGE_ROWS:
@@ -159,16 +159,16 @@ def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
 ) -> None:
     """Whatever the estimate of the tools is off by: no message gets more or less for it."""
     hybrid = estimator()
-    asked = request(user("hello", "0"), tools=TOOLS)
-    preamble = round(share * rows(hybrid, asked)["tools"].tokens)
+    outgoing = request(user("hello", "0"), tools=TOOLS)
+    preamble = round(share * rows(hybrid, outgoing)["tools"].tokens)
     expected = []
     for turn in range(turns + 1):
-        size = preamble + 5 + sum(len(message.text.split()) + 4 for message in asked.messages[1:])
+        size = preamble + 5 + sum(len(message.text.split()) + 4 for message in outgoing.messages[1:])
         reply = answer("word " * words, ident=f"{turn}a")
-        hybrid.record(asked, reply, Usage(size, words + 4), at=1.0)
-        asked = replace(asked, messages=(*asked.messages, reply, user("go on", f"{turn}b")))
+        hybrid.record(outgoing, reply, Usage(size, words + 4), at=1.0)
+        outgoing = replace(outgoing, messages=(*outgoing.messages, reply, user("go on", f"{turn}b")))
         expected.append(("measured", words + 4))
-    by_key = rows(hybrid, asked)
+    by_key = rows(hybrid, outgoing)
     replies = [item for item in message_items(by_key) if item[0] == "measured"]
     assert replies == expected
     assert by_key["tools"].tokens == pytest.approx(preamble, abs=3)
@@ -178,21 +178,21 @@ def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
 
 def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), tools=TOOLS)
+    outgoing = request(user("hello"), tools=TOOLS)
     reply = answer("Certainly.")
-    hybrid.record(asked, reply, Usage(9_000, 6), at=1.0)
-    usage = usage_of(hybrid, asked)
+    hybrid.record(outgoing, reply, Usage(9_000, 6), at=1.0)
+    usage = usage_of(hybrid, outgoing)
     by_key = {row.key: row.tokens for row in usage.rows}
-    assert by_key["tools"] == pytest.approx(rows(estimator(), asked)["tools"].tokens, abs=5)
+    assert by_key["tools"] == pytest.approx(rows(estimator(), outgoing)["tools"].tokens, abs=5)
     assert by_key["unattributed"] + by_key["tools"] + by_key["user"] == 9_000
     assert usage.warnings == (f"{by_key['unattributed']:,} tokens belong to no known message, prompt or tool",)
 
 
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:
     hybrid = estimator()
-    asked = request(user("hi"))
-    hybrid.record(asked, answer("Certainly."), Usage(60, 6), at=1.0)
-    usage = usage_of(hybrid, asked)
+    outgoing = request(user("hi"))
+    hybrid.record(outgoing, answer("Certainly."), Usage(60, 6), at=1.0)
+    usage = usage_of(hybrid, outgoing)
     assert 0 < next(row.tokens for row in usage.rows if row.key == "unattributed") < 60
     assert usage.warnings == ()
 
@@ -206,12 +206,12 @@ def test_an_empty_conversation_has_nothing_to_warn_of(model: str) -> None:
 
 def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), tools=TOOLS)
+    outgoing = request(user("hello"), tools=TOOLS)
     reply = answer("word " * 400)
-    hybrid.record(asked, reply, Usage(300, 404), at=1.0)
-    asked = replace(asked, messages=(*asked.messages, reply))
-    hybrid.record(asked, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
-    usage = usage_of(hybrid, asked)
+    hybrid.record(outgoing, reply, Usage(300, 404), at=1.0)
+    outgoing = replace(outgoing, messages=(*outgoing.messages, reply))
+    hybrid.record(outgoing, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
+    usage = usage_of(hybrid, outgoing)
     assert {row.key for row in usage.rows if row.tokens > 0} == {"tools", "user", "assistant"}
     assert {row.source for row in usage.rows} == {"estimated"}
     assert usage.warnings[0].endswith("they were scaled down")
@@ -219,14 +219,14 @@ def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
 
 def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), tools=TOOLS)
+    outgoing = request(user("hello"), tools=TOOLS)
     learned = Calibration().learn_excess(3_000, sure=True)
     hybrid.calibrations.put("p", MODEL, learned)
-    size = usage_of(hybrid, replace(asked, session="before")).total
-    before = rows(hybrid, replace(asked, session="before"))
+    size = usage_of(hybrid, replace(outgoing, session="before")).total
+    before = rows(hybrid, replace(outgoing, session="before"))
     assert (before["hidden"].tokens, before["hidden"].source) == (3_000, "derived")
-    hybrid.record(asked, answer("Certainly."), Usage(size, 6), at=1.0)
-    by_key = rows(hybrid, asked)
+    hybrid.record(outgoing, answer("Certainly."), Usage(size, 6), at=1.0)
+    by_key = rows(hybrid, outgoing)
     assert (by_key["hidden"].tokens, by_key["hidden"].name) == (3_000, "added by the server")
     assert "unattributed" not in by_key
 
@@ -235,10 +235,10 @@ def test_what_the_server_adds_has_a_row_of_its_own() -> None:
 def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(system: str) -> None:
     hybrid = estimator()
     for session in ("first", "second"):
-        asked = request(user(f"hello for the {session} time"), system=system, tools=TOOLS, session=session)
-        hybrid.record(asked, answer("Certainly."), Usage(1_500 + real(asked), 6), at=1.0)
-    before = rows(estimator(), asked)
-    by_key = rows(hybrid, asked)
+        outgoing = request(user(f"hello for the {session} time"), system=system, tools=TOOLS, session=session)
+        hybrid.record(outgoing, answer("Certainly."), Usage(1_500 + real(outgoing), 6), at=1.0)
+    before = rows(estimator(), outgoing)
+    by_key = rows(hybrid, outgoing)
     assert by_key["hidden"].tokens == pytest.approx(1_500, abs=150)
     assert by_key["tools"].tokens == pytest.approx(before["tools"].tokens, rel=0.6)
     assert "unattributed" not in by_key
@@ -247,18 +247,18 @@ def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(syst
 @pytest.mark.parametrize("talk", [(), (user("hello"),)])
 def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Message, ...]) -> None:
     hybrid = estimator()
-    asked = request(*talk, system=SYSTEM, tools=TOOLS)
-    hybrid.note_parts(asked, [real(step) for step in preamble_steps(asked)])
-    by_key = rows(hybrid, asked)
+    outgoing = request(*talk, system=SYSTEM, tools=TOOLS)
+    hybrid.note_parts(outgoing, [real(step) for step in preamble_steps(outgoing)])
+    by_key = rows(hybrid, outgoing)
     assert (by_key["system"].tokens, by_key["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
     assert (by_key["system"].source, by_key["tools"].source) == ("counted", "counted")
-    usage = usage_of(hybrid, asked)
+    usage = usage_of(hybrid, outgoing)
     assert usage.source == ("estimated" if talk else "exact")
     assert usage.basis.counted is not bool(talk)
     assert (usage.upper_bound == usage.total) is not bool(talk)
-    changed = replace(asked, tools=TOOLS[:1])
+    changed = replace(outgoing, tools=TOOLS[:1])
     assert rows(hybrid, changed)["tools"].source == "estimated"
-    assert rows(hybrid, replace(asked, session="another"))["tools"].tokens == TRUE_TOOLS
+    assert rows(hybrid, replace(outgoing, session="another"))["tools"].tokens == TRUE_TOOLS
 
 
 @pytest.mark.parametrize(
@@ -271,37 +271,37 @@ def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Messa
 )
 def test_counts_that_do_not_fit_the_text_are_not_used(counts: list[int]) -> None:
     hybrid = estimator()
-    asked = request(user("hello"), system=SYSTEM, tools=TOOLS)
-    before = rows(hybrid, asked)
-    assert not hybrid.note_parts(asked, counts)
-    assert rows(hybrid, asked) == before
+    outgoing = request(user("hello"), system=SYSTEM, tools=TOOLS)
+    before = rows(hybrid, outgoing)
+    assert not hybrid.note_parts(outgoing, counts)
+    assert rows(hybrid, outgoing) == before
 
 
 def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it() -> None:
     hybrid = estimator()
-    asked = request(user("hello"), system=SYSTEM)
-    counts = [real(step) + 40 * (not step.system) for step in preamble_steps(asked)]
-    hybrid.note_parts(asked, counts)
-    assert rows(hybrid, asked)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
+    outgoing = request(user("hello"), system=SYSTEM)
+    counts = [real(step) + 40 * (not step.system) for step in preamble_steps(outgoing)]
+    hybrid.note_parts(outgoing, counts)
+    assert rows(hybrid, outgoing)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
 
 
 def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
     hybrid = estimator()
-    asked = request(user("hello there"), tools=TOOLS)
-    hybrid.note_parts(asked, [real(step) for step in preamble_steps(asked)])
-    assert rows(hybrid, asked)["user"].source == "estimated"
-    hybrid.note_count(asked, real(asked), at=1.0)
-    by_key = rows(hybrid, asked)
+    outgoing = request(user("hello there"), tools=TOOLS)
+    hybrid.note_parts(outgoing, [real(step) for step in preamble_steps(outgoing)])
+    assert rows(hybrid, outgoing)["user"].source == "estimated"
+    hybrid.note_count(outgoing, real(outgoing), at=1.0)
+    by_key = rows(hybrid, outgoing)
     assert {key: row.source for key, row in by_key.items()} == {"tools": "counted", "user": "derived"}
-    assert by_key["user"].tokens == real(asked) - TRUE_TOOLS
+    assert by_key["user"].tokens == real(outgoing) - TRUE_TOOLS
 
 
 def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools() -> None:
     hybrid = estimator()
-    asked = request(user("word " * 1_000), tools=TOOLS)
-    before = rows(hybrid, asked)
-    hybrid.record(asked, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
-    by_key = rows(hybrid, asked)
+    outgoing = request(user("word " * 1_000), tools=TOOLS)
+    before = rows(hybrid, outgoing)
+    hybrid.record(outgoing, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
+    by_key = rows(hybrid, outgoing)
     assert by_key["user"].tokens > 1_700
     assert by_key["tools"].tokens <= 2.5 * before["tools"].tokens
     assert "unattributed" not in by_key

@@ -41,13 +41,13 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 def usage_of(
-    asked: Request,
+    outgoing: Request,
     hybrid: HybridTokenEstimator | None = None,
     limits: ModelLimits = WINDOW,
     settings: BudgetSettings | None = None,
 ) -> ContextUsage:
     return calculate_context_usage(
-        asked, estimator=hybrid or estimator(), limits=limits, settings=settings or BudgetSettings()
+        outgoing, estimator=hybrid or estimator(), limits=limits, settings=settings or BudgetSettings()
     )
 
 
@@ -108,9 +108,9 @@ def test_every_kind_of_content_has_its_row() -> None:
 
 def test_measured_messages_are_shown_as_such() -> None:
     hybrid = estimator()
-    asked = everything()
-    hybrid.record(asked, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
-    grown = replace(asked, messages=(*asked.messages, answer("done", ident="6"), user("thanks", "7")))
+    outgoing = everything()
+    hybrid.record(outgoing, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
+    grown = replace(outgoing, messages=(*outgoing.messages, answer("done", ident="6"), user("thanks", "7")))
     usage = usage_of(grown, hybrid)
     check(usage)
     rows = {row.key: row for row in usage.rows}
@@ -122,9 +122,9 @@ def test_measured_messages_are_shown_as_such() -> None:
 
 def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:
     hybrid = estimator()
-    asked = request(user("hi"), system="word " * 5_000)
-    hybrid.record(asked, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
-    usage = usage_of(asked, hybrid)
+    outgoing = request(user("hi"), system="word " * 5_000)
+    hybrid.record(outgoing, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
+    usage = usage_of(outgoing, hybrid)
     check(usage)
     assert usage.total == 1_000
     assert [row.key for row in usage.rows] == ["system", "user"]
@@ -148,10 +148,10 @@ def test_an_unknown_window_shows_tokens_and_nothing_made_up() -> None:
 
 def test_looking_changes_nothing() -> None:
     hybrid = estimator()
-    asked = everything()
-    hybrid.record(asked, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
-    first = usage_to_json(usage_of(asked, hybrid))
-    assert all(usage_to_json(usage_of(asked, hybrid)) == first for _ in range(10))
+    outgoing = everything()
+    hybrid.record(outgoing, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
+    first = usage_to_json(usage_of(outgoing, hybrid))
+    assert all(usage_to_json(usage_of(outgoing, hybrid)) == first for _ in range(10))
 
 
 def test_the_json_is_as_fixed() -> None:
@@ -240,9 +240,9 @@ def test_rows_always_add_up(
 ) -> None:
     hybrid = estimator()
     offered = tuple(ToolSchema(f"t{n}", "a b c", "{}") for n in range(tools))
-    asked = request(*talk, system=system, tools=offered)
-    check(usage_of(asked, hybrid, ModelLimits(context), settings))
-    hybrid.record(asked, answer("reply"), Usage(measured, output), learn=True, at=0.0)
+    outgoing = request(*talk, system=system, tools=offered)
+    check(usage_of(outgoing, hybrid, ModelLimits(context), settings))
+    hybrid.record(outgoing, answer("reply"), Usage(measured, output), learn=True, at=0.0)
     for messages_then in (talk, [*talk, answer("reply")], [*talk, answer("reply"), user("more of it")], talk[1:]):
         check(usage_of(request(*messages_then, system=system, tools=offered), hybrid, ModelLimits(context), settings))
 
@@ -258,13 +258,13 @@ def test_rows_add_up_whatever_was_learned_and_counted(
     talk: list[Message], measured: int, hidden: int, counts: list[int] | None, agreed: bool
 ) -> None:
     hybrid = estimator()
-    asked = request(*talk, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
+    outgoing = request(*talk, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
     if counts is not None:
-        hybrid.note_parts(asked, counts)
+        hybrid.note_parts(outgoing, counts)
     hybrid.calibrations.put("p", MODEL, Calibration().learn_excess(hidden, sure=agreed))
-    check(usage_of(asked, hybrid))
+    check(usage_of(outgoing, hybrid))
     for session in ("one", "two"):
-        again = replace(asked, session=session, messages=(*asked.messages, user(session)))
+        again = replace(outgoing, session=session, messages=(*outgoing.messages, user(session)))
         hybrid.record(again, answer("reply"), Usage(measured, 9), learn=True, at=0.0)
         usage = usage_of(again, hybrid)
         check(usage)

@@ -135,10 +135,10 @@ async def test_esc_before_anything_arrived_gives_the_prompt_back_to_be_sent_in_i
         await run.until(lambda: not run.chat.turns.busy)
         assert run.chat.composer.value == "a qestion"
         await run.shows("Stopped before the answer began")
-        asked = run.session.messages[0].id
+        question = run.session.messages[0].id
         await run.press("enter")
         await run.until(lambda: len(run.sent) == 2)
-        assert run.session.not_sent[asked] == "set aside"
+        assert run.session.not_sent[question] == "set aside"
 
 
 async def test_a_second_esc_lets_go_of_it() -> None:

@@ -204,8 +204,8 @@ async def test_what_happens_on_the_way_is_shown() -> None:
     async with running() as run:
         run.turn(events())
         await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "attempt 2 · rate limit")
-        for left in ("5 s", "4 s"):  # it counts down while one looks
-            await run.shows(f"asking again in {left} · esc stops")
+        for seconds in ("5 s", "4 s"):  # it counts down while one looks
+            await run.shows(f"asking again in {seconds} · esc stops")
         gate.set()
         await run.shows("The server cut the prompt: set num_ctx.")
 
@@ -495,17 +495,17 @@ async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pyte
         raise OSError("disk full")
 
     monkeypatch.setattr(ChatSession, "save_draft", full)
-    left: list[object] = []
+    exits: list[object] = []
     async with running() as run:
-        monkeypatch.setattr(run.app, "exit", lambda **values: left.append(values))
+        monkeypatch.setattr(run.app, "exit", lambda **values: exits.append(values))
         await run.type("precious")
         await run.shows("disk full")
         assert run.text.count("disk full") == 1
         await run.press("ctrl+q")
-        await run.until(lambda: bool(left))
-    assert isinstance(left[0], dict)
-    assert left[0]["return_code"] == 1
-    assert "disk full" in str(left[0]["message"]) and "precious" in str(left[0]["message"])
+        await run.until(lambda: bool(exits))
+    assert isinstance(exits[0], dict)
+    assert exits[0]["return_code"] == 1
+    assert "disk full" in str(exits[0]["message"]) and "precious" in str(exits[0]["message"])
 
 
 @pytest.mark.slow

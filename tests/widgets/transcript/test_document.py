@@ -29,16 +29,16 @@ def labels(doc: Document) -> list[str]:
 def test_of_a_long_conversation_the_last_heights_are_estimated_and_the_others_sampled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    messages, asked = conversation(3 * ESTIMATED), []
+    messages, drawn = conversation(3 * ESTIMATED), []
     whole = sum(estimate(Entry(message), 40) for message in messages)
 
     def counted(entry: Entry, width: int) -> int:
-        asked.append(entry)
+        drawn.append(entry)
         return estimate(entry, width)
 
     monkeypatch.setattr("tui.widgets.transcript.document.estimate", counted)
     doc = document(messages)
-    assert len(asked) < 3 * ESTIMATED
+    assert len(drawn) < 3 * ESTIMATED
     assert doc.heights.total == pytest.approx(whole, rel=0.05)
     top, first = doc.draw_window(doc.heights.total // 2, 40)
     assert len(lines(doc, top, 40)) == 40

@@ -272,8 +272,8 @@ async def test_the_block_cursor_walks_and_asks() -> None:
         for key in "crefpx":
             await pilot.press(key)
         await pilot.pause()
-        asked = [(message.message_id, message.action) for message in pilot.app.posted]
-        assert asked == [("m28", action) for action in ("copy", "retry", "edit", "fork", "pin", "exclude")]
+        actions = [(message.message_id, message.action) for message in pilot.app.posted]
+        assert actions == [("m28", action) for action in ("copy", "retry", "edit", "fork", "pin", "exclude")]
         assert pilot.app.posted[0].text.startswith("n28 word")
         await pilot.press("alt+down", "alt+down")
         assert transcript.cursor_id is None
