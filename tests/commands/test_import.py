@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ async def test_damaged_lines_are_named(exported: Commands, tmp_path: Path) -> No
     ui = await exported.run("/import talk.jsonl --again")
     [text] = ui.output
     assert text.startswith("Imported 2 messages; 1 damaged line skipped")
+
+
+async def test_a_damaged_conversation_among_others_is_named(talk: Commands, tmp_path: Path) -> None:
+    node = {"parent": None, "message": {"author": {"role": "assistant"}, "content": {"parts": ["hi"]}}}
+    chats = [{"mapping": {"1": node}}, {"mapping": {"1": 5}}]
+    (tmp_path / "chats.json").write_text(json.dumps(chats), encoding="utf-8")
+    ui = await talk.run("/import chats.json")
+    [text] = ui.output
+    assert text.startswith("Imported 1 message; chats.json: damaged") and len(ui.attached) == 1
 
 
 async def test_what_cant_be_read_is_refused(talk: Commands) -> None:

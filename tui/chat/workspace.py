@@ -310,16 +310,29 @@ class Workspace:
         return attachments
 
     async def import_file(self, path: Path, *, again: bool = False) -> Imported:
-        """Import every conversation of a file; returns the newest. Raises `RecordingError`, one line for a person."""
-        from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
+        """Import every conversation of a file; returns the newest, `skipped` says what of the others was not imported.
+
+        Raises `RecordingError`, one line for a person, if there is none.
+        """
+        from tui.chat.interchange.importing import AlreadyHereError, import_file
+        from tui.chat.interchange.recording import RecordingError
 
         def import_all() -> Imported:
-            outcomes = list(import_file(self.store, path, providers=self._configs, again=again))
-            imported = [outcome for outcome in outcomes if isinstance(outcome, Imported)]
-            for outcome in outcomes:
-                if not isinstance(outcome, Imported) and not (imported and isinstance(outcome, AlreadyHereError)):
-                    raise outcome
-            return max(imported, key=lambda one: one.info.updated_at)
+            imported: list[Imported] = []
+            errors: list[RecordingError] = []
+            try:
+                for outcome in import_file(self.store, path, providers=self._configs, again=again):
+                    if isinstance(outcome, RecordingError):
+                        errors.append(outcome)
+                    else:
+                        imported.append(outcome)
+            except RecordingError as error:
+                errors.append(error)
+            damaged = [error for error in errors if not isinstance(error, AlreadyHereError)]
+            if not imported:
+                raise (damaged or errors)[0]
+            newest = max(imported, key=lambda one: one.info.updated_at)
+            return replace(newest, skipped="; ".join(filter(None, (newest.skipped, *map(str, damaged)))))
 
         return await asyncio.to_thread(import_all)
 

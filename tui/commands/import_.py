@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.config.paths import at_home
+from tui.text.numbers import plural
 from tui.views.view import Option, Question
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ async def _import(ui: UI, chat: Chat, name: str, *, again: bool) -> None:
             case _:
                 return
     skipped = f"; {imported.skipped}" if imported.skipped else ""
-    done = f"Imported {imported.info.messages:,} messages{skipped}"
+    done = f"Imported {plural(imported.info.messages, 'message')}{skipped}"
     if ui.busy:  # a message was sent meanwhile: stay with its answer
         await ui.say(f"{done}: /sessions opens them.")
         return

@@ -53,5 +53,5 @@ async def test_an_import_says_that_it_is_under_way(monkeypatch: pytest.MonkeyPat
         await run.shows("● importing talk.jsonl …")
         await run.type("meanwhile")
         gate.set()
-        await run.shows("Imported 1 messages.")
+        await run.shows("Imported 1 message.")
         await run.until(lambda: "importing" not in run.text)
