@@ -407,8 +407,10 @@ class Document:
 
     def toggle_folds(self, indexes: Sequence[int], part: int | None = None) -> None:
         """Fold `part` of these entries (or all their parts) if one of them is unfolded, else unfold."""
-        parts = {index: {part} if part is not None else self.foldable(index) for index in indexes}
-        close = any(self.entries[index].open & parts[index] for index in indexes)
-        for index in indexes:
-            opened = self.entries[index].open
-            self.fold(index, opened - parts[index] if close else opened | parts[index])
+        if part is None:
+            close = any(self.entries[index].open for index in indexes)
+            for index in indexes:
+                self.fold(index, frozenset() if close else self.foldable(index))
+        else:
+            for index in indexes:
+                self.fold(index, self.entries[index].open ^ {part})
