@@ -23,7 +23,6 @@ from tui.context.estimate.calibration import (
     Calibration,
     CalibrationBook,
     Errors,
-    PreambleCosts,
     fit,
 )
 
@@ -91,7 +90,7 @@ def test_what_cannot_teach_is_ignored() -> None:
     assert taught((0.0, 0.0, 50.0), (100.0, 4.0, -1.0)) == Calibration()
     assert Calibration().note(0, 0, 0) == Calibration()
     assert Calibration().learn_media(0, 5) == Calibration()
-    assert PreambleCosts().learn(b"x", 10, -5) == PreambleCosts()
+    assert Calibration().learn_preamble(b"x", 10, -5) == Calibration()
 
 
 def test_a_gateway_that_bills_base64_is_believed_after_two_calls() -> None:
@@ -149,16 +148,16 @@ def test_a_bound_is_read_from_no_more_than_the_latest_errors() -> None:
 
 
 def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
-    costs = PreambleCosts().learn(b"one", 1_000, 1_350)
-    assert costs.tokens(b"one", 1_000) == 1_000  # one call's word
-    assert costs.learn(b"one", 1_000, 3_000).tokens(b"one", 1_000) == 1_000  # they differ
-    costs = costs.learn(b"one", 1_000, 1_400)
-    assert costs.tokens(b"one", 1_000) == 1_400
-    assert costs.tokens(b"two", 1_100) == 1_500  # the learned one and the estimated difference
-    assert PreambleCosts().tokens(b"two", 1_100) == 1_100
+    calibration = Calibration().learn_preamble(b"one", 1_000, 1_350)
+    assert calibration.preamble_tokens(b"one", 1_000) == 1_000  # one call's word
+    assert calibration.learn_preamble(b"one", 1_000, 3_000).preamble_tokens(b"one", 1_000) == 1_000  # they differ
+    calibration = calibration.learn_preamble(b"one", 1_000, 1_400)
+    assert calibration.preamble_tokens(b"one", 1_000) == 1_400
+    assert calibration.preamble_tokens(b"two", 1_100) == 1_500  # the learned one and the estimated difference
+    assert Calibration().preamble_tokens(b"two", 1_100) == 1_100
     for number in range(50):
-        costs = costs.learn(b"%d" % number, 10, 10)
-    assert len(costs.costs) == KEPT_PREAMBLES
+        calibration = calibration.learn_preamble(b"%d" % number, 10, 10)
+    assert len(calibration.preambles) == KEPT_PREAMBLES
 
 
 class Store:
@@ -179,7 +178,7 @@ def test_a_restart_changes_nothing() -> None:
     store = Store()
     calibration = taught((500.0, 10.0, 700.0)).note(1_000, 990, 20.0).learn_media(10, 20)
     calibration = calibration.note(1_000, 1_100, 50.0, first=True)
-    calibration = replace(calibration, preambles=PreambleCosts().learn(b"x", 10, 12))
+    calibration = calibration.learn_preamble(b"x", 10, 12)
     CalibrationBook(store).put("p", "m", calibration)
     again = CalibrationBook(store).get("p", "m")
     assert again == calibration

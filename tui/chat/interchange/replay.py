@@ -22,7 +22,7 @@ from tui.chat.interchange.recording import Recording
 from tui.chat.store.store import Record
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.families import shared_name
-from tui.context.estimate.calibration import CalibrationBook, PreambleCosts
+from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.reduction.checkpoints import CompactionRecord
@@ -156,7 +156,7 @@ def measure_imported(
         model = request.provider, shared_name(request.model)
         if model not in models:  # what was learned about system prompts does not apply to another program's
             models.add(model)
-            book.put(*model, replace(estimator.calibrations.get(*model), preambles=PreambleCosts()))
+            book.put(*model, replace(estimator.calibrations.get(*model), preambles={}))
         learner.record(request, reply, believed, at=reply.created_at, recorded=True)
     preamble, now = hashlib.sha256(f"preamble of {session}".encode()).digest(), time.time()
     for measurement in tracker.measurements()[-MAX_MEASUREMENTS:]:

@@ -184,51 +184,6 @@ class PreambleCost(NamedTuple):
     agreed: bool = False
 
 
-@dataclass(frozen=True)
-class PreambleCosts:
-    """What is learned of one model's preambles: system prompt and tools together.
-
-    `costs` are by digest, latest last.
-    """
-
-    costs: dict[bytes, PreambleCost] = field(default_factory=dict)
-
-    def learn(self, digest: bytes, estimated: float, actual: float) -> PreambleCosts:
-        """Return this with the cost in tokens of the system prompt and tools with this digest."""
-        if actual <= 0:
-            return self
-        costs = dict(self.costs)
-        before = costs.pop(digest, None)
-        agreed = before is not None and agree(actual, before.actual)
-        costs[digest] = PreambleCost(estimated, actual, agreed)
-        return PreambleCosts(dict(list(costs.items())[-KEPT_PREAMBLES:]))
-
-    def tokens(self, digest: bytes, estimated: float, least_factor: float = 1.0) -> float:
-        """Tokens of system prompt and tools.
-
-        The learned figure, or the latest learned one plus the estimated difference, or `least_factor` times the
-        estimate.
-        """
-        if self.knows(digest):
-            return self.costs[digest].actual
-        for cost in reversed(self.costs.values()):
-            if cost.agreed:
-                return max(0.0, cost.actual + estimated - cost.estimated)
-        return estimated * least_factor
-
-    def knows(self, digest: bytes) -> bool:
-        """Whether two calls agreed on what system prompt and tools of this digest cost."""
-        cost = self.costs.get(digest)
-        return cost is not None and cost.agreed
-
-    def change(self, before: tuple[bytes, float], after: tuple[bytes, float]) -> float:
-        """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
-        costs = self.costs.get(before[0]), self.costs.get(after[0])
-        if costs[0] is not None and costs[1] is not None:
-            return costs[1].actual - costs[0].actual
-        return after[1] - before[1]
-
-
 def agree(one: float, other: float) -> bool:
     """Whether two observations of the same tokens agree."""
     return abs(one - other) <= AGREE_SHARE * max(one, other) + AGREE_SLACK
@@ -241,7 +196,8 @@ class Calibration:
     `errors` are those of predictions that had a measured call to go by, `first_errors` of the others. `media` are
     ratios of the tokens of images and PDFs to the formula's, `returned` shares of sent reasoning that the next input
     had, `unseen` shares of output that no part of a reply explained which the next input had. `excesses` are the
-    tokens of the first calls of conversations beyond their text, latest last: a prompt that the server adds. `floor` is
+    tokens of the first calls of conversations beyond their text, latest last: a prompt that the server adds.
+    `preambles` are costs of system prompt and tools together, by digest, latest last. `floor` is
     the least factor that refusals leave possible, for servers whose usage was never seen; 0 for none. `sigma` is how
     far factors of this model are expected from 1; the book sets it.
     """
@@ -251,7 +207,7 @@ class Calibration:
     first_errors: Errors = field(default_factory=Errors)
     media: tuple[float, ...] = ()
     returned: tuple[float, ...] = ()
-    preambles: PreambleCosts = field(default_factory=PreambleCosts)
+    preambles: dict[bytes, PreambleCost] = field(default_factory=dict)
     floor: float = 0.0
     excesses: tuple[float, ...] = ()
     unseen: tuple[float, ...] = ()
@@ -387,9 +343,35 @@ class Calibration:
         """How many predictions from a measured call were scored."""
         return self.errors.calls
 
+    def learn_preamble(self, digest: bytes, estimated: float, actual: float) -> Calibration:
+        """Return this with the cost in tokens of the system prompt and tools with this digest."""
+        if actual <= 0:
+            return self
+        preambles = dict(self.preambles)
+        before = preambles.pop(digest, None)
+        preambles[digest] = PreambleCost(estimated, actual, before is not None and agree(actual, before.actual))
+        return replace(self, preambles=dict(list(preambles.items())[-KEPT_PREAMBLES:]))
+
+    def knows_preamble(self, digest: bytes) -> bool:
+        """Whether two calls agreed on what system prompt and tools of this digest cost."""
+        cost = self.preambles.get(digest)
+        return cost is not None and cost.agreed
+
     def preamble_tokens(self, digest: bytes, estimated: float) -> float:
-        """Tokens of system prompt and tools, as learned or `estimated`."""
-        return self.preambles.tokens(digest, estimated, max(1.0, self.floor))
+        """Tokens of system prompt and tools: as learned, or the latest learned and the `estimated` difference."""
+        if self.knows_preamble(digest):
+            return self.preambles[digest].actual
+        for cost in reversed(self.preambles.values()):
+            if cost.agreed:
+                return max(0.0, cost.actual + estimated - cost.estimated)
+        return estimated * max(1.0, self.floor)
+
+    def preamble_change(self, before: tuple[bytes, float], after: tuple[bytes, float]) -> float:
+        """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
+        costs = self.preambles.get(before[0]), self.preambles.get(after[0])
+        if costs[0] is not None and costs[1] is not None:
+            return costs[1].actual - costs[0].actual
+        return after[1] - before[1]
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -405,7 +387,7 @@ class Calibration:
             lines.append("Reasoning that is sent back is not in its input")
         if self.unseen_share is not None and self.unseen_share < 1:
             lines.append("Output that is billed and not shown does not go back")
-        if agreed := sum(cost.agreed for cost in self.preambles.costs.values()):
+        if agreed := sum(cost.agreed for cost in self.preambles.values()):
             lines.append(f"What {agreed:,} of its system prompts and sets of tools cost")
         return tuple(lines)
 
@@ -418,7 +400,7 @@ class Calibration:
             ],
             "errors": [self.errors.scaled, self.errors.relative, self.errors.calls],
             "first_errors": [self.first_errors.scaled, self.first_errors.relative, self.first_errors.calls],
-            "preambles": {digest.hex(): cost for digest, cost in self.preambles.costs.items()},
+            "preambles": {digest.hex(): cost for digest, cost in self.preambles.items()},
             "media": self.media,
             "returned": self.returned,
             "unseen": self.unseen,
@@ -451,7 +433,7 @@ class Calibration:
             tuple(observations),
             errors,
             first_errors,
-            preambles=PreambleCosts(costs),
+            preambles=costs,
             media=tuple(map(float, data["media"])),
             returned=tuple(map(float, data["returned"])),
             unseen=tuple(map(float, data["unseen"])),

@@ -109,8 +109,8 @@ class Step:
 
     def proportional(self, claim: Claim) -> bool:
         """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
-        before = claim.scratch - self.plain
-        expected = self.tokens * claim.scratch / before if before > 0 else 0.0
+        before = claim.by_text - self.plain
+        expected = self.tokens * claim.by_text / before if before > 0 else 0.0
         return not self.repeats(claim.tokens) and abs(claim.tokens - expected) <= CONFIRMED_SHARE * expected
 
     def repeats(self, tokens: float) -> bool:
@@ -122,8 +122,8 @@ class Step:
 class Claim:
     """A report of `tokens` for a request, and what is known about the request independently.
 
-    `predicted` is the prediction made before the call; `scratch` the estimate from the text alone, before learning,
-    plus the `hidden` tokens that the server is known to add; `taught` the same after learning, which may be off by
+    `predicted` is the prediction made before the call; `by_text` the estimate from the text alone, before learning,
+    plus the `hidden` tokens that the server is known to add; `by_learning` the same after learning, which may be off by
     `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
     `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
@@ -133,8 +133,8 @@ class Claim:
 
     tokens: int
     predicted: int
-    scratch: float
-    taught: float
+    by_text: float
+    by_learning: float
     text: float
     size: float
     plausible: float
@@ -148,23 +148,23 @@ class Claim:
     @property
     def doubt(self) -> float:
         """How far off it may be if the estimate from text alone is within its margin."""
-        return abs(self.tokens - self.taught) + self.margin
+        return abs(self.tokens - self.by_learning) + self.margin
 
     @property
     def agrees(self) -> bool:
         """Whether it is consistent with the estimate from text alone."""
-        return abs(self.tokens - self.taught) <= min(self.margin, TEXT_SHARE * self.taught) + TEXT_SLACK
+        return abs(self.tokens - self.by_learning) <= min(self.margin, TEXT_SHARE * self.by_learning) + TEXT_SLACK
 
     @property
     def cut_at_window(self) -> bool:
         """Whether far too little was read of a request that nearly fills the window."""
-        predicted = min(self.predicted, self.taught) - self.hidden
+        predicted = min(self.predicted, self.by_learning) - self.hidden
         return self.window is not None and self.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * self.window
 
     @property
     def excess(self) -> float:
         """The tokens beyond the estimate from text alone."""
-        return self.tokens - self.scratch + self.hidden
+        return self.tokens - self.by_text + self.hidden
 
 
 def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
@@ -194,7 +194,7 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
     if not all(step.agrees(claim.tokens) for step in (believed[0], *confirmed[:WITNESSES])):
         return Verdict(doubt=claim.doubt) if believed[0].verdict.confirmed else _alone(claim)
     agreed = believed[0].verdict.agreed + 1
-    enough = AGREED if _ratio(claim.tokens, claim.scratch) <= LIKELY else AGREED_UNLIKELY
+    enough = AGREED if _ratio(claim.tokens, claim.by_text) <= LIKELY else AGREED_UNLIKELY
     sure = claim.agrees or believed[0].verdict.confirmed or agreed >= enough
     return Verdict(confirmed=sure and not claim.disputed, doubt=claim.doubt, agreed=agreed)
 
@@ -209,9 +209,9 @@ def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step])
 
     Two reports in a row outweigh confirmed ones, but not against the text: a prompt may be cut twice at the same place.
     """
-    ratio = _ratio(claim.tokens, claim.scratch)
-    nearer = all(ratio < _ratio(step.forecast, claim.scratch) for step in against)
-    near = nearer or min(ratio, _ratio(claim.tokens, claim.scratch - claim.hidden)) <= NEAR
+    ratio = _ratio(claim.tokens, claim.by_text)
+    nearer = all(ratio < _ratio(step.forecast, claim.by_text) for step in against)
+    near = nearer or min(ratio, _ratio(claim.tokens, claim.by_text - claim.hidden)) <= NEAR
     unsure, latest = not any(step.verdict.confirmed for step in against), steps[0]
     seconded = not latest.verdict.believed and (latest.agrees(claim.tokens) or latest.proportional(claim))
     if (near and seconded) or (unsure and nearer):
@@ -264,9 +264,9 @@ def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
     return Verdict("hidden", reason, confirmed=surely, agreed=1, hidden=hidden)
 
 
-def _ratio(tokens: float, scratch: float) -> float:
+def _ratio(one: float, other: float) -> float:
     """How many times the larger is the smaller."""
-    low, high = sorted((max(1.0, tokens), max(1.0, scratch)))
+    low, high = sorted((max(1.0, one), max(1.0, other)))
     return high / low
 
 
@@ -378,8 +378,8 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     return Claim(
         tokens=tokens,
         predicted=situation.estimate.uncleared,
-        scratch=preamble.total + hidden + everything.plain,
-        taught=fixed + hidden + everything.plain * factor,
+        by_text=preamble.total + hidden + everything.plain,
+        by_learning=fixed + hidden + everything.plain * factor,
         margin=text_margin(everything, model, calibration) + prompt,
         text=everything.text + sum(preamble.sections),
         size=everything.size + preamble.size,

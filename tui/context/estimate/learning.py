@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from tui.context.counting.costs import TokenCost
 from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import message_digest
-from tui.context.estimate.calibration import Calibration, PreambleCosts
+from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.evidence import ALLOWANCE, Verdict
 from tui.context.estimate.ledger import Preamble
 from tui.context.estimate.measurements import Measurement
@@ -42,8 +41,7 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
             rest = actual - account.sums.known - guess - calibration.hidden
             plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
             if plausible and rest <= preamble.most + ALLOWANCE:
-                preambles = calibration.preambles.learn(preamble.digest, preamble.total, rest)
-                taught = replace(taught, preambles=preambles)
+                taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
         if scored:
             taught = taught.note(predicted, actual, estimate.margin, first=True)
     if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
@@ -85,22 +83,22 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
             taught = taught.learn(fresh.content, fresh.markup + base.bias, rest, fresh.classes, sure=sure and typical)
     elif not same_preamble and base.kind == "prefix":
         added = actual - base.tokens - fresh.known - learned(fresh, calibration, base.bias)
-        taught = replace(taught, preambles=_learn_preamble_change(calibration, measurement, preamble, added))
+        taught = _learn_preamble_change(calibration, measurement, preamble, added)
     return taught.note(estimate.uncleared, actual, estimate.margin) if sure else taught
 
 
 def _learn_preamble_change(
     calibration: Calibration, measurement: Measurement, preamble: Preamble, added: float
-) -> PreambleCosts:
-    """What is known of preambles after one that changed since `measurement`, which added so many tokens."""
-    preambles, old, new = calibration.preambles, measurement.preamble, (preamble.digest, preamble.total)
-    if (cost := preambles.costs.get(old)) is not None:
-        return preambles.learn(*new, cost.actual + added)
+) -> Calibration:
+    """Return `calibration` after system prompt or tools changed since `measurement`, which added so many tokens."""
+    old, new = measurement.preamble, (preamble.digest, preamble.total)
+    if (cost := calibration.preambles.get(old)) is not None:
+        return calibration.learn_preamble(*new, cost.actual + added)
     # The smaller estimate has the smaller error. Both are learned, so that the difference is measured.
     before = calibration.preamble_tokens(old, measurement.preamble_tokens)
     if added < 0:
         before = calibration.preamble_tokens(*new) - added
-    return preambles.learn(old, measurement.preamble_tokens, before).learn(*new, before + added)
+    return calibration.learn_preamble(old, measurement.preamble_tokens, before).learn_preamble(*new, before + added)
 
 
 def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
@@ -111,7 +109,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     tried again. A refusal of a request that was expected not to fit teaches nothing.
     """
     estimate, base, account, _, calibration = situation
-    if actual is None and not calibration.calls and not calibration.preambles.costs:
+    if actual is None and not calibration.calls and not calibration.preambles:
         return calibration.learn_floor(REFUSED_EXCESS)
     fresh = account.since(base.covered)
     text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor

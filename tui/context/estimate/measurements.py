@@ -272,7 +272,7 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
 def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
     """What system prompt and tools add compared with those of `measurement`, in tokens."""
     before = measurement.preamble, measurement.preamble_tokens
-    return calibration.preambles.change(before, (preamble.digest, preamble.total))
+    return calibration.preamble_change(before, (preamble.digest, preamble.total))
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:

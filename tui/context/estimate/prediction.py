@@ -174,5 +174,5 @@ def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) ->
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
     """The share of `preamble_margin` that tools have; 0 where two calls agreed on what they cost."""
-    is_known = calibration.preambles.knows(preamble.digest)
+    is_known = calibration.knows_preamble(preamble.digest)
     return 0.0 if is_known else MARGIN_TOOLS * sum(preamble.tools)

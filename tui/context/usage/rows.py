@@ -348,7 +348,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     tokens["system"] += preamble.per_request if tokens["system"] else 0.0
     prompts = sum(tokens.values())
     tokens["tools"] = sum(preamble.tools) + preamble.fixed
-    costs = calibration.preambles.costs
+    costs = calibration.preambles
     whole = costs.get(preamble.digest)
     added = 0.0
     if whole is not None and whole.agreed and whole.actual > FACTOR_HIGH * (prompts + tokens["tools"]) + TEMPLATE:
