@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
+from tui.context.counting import cache as cache_module
 from tui.context.counting.classes import CLASSES, unpack
+from tui.context.counting.costs import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter, reasoning_tokens
 from tui.context.counting.families import Prior, prior_of
 from tui.context.counting.schemas import schema_text
@@ -59,9 +62,34 @@ def test_a_content_is_counted_once_in_two_processes() -> None:
         TokenCounter(cache).count_message(user("one two three"), MODEL)
     tokenizer = Tallying()
     with registered(MODEL, tokenizer):
-        count = TokenCounter(cache).count_message(user("one two three"), MODEL)
+        counter = TokenCounter(cache)
+        count, reads = counter.count_message(user("one two three"), MODEL), cache.reads
+        assert counter.count_message(user("one two three"), MODEL) == count
     assert tokenizer.calls == 0
     assert count.content == 3
+    assert cache.reads == reads  # from memory
+
+
+def test_memory_is_bounded_by_what_the_store_can_give_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_module, "MEMORY_ENTRIES", 3)
+    store = Cache()
+    for stored in (store, None):
+        counts: cache_module.Cache[int] = cache_module.Cache(stored, 1, itemgetter(0), lambda number: (number,))
+        for number in range(9):
+            counts.put("m", {bytes([number]): number})
+        assert counts.get("m", [bytes([n]) for n in range(10)]) == {bytes([n]): n for n in range(9)}
+    assert store.reads > 1
+
+
+def test_costs_of_a_model_are_forgotten_in_memory_and_in_the_store() -> None:
+    store = Cache()
+    costs = CostBook(store)
+    for model in ("m", "other"):
+        costs.put("p", model, {b"a": TokenCost(70, 30, "measured")})
+    costs.forget("p", "m")
+    for book in (costs, CostBook(store)):
+        assert book.get("p", "m", [b"a"]) == [None]
+        assert book.get("p", "other", [b"a"]) == [TokenCost(70, 30, "measured")]
 
 
 def test_a_failed_count_is_unknown_and_not_kept() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.context.conversations import Talk, budget, count, problems, size, talks
+from tests.context.conversations import MESSAGE_TOKENS, Talk, budget, count, problems, size, talks
 from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.reduction.compaction import (
     ClearResults,
@@ -25,7 +25,7 @@ from tui.context.reduction.compaction import (
     summary_allowance,
 )
 from tui.context.reduction.groups import answered_ids, call_ids
-from tui.context.usage.limits import Budget, ModelLimits, Percent
+from tui.context.usage.limits import Budget, ModelLimits, Percent, Tokens
 from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, ToolCall, ToolResult
@@ -317,6 +317,44 @@ def test_one_step_has_nothing_to_summarise() -> None:
     talk.user(9_000)
     with pytest.raises(CompactionRefusedError, match="nothing older"):
         plan(talk.messages, 10_000)
+
+
+def test_the_beginning_of_a_running_turn_alone_is_not_summarised() -> None:
+    talk = Talk()
+    talk.user()
+    talk.step(500, 500)
+    with pytest.raises(CompactionRefusedError, match="nothing older"):
+        plan(talk.messages, 10_000, summarise=True)
+
+
+def test_a_pinned_beginning_of_the_running_turn_is_counted_once() -> None:
+    talk = Talk()
+    begun = talk.user(400)
+    for _ in range(30):
+        talk.step(300)
+    made = plan(talk.messages, 10_000, pinned=frozenset({begun}), summarise=True)
+    assert isinstance(made, Summarise)
+    assert size(compacted(talk.messages, made)) == pytest.approx(made.expected, abs=MESSAGE_TOKENS)
+
+
+def test_a_target_above_the_threshold_does_not_lead_to_a_summary_that_is_refused() -> None:
+    """A target in tokens can be above a threshold in percent, in a small window."""
+    talk = Talk()
+    for _ in range(20):
+        talk.turn(user=250, assistant=250)
+    made = plan(talk.messages, 10_000, target=Tokens(30_000), preserve_recent_turns=20)
+    assert isinstance(made, Summarise)
+    assert made.expected < 8_500
+
+
+def test_an_early_threshold_has_a_target_below_it() -> None:
+    talk = Talk()
+    for _ in range(10):
+        talk.turn(user=450, assistant=450)
+    early = usage(size(talk.messages), 10_000, threshold=0.4)
+    made = plan_compaction(talk.messages, count, usage=early)
+    assert isinstance(made, Summarise)
+    assert made.expected <= 2_250  # the last turn, and a summary
 
 
 def test_what_must_stay_and_is_too_large_is_refused_with_sizes() -> None:

@@ -10,7 +10,7 @@ from tests.context.conversations import Talk, budget, count, estimate, problems,
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, Trimmer, build_final_prompt
 from tui.context.reduction.trimming import NO_TRIM, Cut, TrimState, apply_trim
 from tui.context.usage.limits import Budget
-from tui.messages import Message, Reasoning, Request, Text, ToolResult
+from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 
 
 def trim(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> PromptResult:
@@ -118,6 +118,7 @@ def test_the_third_pass_takes_whole_turns_and_leaves_the_last_four() -> None:
     shown = apply_trim(talk.messages, result.state)
     assert result.passes == (3,)
     assert size(shown) <= 0.6 * (total - 100) < size(shown) + 2 * 308
+    assert sum(result.state.left_out.values()) == total - size(shown)
     assert shown[-1] is talk.messages[-1]
     tight = trim(talk, 1500)
     recent = apply_trim(talk.messages, tight.state)
@@ -437,3 +438,47 @@ def test_what_was_left_out_is_told_by_the_estimate_not_by_the_most_it_may_be() -
     )
     assert result.trimmed
     assert result.freed_tokens == size(talk.messages) - size(result.request.messages)
+
+
+def test_reasoning_is_freed_once_and_a_state_stays_as_it_was() -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.user(100)
+        talk.assistant(100, reasoning=200)
+    trimmer = Trimmer(talk.messages, count, NO_TRIM, prefix_bound=True)
+    assert trimmer.trim(size(talk.messages), 2_100) == {1}
+    first = trimmer.state()
+    assert first.left_out == {}
+    assert trimmer.trim(1_300, 2_100) == {3}
+    assert trimmer.state().left_out != first.left_out == {}
+
+
+def test_the_running_step_is_cut_to_half_the_window_before_recent_turns_leave() -> None:
+    talk = Talk()
+    for _ in range(3):
+        talk.turn()
+    talk.user()
+    talk.step(50_000)
+    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
+    assert [m.id for m in result.request.messages] == [m.id for m in talk.messages]
+    assert result.tokens <= 1_800
+
+
+def test_a_result_is_capped_by_its_tokens_not_by_its_characters() -> None:
+    """The middle that is cut out has fewer tokens than the ends that stay."""
+    talk = Talk()
+    talk.user()
+    talk.add("assistant", ToolCall("c", "read_file", "{}"))
+    dense = "\u754c" * 4_000
+    talk.add("tool", ToolResult("c", "read_file", dense + " " * 60_000 + dense, is_error=True))
+    for _ in range(7):
+        talk.step(10)
+
+    def tokens(message: Message) -> int:
+        text = "".join(part.text for part in message.parts if isinstance(part, Text | ToolResult))
+        return 4 + text.count("\u754c") + (len(text) - text.count("\u754c")) // 4
+
+    trimmer = Trimmer(talk.messages, tokens, NO_TRIM)
+    trimmer.trim(sum(map(tokens, talk.messages)), 20_000)
+    shown = apply_trim(talk.messages, trimmer.state())
+    assert 1_000 < tokens(shown[2]) <= 2_000

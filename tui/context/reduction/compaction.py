@@ -180,14 +180,16 @@ def plan_compaction(
     (`/compact` by hand). The last `preserve_recent_turns` turns stay verbatim, fewer if they are too large by
     themselves; a running turn is cut between its steps and keeps the message that began it. `target` is the person's;
     without it `TARGET` of the input budget, or half of what the threshold leaves beside system prompt and tools if that
-    is more. Raises `CompactionRefusedError` if there is nothing to replace, or if no cut gets below the threshold.
+    is more or the threshold early. Raises `CompactionRefusedError` if there is nothing to replace, or if no cut gets
+    below the threshold.
     """
     limit, fixed = usage.budget.max_input, fixed_tokens(usage)
     ceiling = usage.budget.compaction_at or limit or usage.total
     if isinstance(target, Tokens) or (target is not None and limit is not None):
-        goal = target.of(limit or 0)
+        goal = min(target.of(limit or 0), ceiling - 1)
     else:
-        goal = max(int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2)
+        share, half_free = int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2
+        goal = half_free if share >= ceiling else max(share, half_free)
     counted = sum(map(count, sent or messages))
     scale = (usage.total - fixed) / counted if counted else 1.0  # from counted tokens to tokens of the total
 
@@ -210,7 +212,7 @@ def plan_compaction(
     if not cuts:
         raise CompactionRefusedError("There is nothing older to summarise: the conversation is one step so far.")
     expected, position = next((cut for cut in cuts if cut[0] <= goal), min(cuts))
-    if expected > goal and expected >= ceiling:
+    if expected >= ceiling:
         raise CompactionRefusedError(
             f"Compacting would leave about {expected:,} tokens, and {ceiling:,} is the limit: what must stay is too "
             "large. Unpin or exclude messages (/context), or choose a model with a larger window (/model)."
