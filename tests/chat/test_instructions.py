@@ -29,7 +29,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Any:
     return with_instructions
 
 
-async def asked(workspace: FakeWorkspace, session: ChatSession) -> list[str]:
+async def sections_sent(workspace: FakeWorkspace, session: ChatSession) -> list[str]:
     """The sections of instructions that went out with a question."""
     workspace.fake.script.append(answer())
     await drain(session.send("hello"))
@@ -45,7 +45,7 @@ async def test_they_go_to_the_model_and_are_counted_in_their_row(tmp_path: Path,
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         workspace.servers.start()
         session = await workspace.new_session()
-        assert await asked(workspace, session) == [SENT]
+        assert await sections_sent(workspace, session) == [SENT]
         usage = session.usage
         assert usage is not None
         (row,) = [row for row in usage.rows if row.key == "instructions"]
@@ -59,33 +59,33 @@ async def test_they_are_switched_off_and_on_for_good_and_go_with_the_tools(tmp_p
         workspace.servers.start()
         session = await workspace.new_session()
         commands = Commands(workspace, session)
-        assert await asked(workspace, session) == [SENT]
+        assert await sections_sent(workspace, session) == [SENT]
         assert (
             await commands.output("/mcp instructions off s")
             == "The instructions of s are not sent; this is remembered."
         )
-        assert await asked(workspace, session) == []
+        assert await sections_sent(workspace, session) == []
         assert "instructions · not sent" in await printed((await commands.run("/mcp")).views[0])
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         workspace.servers.start()
         session = await workspace.new_session()
-        assert await asked(workspace, session) == []
+        assert await sections_sent(workspace, session) == []
         await workspace.servers.switch_instructions("s", True)
-        assert await asked(workspace, session) == [SENT]
+        assert await sections_sent(workspace, session) == [SENT]
         await session.set_system("Be brief.")
-        assert await asked(workspace, session) == [SENT]
+        assert await sections_sent(workspace, session) == [SENT]
         await session.tools.switch("s__*", False)
-        assert await asked(workspace, session) == []
+        assert await sections_sent(workspace, session) == []
 
 
 async def test_they_are_there_before_the_server_is(tmp_path: Path, serve: Any) -> None:
     serve(TEXT)
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         workspace.servers.start()
-        await asked(workspace, await workspace.new_session())
+        await sections_sent(workspace, await workspace.new_session())
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         session = await workspace.new_session()  # not started
-        assert await asked(workspace, session) == [SENT]
+        assert await sections_sent(workspace, session) == [SENT]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_settings_switch_them(
         tmp_path, mcp_servers={"s": {"command": "none", **server}}, tools=settings
     ) as workspace:
         workspace.servers.start()
-        assert await asked(workspace, await workspace.new_session()) == sent
+        assert await sections_sent(workspace, await workspace.new_session()) == sent
 
 
 async def test_what_is_longer_than_the_cap_is_cut_and_says_so(tmp_path: Path, serve: Any) -> None:
@@ -112,7 +112,7 @@ async def test_what_is_longer_than_the_cap_is_cut_and_says_so(tmp_path: Path, se
     settings = ToolSettings(instructions=200)
     async with opened_workspace(tmp_path, mcp_servers=SERVER, tools=settings) as workspace:
         workspace.servers.start()
-        (text,) = await asked(workspace, await workspace.new_session())
+        (text,) = await sections_sent(workspace, await workspace.new_session())
         assert len(text) < 2_000
         assert "left out here. [tools] instructions in the configuration sets the limit" in text
 
@@ -122,4 +122,4 @@ async def test_none_are_no_section(tmp_path: Path, serve: Any, text: object) -> 
     serve(text)
     async with opened_workspace(tmp_path, mcp_servers=SERVER) as workspace:
         workspace.servers.start()
-        assert await asked(workspace, await workspace.new_session()) == []
+        assert await sections_sent(workspace, await workspace.new_session()) == []

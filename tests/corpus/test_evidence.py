@@ -101,11 +101,11 @@ def test_a_recording_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = []
     once = HybridTokenEstimator.record
 
-    def kept(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
+    def recorded(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
         verdicts.append(once(self, *args, **values))
         return verdicts[-1]
 
-    monkeypatch.setattr(HybridTokenEstimator, "record", kept)
+    monkeypatch.setattr(HybridTokenEstimator, "record", recorded)
     path = sorted((corpus_root() / "sessions" / "pi").glob("*.jsonl"))[0]
     assert replay(read_recording(path), path.name).calls == len(verdicts)
     assert all(verdict is not None and verdict.believed and verdict.confirmed for verdict in verdicts)

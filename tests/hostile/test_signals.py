@@ -88,7 +88,7 @@ class Pty:
             os.close(self.terminal)
             os.close(self.master)
 
-    def kept(self) -> tuple[str, list[Message]]:
+    def stored(self) -> tuple[str, list[Message]]:
         """The draft and the messages of the last conversation."""
         store = SessionStore(self.data / "chatctx.db")
         try:
@@ -120,11 +120,11 @@ def answering(chat: Pty) -> None:
     chat.type("hello\r")
     chat.until(lambda: "This is the demo" in chat.shown)
     chat.type("a draft")
-    chat.until(lambda: chat.kept()[0].endswith("a draft"))  # what the program has not read goes with the terminal
+    chat.until(lambda: chat.stored()[0].endswith("a draft"))  # what the program has not read goes with the terminal
 
 
 def check_kept(chat: Pty) -> None:
-    draft, messages = chat.kept()
+    draft, messages = chat.stored()
     assert draft.endswith("a draft")
     assert [message.role for message in messages] == ["user", "assistant"]
     assert messages[1].status in ("cancelled", "complete") and messages[1].text.startswith("**This is the demo")
@@ -158,7 +158,7 @@ def test_a_signal_ends_the_chat_by_lines_and_the_answer_is_kept(tmp_path: Path, 
         program.program.send_signal(number)
         assert program.ended() == 130
         assert termios.tcgetattr(program.terminal) == program.before
-        assert program.kept()[1][-1].text.startswith("**This is the demo")
+        assert program.stored()[1][-1].text.startswith("**This is the demo")
         assert list((program.data / "running").iterdir()) == []
     finally:
         program.close()
@@ -170,7 +170,7 @@ def test_a_signal_ends_an_asking_program_and_the_answer_is_kept(tmp_path: Path) 
         program.until(lambda: "This is the demo" in program.shown)
         program.program.send_signal(signal.SIGHUP)
         assert program.ended() in (0, 130)
-        _, messages = program.kept()
+        _, messages = program.stored()
         assert messages[-1].role == "assistant" and messages[-1].text.startswith("**This is the demo")
         assert list((program.data / "running").iterdir()) == []
     finally:

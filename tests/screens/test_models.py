@@ -72,7 +72,7 @@ def narrow(window: int | None = 3_000, **values: Any) -> Talk:
     return long_talk(server=EchoProvider(windows={"smol": window}), **values)
 
 
-async def asked(run: Running) -> None:
+async def offer_smaller_model(run: Running) -> None:
     await run.command("/model smol")
     await run.shows("A smaller window", "3,000", "Summarise first", "Switch anyway", "Stay")
     assert run.model == "anthropic/claude-x"
@@ -82,7 +82,7 @@ async def asked(run: Running) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_summarise_first(size: tuple[int, int]) -> None:
     async with running(narrow(), size=size) as run:
-        await asked(run)
+        await offer_smaller_model(run)
         await run.press("enter")
         await run.shows("Compacted ")
         await run.idle()
@@ -100,7 +100,7 @@ async def test_summarise_first(size: tuple[int, int]) -> None:
 )
 async def test_switch_anyway_or_stay(keys: tuple[str, ...], model: str) -> None:
     async with running(narrow()) as run:
-        await asked(run)
+        await offer_smaller_model(run)
         await run.press(*keys)
         await run.until(lambda: run.app.screen is run.chat and run.model == model)
 

@@ -56,7 +56,7 @@ def compacted(folder: Path, kill_at: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-async def found(folder: Path) -> tuple[list[Message], int, int]:
+async def state_after_restart(folder: Path) -> tuple[list[Message], int, int]:
     """What a new start finds: the messages, the compactions in force, the next request's tokens; it can go on."""
     async with open_workspace(folder, ScriptedProvider(window=20_000)) as workspace:
         session = await workspace.resume()
@@ -81,7 +81,7 @@ def test_killed_at_every_write_it_is_before_or_after(tmp_path: Path) -> None:
     done = compacted(whole, 0)
     assert done.returncode == 0, done.stderr
     writes = int(done.stdout)
-    after, compactions, small = asyncio.run(found(whole))
+    after, compactions, small = asyncio.run(state_after_restart(whole))
     assert (len(after), compactions) == (len(before) + 1, 1)
     assert writes >= 5
     outcomes = set()
@@ -89,7 +89,7 @@ def test_killed_at_every_write_it_is_before_or_after(tmp_path: Path) -> None:
         folder = tmp_path / str(kill_at)
         shutil.copytree(original, folder)
         assert compacted(folder, kill_at).returncode == -9
-        messages, compactions, total = asyncio.run(found(folder))
+        messages, compactions, total = asyncio.run(state_after_restart(folder))
         if compactions:
             assert (len(messages), total) == (len(after), small)
         else:

@@ -156,7 +156,7 @@ def test_providers_have_our_names(provider: str, model: str, name: str) -> None:
     assert provider_name(provider, model, PROVIDERS) == name
 
 
-def own(path: Path, **damage: Any) -> Path:
+def own_export(path: Path, **damage: Any) -> Path:
     message = {"id": "01", "role": "user", "parts": [{"type": "text", "text": "hello"}], "kind": "chat",
                "status": "complete", "created_at": 1.0, "provider": "", "model": "", "finish_reason": None,
                "error": None, "usage": None}  # fmt: skip
@@ -185,13 +185,13 @@ def test_nothing_of_a_damaged_file_comes_in(
     store: SessionStore, tmp_path: Path, damage: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(RecordingError, match=words):
-        imported(store, own(tmp_path / "a.jsonl", **damage))
+        imported(store, own_export(tmp_path / "a.jsonl", **damage))
     assert store.sessions() == []
     assert store.query("SELECT count(*) FROM measurements") == [(0,)]
 
 
 def test_a_message_id_that_stands_twice_is_refused(store: SessionStore, tmp_path: Path) -> None:
-    path = own(tmp_path / "a.jsonl", messages=1, id="01")
+    path = own_export(tmp_path / "a.jsonl", messages=1, id="01")
     path.write_text(path.read_text() + path.read_text().splitlines()[1] + "\n")
     with pytest.raises(RecordingError, match="twice"):
         imported(store, path)

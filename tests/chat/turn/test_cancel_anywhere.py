@@ -70,7 +70,7 @@ def responses() -> list[dict[str, Any]]:
 KINDS = {"openai-compatible": chat, "anthropic": messages, "openai": responses}
 
 
-def seen(reply: Message) -> tuple[str, str]:
+def thought_and_text(reply: Message) -> tuple[str, str]:
     thought = "".join(part.text for part in reply.parts if isinstance(part, Reasoning))
     return thought, "".join(part.text for part in reply.parts if isinstance(part, Text))
 
@@ -111,13 +111,13 @@ async def test_what_arrived_is_kept_and_the_next_turn_works(kind: str, tmp_path:
             for events in [*range(1, 21), 0]:
                 reply, thought, text = await stopped_after(session, events)
                 assert reply.role == "assistant" and reply.status == "cancelled"
-                arrived = seen(reply)
+                arrived = thought_and_text(reply)
                 assert arrived[0].startswith(thought) and arrived[1].startswith(text) and (thought or text)
                 assert workspace.store.messages(session.id)[-1] == reply
             async for _ in session.send("And now?"):
                 pass
             last = session.messages[-1]
-            assert last.status == "complete" and seen(last) == ("".join(THOUGHT), "".join(WORDS))
+            assert last.status == "complete" and thought_and_text(last) == ("".join(THOUGHT), "".join(WORDS))
             assert last.usage is not None and last.usage.source == "provider"
             assert [m.text for m in session.messages if m.role == "user"] == ["Go on."] * 21 + ["And now?"]
         finally:

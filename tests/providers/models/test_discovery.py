@@ -56,7 +56,7 @@ def test_limits_in_a_model_list(entry: dict[str, Any], limits: tuple[int, int | 
     assert (listed and (listed.context, listed.input, listed.output)) == limits
 
 
-async def asked(
+async def discovered_window(
     paths: dict[str, Any], model: str = "m", dialect: Dialect = "openai-chat", **config: Any
 ) -> tuple[int | None, str] | None:
     """Window and its source, as found from a server that answers these paths."""
@@ -106,7 +106,7 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
     ],
 )
 async def test_a_live_server(paths: dict[str, Any], context: int | None) -> None:
-    limits = await asked(paths)
+    limits = await discovered_window(paths)
     assert (limits[0] if limits else None) == context
 
 
@@ -125,7 +125,7 @@ async def test_a_route_that_is_missing_is_asked_for_once_by_whoever_asks() -> No
 
 async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:
     paths = NAMES | {"/props": {"default_generation_settings": {"n_ctx": 2048}}}
-    assert await asked(paths, needs_key=True, api_key_command="echo some-key") is None
+    assert await discovered_window(paths, needs_key=True, api_key_command="echo some-key") is None
 
 
 async def test_anthropics_list_is_the_truth() -> None:

@@ -311,20 +311,20 @@ class Keyring:
 
     def __init__(self, *, works: bool = True) -> None:
         self.works = works
-        self.kept: dict[tuple[str, str], str] = {}
+        self.secrets: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, name: str) -> str | None:
         if not self.works:
             raise RuntimeError("locked")
-        return self.kept.get((service, name))
+        return self.secrets.get((service, name))
 
     def set_password(self, service: str, name: str, text: str) -> None:
         if not self.works:
             raise RuntimeError("locked")
-        self.kept[service, name] = text
+        self.secrets[service, name] = text
 
     def delete_password(self, service: str, name: str) -> None:
-        del self.kept[service, name]
+        del self.secrets[service, name]
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -337,7 +337,7 @@ def test_tokens_are_in_the_keyring_where_there_is_one_else_in_a_file(
     assert store.read() == {}
     store.write({"tokens": {"access_token": "secret-secret"}})
     assert store.read() == {"tokens": {"access_token": "secret-secret"}}
-    assert len(keyring.kept) == works
+    assert len(keyring.secrets) == works
     assert len(list(tmp_path.glob("sign-in/*"))) == (not works)
     assert TokenStore(tmp_path / "sign-in", "https://y.example/mcp").read() == {}
     store.forget()

@@ -204,13 +204,13 @@ def test_a_reply_for_an_unknown_message_is_added() -> None:
 
 
 def test_a_result_belongs_to_its_own_call_though_ids_repeat() -> None:
-    def asked(ident: str, *names: str) -> Message:
+    def calling(ident: str, *names: str) -> Message:
         return Message("assistant", tuple(ToolCall("c", name, f'{{"path": "{name}"}}') for name in names), ident)
 
     def returned(ident: str, *names: str) -> Message:
         return Message("tool", tuple(ToolResult("c", name, "text") for name in names), ident)
 
-    doc = document([asked("1", "a", "b"), returned("2", "a", "b"), asked("3", "c", "d"), returned("4", "c")])
+    doc = document([calling("1", "a", "b"), returned("2", "a", "b"), calling("3", "c", "d"), returned("4", "c")])
     assert [[call.name for call in doc.view(index).calls.values()] for index in (1, 3)] == [["a", "b"], ["c"]]
     assert [set(doc.view(index).answered) for index in (0, 2)] == [{0, 1}, {0}]
     doc.append(returned("5", "d"))
