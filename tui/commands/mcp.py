@@ -166,11 +166,11 @@ async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
     await _first(ui.ask(form), attempt.done)
 
 
-async def _first(asked: Awaitable[Any], done: Future[Any]) -> None:
+async def _first(answer: Awaitable[Any], done: Future[Any]) -> None:
     """Wait for the person's answer or for `done`. Raises errors of the interface."""
     came, loop = asyncio.Event(), asyncio.get_running_loop()
     done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
-    asking, back = asyncio.ensure_future(asked), asyncio.ensure_future(came.wait())
+    asking, back = asyncio.ensure_future(answer), asyncio.ensure_future(came.wait())
     try:
         finished, _ = await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
     finally:

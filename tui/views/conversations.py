@@ -70,11 +70,11 @@ class FindView:
 
     async def lines(self, width: int) -> Sequence[Content]:
         """Each after the role of its author, then their number."""
-        wanted = self.words.lower()
+        words = self.words.lower()
         matches = [
             f"{message.role}: {plain(line)}"
             for message in self.messages
             for line in message.text.splitlines()
-            if wanted in line.lower()
+            if words in line.lower()
         ]
         return [*map(Content, matches), Content(f"{plural(len(matches), 'line')}.")]

@@ -90,8 +90,8 @@ def _off(row: CallRow) -> str:
 
 def _model(row: CallRow) -> str:
     """The model that was asked, and the one that answered if its name is another."""
-    asked = f"{row.provider}/{row.model}"
-    return asked if row.answered_by in (None, row.model) else f"{asked} by {row.answered_by}"
+    model = f"{row.provider}/{row.model}"
+    return model if row.answered_by in (None, row.model) else f"{model} by {row.answered_by}"
 
 
 def request_line(number: int, row: CallRow, width: int, now: float) -> Content:

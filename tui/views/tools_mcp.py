@@ -321,9 +321,9 @@ def _server_tool(tool: ToolLine, width: int, deferred: AbstractSet[str]) -> Row:
         (f"{approx(tool.source)}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
         (f"  {how:<10}", "$text-muted"),
     )
-    left = width - line.cell_length
-    if left > 12:
-        line = Content.assemble(line, (clip(plain(" ".join(tool.description.split())), left), "$text-muted"))
+    remaining = width - line.cell_length
+    if remaining > 12:
+        line = Content.assemble(line, (clip(plain(" ".join(tool.description.split())), remaining), "$text-muted"))
     return Row(line.truncate(width), f"tool:{tool.name}")
 
 

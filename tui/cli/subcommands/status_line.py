@@ -92,9 +92,9 @@ def status_line(status: Mapping[str, Any]) -> str:
 def _calls_text(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
     inputs, (size, size_mark) = calls.inputs, window
     pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
-    left = int((calls.compacts_at * size - total) / pace) if size and pace > 0 and calls.compacts_at else None
+    calls_left = int((calls.compacts_at * size - total) / pace) if size and pace > 0 and calls.compacts_at else None
     cached = calls.cached / (inputs[-1] if inputs else total) if calls.cached and total else None
-    return line_text(total, size, calls_left=left, cached_share=cached, marks=(mark, size_mark))
+    return line_text(total, size, calls_left=calls_left, cached_share=cached, marks=(mark, size_mark))
 
 
 def line_text(
