@@ -122,6 +122,7 @@ def test_what_is_written_becomes_the_value(schema: Json, text: str, value: objec
         ({"type": "string", "minLength": 3}, "ab", "x: at least 3 characters"),
         ({"type": "string", "format": "email"}, "nobody", "x: that is no email"),
         ({"type": "boolean"}, "perhaps", "x: write yes or no"),
+        ({"enum": ["r", "g"]}, " ", "x:  is not among them"),
         ({"enum": ["r", "g"]}, "blue", "x: blue is not among them; write one of r, g"),
         ({"type": "array", "items": {"enum": ["r", "g"]}}, "r, blue", "x: blue is not among them; write some of r, g"),
     ],

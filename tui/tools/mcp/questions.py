@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -79,17 +79,11 @@ class Field:
     def _chosen(self, text: str) -> Value:
         values = {value.lower(): value for value, _ in self.options}
         values |= {label.lower(): value for value, label in self.options}
-        pieces = text.split(",") if self.many else [text]
-        longest = 1 + max(name.count(",") for name in values)  # pieces of one name
-        chosen: list[str] = []
-        while pieces:
-            sizes = range(min(len(pieces), longest), 0, -1)
-            size = next((n for n in sizes if ",".join(pieces[:n]).strip().lower() in values), 1)
-            name, pieces = ",".join(pieces[:size]).strip(), pieces[size:]
-            if name and name.lower() not in values:
+        names = _names(text, values) if self.many else [text]
+        for name in names:
+            if name.lower() not in values:
                 raise ValueError(f"{self.label}: {name} is not among them; write {self.hint}")
-            if name:
-                chosen.append(values[name.lower()])
+        chosen = [values[name.lower()] for name in names]
         return chosen if self.many else chosen[0]
 
     def _check(self, size: float, what: str) -> None:
@@ -174,6 +168,19 @@ def read_form(question: FormQuestion, texts: Mapping[str, str]) -> Mapping[str, 
         elif field.required:
             raise ValueError(f"{field.label}: this has to be filled in")
     return content
+
+
+def _names(text: str, valid: Collection[str]) -> list[str]:
+    """The names in `text`, with commas between them; those of `valid` may have commas themselves."""
+    longest = 1 + max(name.count(",") for name in valid)  # pieces of one name
+    pieces = text.split(",")
+    names: list[str] = []
+    while pieces:
+        sizes = range(min(len(pieces), longest), 0, -1)
+        size = next((n for n in sizes if ",".join(pieces[:n]).strip().lower() in valid), 1)
+        names.append(",".join(pieces[:size]).strip())
+        pieces = pieces[size:]
+    return [name for name in names if name]
 
 
 def _field(name: str, value: object, *, required: bool) -> Field:
