@@ -8,11 +8,10 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from textual.app import SuspendNotSupported
 from textual.content import Content
@@ -30,7 +29,11 @@ if TYPE_CHECKING:
     from tui.screens.base import Panel, Result
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.summary import SummaryPanel
+    from tui.views.context_table import ContextView
+    from tui.views.help_lines import HelpView
     from tui.views.summary_text import SummaryText
+    from tui.views.tools_mcp import McpView, ToolsView
+    from tui.views.usage_table import UsageView
     from tui.views.view import Form, Menu, Question, View
 
 log = logging.getLogger(__name__)
@@ -59,12 +62,7 @@ class ScreenUI:
         """This object."""
         return self
 
-    async def _push(self, module: str, name: str, *args: Any, **options: Any) -> Any:
-        """Open the panel class `name` of `module`, and await its result."""
-        kind: Callable[..., Panel[Any]] = getattr(import_module(module), name)
-        return await self._dismissed(kind(*args, **options))
-
-    async def _dismissed(self, panel: Panel[Result]) -> Result | None:
+    async def _open(self, panel: Panel[Result]) -> Result | None:
         """Open a panel and await its result. Unlike Textual's `push_screen_wait` this also works outside of workers."""
         result: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
 
@@ -105,23 +103,34 @@ class ScreenUI:
 
     async def show(self, view: View) -> None:
         """Open the view's panel; without one, show its lines."""
-        changed = self.chat.request_changed
-        match type(view).__name__:
+        match type(view).__name__:  # the classes would load all views
             case "ContextView":
-                self._context_closed(await self._push("tui.screens.context", "ContextPanel", view, changed))
+                from tui.screens.context import ContextPanel
+
+                outcome = await self._open(ContextPanel(cast("ContextView", view), self.chat.request_changed))
+                self._context_closed(outcome)
             case "ToolsView":
-                await self._push("tui.screens.tools", "ToolsPanel", view, changed)
+                from tui.screens.tools import ToolsPanel
+
+                await self._open(ToolsPanel(cast("ToolsView", view), self.chat.request_changed))
             case "McpView":
-                run, changed = self.chat.action_command, self.chat.recount_soon
-                await self._push("tui.screens.mcp", "McpPanel", view, changed, run)
+                from tui.screens.mcp import McpPanel
+
+                await self._open(McpPanel(cast("McpView", view), self.chat.recount_soon, self.chat.action_command))
             case "UsageView":
-                await self._push("tui.screens.pager", "UsagePanel", view)
+                from tui.screens.pager import UsagePanel
+
+                await self._open(UsagePanel(cast("UsageView", view)))
             case "HelpView":
-                await self._push("tui.screens.help", "HelpPanel", view, self.chat.all_keys)
+                from tui.screens.help import HelpPanel
+
+                await self._open(HelpPanel(cast("HelpView", view), self.chat.all_keys))
             case _:
+                from tui.screens.pager import Pager
+
                 lines = await view.lines(self.chat.size.width - 8)
                 text = "\n".join(line.plain.rstrip() for line in lines)
-                await self._push("tui.screens.pager", "Pager", [(view.title, text)], wraps=True)
+                await self._open(Pager([(view.title, text)], wraps=True))
 
     def _context_closed(self, outcome: str | None) -> None:
         """The action chosen in `/context`: compact, or go to a message."""
@@ -135,24 +144,33 @@ class ScreenUI:
         """Open a list with a search line."""
         match menu:
             case ModelMenu():
-                key = await self._push("tui.screens.models", "ModelPicker", menu)
+                from tui.screens.models import ModelPicker
+
+                return await self._open(ModelPicker(menu))
             case SessionMenu():
-                key = await self._push("tui.screens.sessions", "SessionPicker", menu)
+                from tui.screens.sessions import SessionPicker
+
+                key = await self._open(SessionPicker(menu))
                 self.chat.refresh_title()
+                return key
             case _:
-                key = await self._push("tui.screens.picker", "Picker", menu)
-        return cast("str | None", key)
+                from tui.screens.picker import Picker
+
+                return await self._open(Picker(menu))
 
     async def confirm(self, question: Question) -> str | None:
         """Open a panel with the answers below the text."""
+        from tui.screens.question import QuestionPanel
+
         typed = self.chat.composer.type_text if question.unasked else None
-        return cast("str | None", await self._push("tui.screens.question", "QuestionPanel", question, typed))
+        return await self._open(QuestionPanel(question, typed))
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
         """Open a panel with a line for each field. Until it is closed what is typed there is a part of the draft."""
+        from tui.screens.form import FormPanel
+
         try:
-            values = await self._push("tui.screens.form", "FormPanel", form, self.chat.drafts.set_form)
-            return cast("Mapping[str, str] | None", values)
+            return await self._open(FormPanel(form, self.chat.drafts.set_form))
         finally:
             self.chat.drafts.set_form("")
 
@@ -194,7 +212,7 @@ class ScreenUI:
             self.chat.app.bell()
         self._summary = panel = SummaryPanel(text)
         try:
-            accepted = await self._dismissed(panel)
+            accepted = await self._open(panel)
         finally:
             self._summary = None
         if not accepted and panel.abandoned:
