@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,6 +227,15 @@ async def test_a_server_that_loads_its_model_when_asked_is_asked_again_then(tmp_
         assert (await session.refresh_usage()).limits.context == 4_096  # as it was said last
         await drain(session.send("three"))
         assert session.usage is not None and session.usage.limits.context == 32_768
+
+
+async def test_a_server_that_two_asked_before_it_loaded_its_model_is_asked_again_then(store: SessionStore) -> None:
+    server = Stating(None)
+    facts = ModelFacts(store, Settings(), lambda _: server)
+    await asyncio.gather(facts.find("p", "m"), facts.find("p", "m"))  # as the panel and the first turn may
+    server.stated = ASKED
+    await facts.find_loaded("p", "m")
+    assert facts.limits("p", "m") == ASKED
 
 
 async def test_a_server_that_never_says_its_window_is_asked_twice_in_a_run(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
         assert store.messages("0001") == before
         assert store.blob("ab") == b"data"
         assert ImportLog(store).newest(["digest"]) == ("0001", "digest")
+        assert ImportLog(store).unmeasured("0002") == "{}"
         assert ImportLog(store).has_file(path, 5, 1.5)
         assert len(store.records("0001")) == 1
 

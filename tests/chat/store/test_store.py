@@ -23,9 +23,12 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.imports import ImportLog
+from tui.chat.store.learned import StoredCalibrations
 from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store.store import SessionInfo, SessionStore, UsageError, search_values
+from tui.context.counting.classes import LATIN
+from tui.context.estimate.calibration import Calibration, CalibrationBook, Errors, Observation, PreambleCost
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -232,6 +235,89 @@ def test_imports_of_a_database_of_the_sixth_format_are_still_known(
             assert store.query("SELECT key FROM state") == [("rolling",)]
         else:
             assert imports.newest(["d1"]) is None
+
+
+CALIBRATION = {
+    "observations": [[100.0, 4.0, 130.0, {"latin": 100.0}, True], [200.0, 4.0, 250.0, {"latin": 200.0}, False]],
+    "call_errors": [0.5, 1.5],
+    "relative": [0.01, -0.02],
+    "calls": 2,
+    "first": {"call_errors": [0.25], "relative": [0.03], "calls": 1},
+    "media": [1.5],
+    "returned": [0.0],
+    "preambles": {"ab": [10.0, 12.0, True]},
+    "tool_changes": [[1.0, 2.0]],
+    "floor": 0.5,
+    "excesses": [1.0, 2.0, 900.0, 901.0],
+    "unseen": [1.0],
+}
+
+
+@pytest.mark.parametrize("bring_forward", [lambda path: None, repair], ids=["opened", "repaired"])
+def test_what_the_seventh_format_knew_of_a_model_is_still_known(
+    tmp_path: Path, bring_forward: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "chatctx.db"
+    state = {
+        "asked:p/m": {"context": 8_192},
+        "tools:p/m": False,
+        "window:p/m": {"set": 4_096},
+        "tools:p/other": True,
+        "window:p/new": {"asked": {"context": 2}, "tools": True},
+        "asked:p/new": {"context": 1},
+        "asked:p/odd": [1],
+        "tools:p/forgotten": None,
+        "usage:s1": {"total": 5},
+        "tools_used": {"look": 1.5},
+    }
+    with sqlite3.connect(path) as db:
+        for script in MIGRATIONS[:7]:
+            db.executescript(script)
+        texts = [*((key, json.dumps(value)) for key, value in state.items()), ("asked:p/bad", "{"), ("window:p/b", "{")]
+        db.executemany("INSERT INTO state (key, value) VALUES (?, ?)", texts)
+        db.execute("INSERT INTO sessions (id, created_at, updated_at, provider, model) VALUES ('s1', 1, 1, '', '')")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+    bring_forward(path)
+    with closing(SessionStore(path)) as store:
+        assert store.get_state("window:p/b") == "{"
+        rows = store.query("SELECT key, value FROM state WHERE key <> 'window:p/b'")
+    assert {key: json.loads(value) for key, value in rows} == {
+        "window:p/m": {"set": 4_096, "asked": {"context": 8_192}, "tools": False},
+        "window:p/other": {"tools": True},
+        "window:p/new": {"asked": {"context": 2}, "tools": True},
+        "tools_used": {"look": 1.5},
+    }
+
+
+def test_what_was_learned_in_the_seventh_format_is_still_known(tmp_path: Path) -> None:
+    path = tmp_path / "chatctx.db"
+    with sqlite3.connect(path) as db:
+        for script in MIGRATIONS[:7]:
+            db.executescript(script)
+        for model, data in (("m", json.dumps(CALIBRATION)), ("damaged", "{"), ("odd", "[]")):
+            db.execute("INSERT INTO calibrations (provider, model, data) VALUES ('p', ?, ?)", (model, data))
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+    with closing(SessionStore(path)) as store:
+        book = CalibrationBook(StoredCalibrations(store))
+        assert book.get("p", "damaged") == book.get("p", "odd") == Calibration()
+        assert book.get("p", "m") == Calibration(
+            observations=(
+                Observation(100.0, 4.0, 130.0, ((LATIN, 100.0),)),
+                Observation(200.0, 4.0, 250.0, ((LATIN, 200.0),), sure=False),
+            ),
+            errors=Errors((0.5, 1.5), (0.01, -0.02), 2),
+            first_errors=Errors((0.25,), (0.03,), 1),
+            media=(1.5,),
+            returned=(0.0,),
+            preambles={b"\xab": PreambleCost(10.0, 12.0, agreed=True)},
+            floor=0.5,
+            excesses=(900.0, 901.0),
+            unseen=(1.0,),
+        )
 
 
 def test_newer_database_is_refused_and_untouched(tmp_path: Path) -> None:

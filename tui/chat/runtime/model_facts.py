@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -37,7 +36,7 @@ class ModelFacts:
         self._provider = provider
         self._facts: dict[str, dict[str, Any]] = {}  # those read so far
         self._asked: set[tuple[str, str]] = set()  # in this run
-        self._silences: Counter[tuple[str, str]] = Counter()  # times a model's window was asked for without an answer
+        self._ask_again: dict[tuple[str, str], bool] = {}  # whether to, once, since there was no answer
         self._announced: set[tuple[str, str, str]] = set()
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ class ModelFacts:
         if (provider, model) not in self._asked:
             answers, facts = await self._ask(provider, model), self._of(provider, model)
             if "asked" not in answers:
-                self._silences[provider, model] += 1
+                self._ask_again.setdefault((provider, model), True)
             if any(facts.get(name) != value for name, value in answers.items()):
                 try:
                     await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
@@ -119,9 +118,9 @@ class ModelFacts:
 
         One that loads models on demand (Ollama, LM Studio) knows it only now.
         """
-        if self._silences[provider, model] != 1:
+        if not self._ask_again.get((provider, model)):
             return
-        self._silences[provider, model] += 1
+        self._ask_again[provider, model] = False
         self._asked.discard((provider, model))
         try:
             async with asyncio.timeout(AGAIN_SECONDS):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tui.chat.store import codec
 from tui.chat.store.database import Database, Liveness, Rows, StoreError, database_files, readable_rows, statements
-from tui.chat.store.schema import IMPORTS_FROM_STATE
+from tui.chat.store.schema import IMPORTS_FROM_STATE, LEARNED_BEFORE_8
 from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"
@@ -102,7 +102,8 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
     for table, key in _TABLES:
         for row in _rows(old, new, table, key):
             _insert(new, table, row)
-    for statement in statements(IMPORTS_FROM_STATE):  # of an old file that could not be brought forward
+    # An old file may be too damaged to be brought forward.
+    for statement in statements(IMPORTS_FROM_STATE + LEARNED_BEFORE_8):
         new.execute(statement)
 
 

@@ -175,7 +175,7 @@ WHERE state.key = 'imported' AND entry.key IN (SELECT id FROM sessions) ORDER BY
 UPDATE imports SET unmeasured = (
     SELECT entry.value FROM state, json_each(CASE WHEN json_valid(state.value) THEN state.value ELSE '{}' END) AS entry
     WHERE state.key = 'unmeasured' AND entry.key = session
-);
+) WHERE EXISTS (SELECT 1 FROM state WHERE key = 'unmeasured');
 INSERT OR IGNORE INTO imported_files (path, size, changed)
 SELECT entry.key, json_extract(entry.value, '$[0]'), json_extract(entry.value, '$[1]')
 FROM state, json_each(CASE WHEN json_valid(state.value) THEN state.value ELSE '{}' END) AS entry
@@ -198,4 +198,36 @@ CREATE TABLE imported_files (
 ) WITHOUT ROWID;
 {IMPORTS_FROM_STATE}"""
 
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)
+LEARNED_BEFORE_8 = """
+INSERT INTO state (key, value)
+SELECT 'window:' || substr(key, 7), json_object('asked', json(value))
+FROM state WHERE key GLOB 'asked:*' AND CASE WHEN json_valid(value) THEN json_type(value) = 'object' END
+ON CONFLICT (key) DO UPDATE SET value = json_insert(value, '$.asked', json_extract(excluded.value, '$.asked'))
+WHERE json_valid(value);
+INSERT INTO state (key, value)
+SELECT 'window:' || substr(key, 7), json_object('tools', json(value))
+FROM state WHERE key GLOB 'tools:*' AND value IN ('true', 'false')
+ON CONFLICT (key) DO UPDATE SET value = json_insert(
+    value, '$.tools', json(CASE json_extract(excluded.value, '$.tools') WHEN 1 THEN 'true' ELSE 'false' END)
+) WHERE json_valid(value);
+DELETE FROM state WHERE key GLOB 'asked:*' OR key GLOB 'tools:*' OR key GLOB 'usage:*';
+UPDATE calibrations SET data = json_object(
+    'observations', json_extract(data, '$.observations'),
+    'errors', json_array(
+        json_extract(data, '$.call_errors'), json_extract(data, '$.relative'), json_extract(data, '$.calls')
+    ),
+    'first_errors', json_array(
+        json_extract(data, '$.first.call_errors'), json_extract(data, '$.first.relative'),
+        json_extract(data, '$.first.calls')
+    ),
+    'preambles', json_extract(data, '$.preambles'),
+    'media', json_extract(data, '$.media'),
+    'returned', json_extract(data, '$.returned'),
+    'unseen', json_extract(data, '$.unseen'),
+    'excesses', json_extract(data, '$.excesses'),
+    'floor', json_extract(data, '$.floor')
+) WHERE CASE WHEN json_valid(data) THEN json_type(data, '$.call_errors') = 'array' END;
+"""
+"""Version 7 had what a server says of a model in three objects, a number for each session, and errors by name."""
+
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, LEARNED_BEFORE_8)

@@ -437,7 +437,7 @@ class Calibration:
             media=tuple(map(float, data["media"])),
             returned=tuple(map(float, data["returned"])),
             unseen=tuple(map(float, data["unseen"])),
-            excesses=tuple(map(float, data["excesses"])),
+            excesses=tuple(map(float, data["excesses"]))[-2:],
             floor=float(data["floor"]),
         )
 
@@ -479,8 +479,8 @@ class CalibrationBook:
         with self._lock:
             calibration = self._models.get((provider, model))
             if calibration is None:
-                data = self._store.load(provider, model) if self._store is not None else None
                 try:
+                    data = self._store.load(provider, model) if self._store is not None else None
                     calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ValueError, TypeError, KeyError, AttributeError):
                     calibration = Calibration()
