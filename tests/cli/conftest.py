@@ -63,12 +63,16 @@ def run_here(
             for name, value in (settings | env).items():
                 patch.setenv(name, value)
             handlers: list[logging.Handler] = []
-            for name in LOGGERS:
-                patch.setattr(logging.getLogger(name), "handlers", handlers)
+            loggers = [logging.getLogger(name) for name in LOGGERS]
+            for logger in loggers:
+                patch.setattr(logger, "handlers", handlers)
+                patch.setattr(logger, "propagate", logger.propagate)  # to be restored
             try:
                 code = main(args)
             finally:
                 gc.enable()  # commands that end soon do without
+                for logger in loggers:
+                    logger.setLevel(logging.NOTSET)  # its setter clears what is cached of it
                 for handler in handlers:
                     handler.close()
         output = capsys.readouterr()
