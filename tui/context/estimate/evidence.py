@@ -25,8 +25,7 @@ UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: w
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
 AGREEMENT_SHARE, AGREEMENT_SLACK, AGREEMENT_OF_TOTAL = 0.25, 16.0, 0.005  # of what was added, tokens, of the total
 WITNESSES = 8  # confirmed reports that a new one has to agree with, so that small errors don't add up
-AGREED = 3  # reports that agree with each other and with the next are confirmed ...
-LIKELY, AGREED_UNLIKELY = 1.5, 6  # ... or so many, where they are further from the estimate of the text than this
+AGREED = 3  # reports that agree with each other and with the next are confirmed
 NEAR = 1.2  # ratio to the estimate of the text, within which two reports outweigh confirmed ones
 TEXT_SHARE, TEXT_SLACK = 0.10, 48.0  # at most, between a first report and the estimate from text alone
 CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
@@ -194,8 +193,7 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
     if not all(step.agrees(claim.tokens) for step in (believed[0], *confirmed[:WITNESSES])):
         return Verdict(doubt=claim.doubt) if believed[0].verdict.confirmed else _alone(claim)
     agreed = believed[0].verdict.agreed + 1
-    enough = AGREED if _ratio(claim.tokens, claim.by_text) <= LIKELY else AGREED_UNLIKELY
-    sure = claim.agrees or believed[0].verdict.confirmed or agreed >= enough
+    sure = claim.agrees or believed[0].verdict.confirmed or agreed >= AGREED
     return Verdict(confirmed=sure and not claim.disputed, doubt=claim.doubt, agreed=agreed)
 
 
