@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -14,7 +15,7 @@ from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, sp
 from tui.chat.store.database import DamagedError, StoreError
 from tui.chat.store.ids import new_id
 from tui.chat.store.imports import ImportLog
-from tui.chat.store.repair import repair
+from tui.chat.store.repair import COPIED_TABLES, TABLES_OF_SESSIONS, repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
 
@@ -130,6 +131,13 @@ def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
         assert ImportLog(store).unmeasured("0002") == "{}"
         assert ImportLog(store).has_file(path, 5, 1.5)
         assert len(store.records("0001")) == 1
+
+
+def test_repair_copies_every_table_but_those_that_are_computed_anew(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    copied = {table for table, _ in (*COPIED_TABLES, *TABLES_OF_SESSIONS)}
+    assert tables - copied == {"sessions", "measurements", "calibrations", "counts"}
 
 
 def test_a_store_that_is_open_elsewhere_or_holds_nothing_is_left_alone(path: Path) -> None:

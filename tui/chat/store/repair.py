@@ -17,8 +17,8 @@ from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"
 
-# Keys of the tables, referenced tables first. Tables not listed here are recomputed.
-_TABLES = (
+# Keys of the tables, referenced tables first. What other tables hold is computed anew.
+COPIED_TABLES = (
     ("calls", "id"),
     ("imports", "rowid"),
     ("imported_files", "path"),
@@ -26,7 +26,7 @@ _TABLES = (
     ("state", "key"),
     ("prompts", "id"),
 )
-_OF_SESSION = (("messages", "id"), ("deltas", "message || '/' || seq"), ("records", "id"))
+TABLES_OF_SESSIONS = (("messages", "id"), ("deltas", "message || '/' || seq"), ("records", "id"))
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
             )
         done.sessions += 1
         done.messages += _copy_session(old, new, ident, done)
-    for table, key in _TABLES:
+    for table, key in COPIED_TABLES:
         for row in _rows(old, new, table, key):
             _insert(new, table, row)
     # An old file may be too damaged to be brought forward.
@@ -110,7 +110,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
 def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str, done: Repaired) -> int:
     """Returns the number of messages."""
     copied = 0
-    for table, key in _OF_SESSION:
+    for table, key in TABLES_OF_SESSIONS:
         rows = _rows(old, new, table, key, "session = :session", {"session": session})
         if table == "messages":
             copied = len(rows)
