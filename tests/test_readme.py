@@ -41,3 +41,26 @@ def test_a_page_names_modules_that_are_there(page: Path) -> None:
         name for name in named if not any((folder / name).exists() for folder in (REPOSITORY / "tui", REPOSITORY))
     ]
     assert [name for name in missing if not any(page.parent.rglob(name))] == []
+
+
+def test_contributing_lists_the_modules_of_every_folder() -> None:
+    section = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8").split("The modules of each folder:\n\n```\n")[1]
+    listed: dict[str, str] = {}
+    folders: list[str] = []
+    for line in section.split("\n```")[0].splitlines():
+        indent = len(line) - len(line.lstrip())
+        if match := re.match(r" *([a-z_]+)/ *", line):
+            folders = [*folders[: indent // 2], match[1]]
+            line = line[match.end() :]
+        name = "/".join(folders)
+        listed[name] = listed.get(name, "") + " " + line
+    modules: dict[str, set[str]] = {}
+    for path in (REPOSITORY / "tui").rglob("*.py"):
+        if path.name != "__init__.py" and path.parent.name != "tui":
+            modules.setdefault(str(path.parent.relative_to(REPOSITORY / "tui")), set()).add(path.stem)
+    assert modules.keys() == listed.keys() - {"context"}
+    for folder, text in listed.items():
+        words = re.sub(r"\([^)]*\)", "", text).replace(" and ", ", ")
+        names = {name for part in re.split("[,;:]", words) if (name := part.strip()) and " " not in name}
+        assert names <= modules.get(folder, set()), folder
+        assert " one a " in words or names == modules.get(folder, set()), folder
