@@ -45,6 +45,12 @@ def test_a_damaged_record_is_named_as_such(data: dict[str, object]) -> None:
         TrimLog.from_json(data)
 
 
+def test_the_log_of_an_older_version_keeps_what_each_trim_left_out() -> None:
+    trims = [[1.0, 3, 500, 110.0, 80.0], [2.0, 1, 70, 104.0, 81.0]]
+    data = {"requests": 5, "trimmed": 2, "utilisation_sum": 410.0, "recent": trims}
+    assert TrimLog.from_json(data) == TrimLog(5, 2, 410.0, (500, 70))
+
+
 def test_the_log_keeps_the_last_hundred_trims_and_counts_all_requests() -> None:
     log = TrimLog()
     assert log.average_utilisation is None

@@ -127,8 +127,11 @@ class TrimLog:
     def from_json(cls, data: Mapping[str, Any]) -> TrimLog:
         """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
         try:
-            latest = tuple(map(int, data.get("latest", ())))
-            return cls(int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), latest)
+            # Older versions stored more of each trim: its time, and use before and after.
+            latest = data["latest"] if "latest" in data else [tokens for _, _, tokens, *_ in data["recent"]]
+            return cls(
+                int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), tuple(map(int, latest))
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a trim log: {error}") from error
 
