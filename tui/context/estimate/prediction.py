@@ -169,7 +169,8 @@ def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:
 
 def preamble_margin(preamble: Preamble, model: str, calibration: Calibration) -> float:
     """By how much the estimate of system prompt and tools may be off."""
-    return get_tokenizer(model).margins[LATIN] * sum(preamble.sections) + _tools_margin(preamble, calibration)
+    share = MARGIN_KNOWN if judged_by_learning(model, calibration) else get_tokenizer(model).margins[LATIN]
+    return share * sum(preamble.sections) + _tools_margin(preamble, calibration)
 
 
 def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
