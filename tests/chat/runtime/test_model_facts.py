@@ -238,6 +238,13 @@ async def test_a_server_that_two_asked_before_it_loaded_its_model_is_asked_again
     assert facts.limits("p", "m") == ASKED
 
 
+async def test_models_that_answer_for_each_other_are_asked_once_each(store: SessionStore) -> None:
+    facts = model_facts(store)
+    assert facts.learn_answering("p", "gpt-4o", "claude-sonnet-4-5")
+    assert facts.learn_answering("p", "claude-sonnet-4-5", "gpt-4o")
+    assert await facts.find("p", "gpt-4o") == ASKED
+
+
 async def test_a_server_that_never_says_its_window_is_asked_twice_in_a_run(tmp_path: Path) -> None:
     provider = Loading(window=None)
     async with open_workspace(tmp_path, provider) as workspace:

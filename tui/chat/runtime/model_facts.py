@@ -81,20 +81,22 @@ class ModelFacts:
 
         Raises nothing: without an answer the last one holds.
         """
-        if (provider, model) not in self._asked:
-            answers, facts = await self._ask(provider, model), self._of(provider, model)
-            if "asked" not in answers:
-                self._ask_again.setdefault((provider, model), True)
-            if any(facts.get(name) != value for name, value in answers.items()):
-                try:
-                    await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
-                except StoreError as error:
-                    log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
-                    self._of(provider, model).update(answers)
-            self._asked.add((provider, model))
-        if (answering := self.answering(provider, model)) != model:
-            await self.find(provider, answering)
+        for name in dict.fromkeys((model, self.answering(provider, model))):
+            if (provider, name) not in self._asked:
+                await self._ask_and_store(provider, name)
         return self.limits(provider, model)
+
+    async def _ask_and_store(self, provider: str, model: str) -> None:
+        answers, facts = await self._ask(provider, model), self._of(provider, model)
+        if "asked" not in answers:
+            self._ask_again.setdefault((provider, model), True)
+        if any(facts.get(name) != value for name, value in answers.items()):
+            try:
+                await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
+            except StoreError as error:
+                log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
+                self._of(provider, model).update(answers)
+        self._asked.add((provider, model))
 
     async def _ask(self, provider: str, model: str) -> dict[str, Any]:
         async def takes_tools(server: Provider) -> bool | None:
