@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tui.text.numbers import (
     age,
-    approx,
     change_percent,
     clock_time,
     duration,
@@ -28,6 +27,7 @@ from tui.text.numbers import (
     tokens_exact,
     tokens_labelled,
     tokens_short,
+    total_of,
 )
 
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "B": 1e9}
@@ -108,7 +108,7 @@ def test_a_count_says_when_it_was_not_measured() -> None:
     assert tokens_labelled((None, "estimated")) == tokens_labelled(None) == ""
     assert tokens_labelled((0, "measured")) == "0 tok"
     sources = ("exact", "measured", "counted", "derived", "delta", "estimated", "mixed")
-    assert [approx(source) for source in sources] == ["", "", "", "", "~", "~", "~"]
+    assert [tokens_exact(1_000, source)[:-5] for source in sources] == ["", "", "", "", "~", "~", "~"]
 
 
 @pytest.mark.parametrize(
@@ -220,3 +220,10 @@ def test_a_size_is_never_a_thousand_of_a_unit_that_has_a_larger_one(size: int) -
 
 def test_plurals() -> None:
     assert (plural(1, "line"), plural(0, "line"), plural(2_100, "line")) == ("1 line", "0 lines", "2,100 lines")
+
+
+def test_a_total_with_an_unknown_part_is_unknown() -> None:
+    assert total_of([]) == 0
+    assert total_of([1, 2]) == 3
+    assert total_of([1, None]) is None
+    assert tokens_exact(None, "estimated") == tokens_short(None, "estimated") == "?"

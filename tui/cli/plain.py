@@ -39,7 +39,7 @@ from tui.terminal.signals import on_termination
 from tui.text.clean import clean_line, clean_text
 from tui.text.endings import provider_explanation, source_lines, status_text
 from tui.text.names import label_of, short_model
-from tui.text.numbers import approx, percent, tokens_exact
+from tui.text.numbers import percent, tokens_exact
 from tui.views.call_text import readable_arguments
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class PlainChat:
         if self.talks and usage is not None:
             window = tokens_exact(usage.limits.context)
             share = "" if usage.percent is None else f", {percent(usage.percent)}"
-            write(f"({approx(usage.source)}{tokens_exact(usage.total)} of {window} tokens{share})")
+            write(f"({tokens_exact(usage.total, usage.source)} of {window} tokens{share})")
 
     async def _show(self, event: SessionEvent) -> None:
         match event:

@@ -44,9 +44,9 @@ async def _options(session: ChatSession) -> Sequence[Option]:
         Option(
             file.name,
             plain(file.name),
-            f"{state}   ~{tokens_exact(count)} tokens",
+            f"{state}   {tokens_exact(count, 'estimated')} tokens",
             file.on,
-            f"{state} ~{tokens_exact(count)}",
+            f"{state} {tokens_exact(count, 'estimated')}",
         )
         for file, count, state in zip(files, tokens, ("on " if file.on else "off" for file in files), strict=True)
     ]

@@ -66,9 +66,8 @@ async def _learned(session: ChatSession, *, forget: bool) -> str:
 
 def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:
     """The question with three ways to go on, and the figures of both models. `usage` is that with the new one."""
-    about = "" if usage.source == "exact" else "~"
     text = (
-        f"This conversation is {about}{tokens_exact(usage.total)} tokens to {full_name}, whose window of "
+        f"This conversation is {tokens_exact(usage.total, usage.source)} tokens to {full_name}, whose window of "
         f"{tokens_exact(usage.limits.context)} takes {tokens_exact(usage.budget.max_input)} of input."
     )
     present = f"{session.provider}/{session.model}"

@@ -10,7 +10,7 @@ from tui.commands.ui import UI, Chat
 from tui.providers.base import ProviderError
 from tui.terminal.browser import open_in_browser
 from tui.text.cells import plain
-from tui.text.numbers import money
+from tui.text.numbers import money, tokens_exact
 from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, SampleQuestion, read_form
 from tui.views import view
 
@@ -113,8 +113,9 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
         await ui.refuse(f"The MCP server {question.server} wants to ask {request.model} something: {prepared.problem}.")
         return Reply("cancel", problem=prepared.problem)
     cost = "at a price that is not known" if prepared.cost is None else f"for at most {money(prepared.cost)}"
+    tokens = tokens_exact(prepared.tokens, "estimated")
     head = (
-        f"It wants {request.provider}/{request.model} to answer the following, {cost}: ~{prepared.tokens:,} tokens in,"
+        f"It wants {request.provider}/{request.model} to answer the following, {cost}: {tokens} tokens in,"
         f" at most {request.max_output:,} out. Nothing of this conversation goes along; the server gets the answer."
     )
     parts = [("system", question.system)] if question.system.strip() else []

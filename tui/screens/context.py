@@ -22,7 +22,7 @@ from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
 from tui.text.names import MESSAGE_ROWS
-from tui.text.numbers import approx, plural, size_text, tokens_exact
+from tui.text.numbers import plural, size_text, tokens_exact
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines
 from tui.views.models import fit_line, fits
@@ -124,7 +124,7 @@ class ContextPanel(RowsPanel[str, Line]):
     def _open(self, row: str, item: UsageItem) -> None:
         """Show a text, or the message in the conversation."""
         if (text := item_text(self.session, row, item)) is not None:
-            cost = f"{approx(item.source)}{tokens_exact(item.tokens)} tokens"
+            cost = f"{tokens_exact(item.tokens, item.source)} tokens"
             self.app.push_screen(Pager([text], wraps=True, note=cost))
         elif row in MESSAGE_ROWS:
             self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,13 +16,13 @@ _AGES = ((604_800, "wk"), (86_400, "d"), (3_600, "h"), (60, "min"))
 _FULL_HOURS = 48 * 3_600  # seconds up to which hours are counted, not days
 
 
-def tokens_exact(tokens: int | None) -> str:
-    """Tokens with thousands separators, "?" where unknown: 52100 -> "52,100"."""
-    return "?" if tokens is None else f"{tokens:,}"
+def tokens_exact(tokens: int | None, source: str = "exact") -> str:
+    """Tokens with thousands separators, 52100 -> "52,100"; "~52,100" if `source` is not `SURE`, "?" if unknown."""
+    return "?" if tokens is None else f"{_mark(source)}{tokens:,}"
 
 
-def tokens_short(tokens: int | None, *, strip: bool = False) -> str:
-    """A count in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M, 3.20B; "?" if unknown.
+def tokens_short(tokens: int | None, source: str = "exact", *, strip: bool = False) -> str:
+    """A count in at most five cells: 840, 1.2k, 52.1k, 104k, 1.05M, 3.20B; with "~" and "?" as in `tokens_exact`.
 
     `strip` drops a ".0" (for sizes that don't change, such as a window: 32k instead of 32.0k).
     """
@@ -40,23 +41,32 @@ def tokens_short(tokens: int | None, *, strip: bool = False) -> str:
         text = f"{size / 1_000_000_000:.{_places(size / 1_000_000_000)}f}B"
     if strip:
         text = re.sub(r"\.0+(?=[kMB])", "", text)
-    return f"-{text}" if tokens < 0 else text
+    return f"{_mark(source)}{'-' if tokens < 0 else ''}{text}"
 
 
 def _places(value: float) -> int:
     return 2 if value < 9.995 else 1 if value < 99.95 else 0
 
 
-def approx(source: str) -> str:
-    """ "~" for a count that is not entirely measured, else ""."""
+def _mark(source: str) -> str:
     return "" if source in SURE else "~"
+
+
+def total_of(counts: Iterable[int | None]) -> int | None:
+    """The sum; None if one of them is unknown."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def tokens_labelled(count: tuple[int | None, str] | None) -> str:
     """A count and its source as "2.3k tok" or "~2.3k tok"; "" if unknown."""
     if count is None or count[0] is None:
         return ""
-    return f"{approx(count[1])}{tokens_short(count[0])} tok"
+    return f"{tokens_short(*count)} tok"
 
 
 def plural(number: int, noun: str) -> str:

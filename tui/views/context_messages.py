@@ -11,7 +11,7 @@ from textual.content import Content
 
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, pad, plain
-from tui.text.numbers import age, approx, tokens_exact
+from tui.text.numbers import age, tokens_exact
 from tui.views.context_picture import category
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def message_line(line: MessageLine, width: int, now: float) -> Content:
     """One line: glyph, text, tokens, source of the figure, age. If narrow, without the last two."""
     look = category(line.key)
     wide = width >= 72
-    tokens = "" if line.tokens is None else approx(line.source) + tokens_exact(line.tokens)
+    tokens = "" if line.tokens is None else tokens_exact(line.tokens, line.source)
     state = line.left_out or (line.source if line.tokens is not None else "")
     available = width - 2 - 2 - 10 - ((12 + 6) if wide else 0)
     muted = "$text-muted" if line.left_out else "$foreground"

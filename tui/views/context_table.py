@@ -14,7 +14,7 @@ from textual.content import Content
 from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
 from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
-from tui.text.numbers import approx, percent, plural, share, signed_percent, tokens_exact, tokens_short
+from tui.text.numbers import percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context_picture import CATEGORIES, alarm, category, picture_lines, urgency
 from tui.views.tools_mcp import deferred_text, wrapped
 from tui.views.view import Row
@@ -72,7 +72,8 @@ def _deferred(plan: ToolPlan, width: int) -> list[Content]:
         return []
     servers = Counter(tool.origin for tool in plan.deferred)
     names = ", ".join(f"{plain(name)} {count:,}" for name, count in servers.items())
-    text = f"Deferred tools (~{tokens_short(plan.tokens)} tokens, not sent until the model searches for them): {names}"
+    tokens = tokens_short(plan.tokens, "estimated")
+    text = f"Deferred tools ({tokens} tokens, not sent until the model searches for them): {names}"
     return [Content(line) for line in wrapped(text, width)]
 
 
@@ -93,7 +94,7 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
         right = f"{usage.model} · {window}"
     title = _spread(Content.styled("Context", "bold"), Content.styled(clip(right, width - 9), "$text-muted"), width)
     number = Content.assemble(
-        (f"{approx(usage.source)}{tokens_exact(usage.total)}", f"bold {urgency(usage) or '$foreground'}"),
+        (f"{tokens_exact(usage.total, usage.source)}", f"bold {urgency(usage) or '$foreground'}"),
         (f" / {tokens_exact(usage.limits.context)} tokens", "$text-muted"),
     )
     details = []
@@ -237,7 +238,7 @@ class _Table:
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:
-        return tokens_exact(tokens) if self.how or how != "estimated" else f"~{tokens_exact(tokens)}"
+        return tokens_exact(tokens, "estimated" if how == "estimated" and not self.how else "exact")
 
     def _share(self, tokens: int) -> str:
         return share(tokens, self.usage.limits.context or self.usage.total)
@@ -334,13 +335,12 @@ def _sum(usage: ContextUsage) -> str:
     new = basis.new_messages or 0
     if basis.new_message_count:  # some of the new ones were measured in calls of their own
         new = max(new, usage.total - measured)
-    text += f" + new ~{tokens_exact(new)}" if new else ""
+    text += f" + new {tokens_exact(new, 'estimated')}" if new else ""
     change = usage.total - measured - new
-    about = "" if usage.source == "exact" else "~"
     if change < -1:  # one is rounding
-        text += f" - not sent any more {about}{tokens_exact(-change)}"
+        text += f" - not sent any more {tokens_exact(-change, usage.source)}"
     elif change > 1:
-        text += f" + sent again {about}{tokens_exact(change)}"
+        text += f" + sent again {tokens_exact(change, usage.source)}"
     return text
 
 

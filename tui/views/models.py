@@ -160,7 +160,8 @@ def fit_line(fit: Fit, width: int) -> Content:
     if fit.too_much is None:
         verdict, style, sign = "window unknown", "$text-muted", "?"
     elif fit.too_much:
-        verdict, style, sign = f"{about}{tokens_exact(fit.too_much)} would have to go", "$text-error", "✗"
+        tokens = tokens_exact(fit.too_much, "exact" if fit.sure else "estimated")
+        verdict, style, sign = f"{tokens} would have to go", "$text-error", "✗"
     else:
         verdict, style, sign = "fits", "$text-success", "✓"
     return Content.assemble(

@@ -129,7 +129,6 @@ def figures_line(effect: SummaryEffect) -> str:
     figures = f"{tokens_exact(effect.before)} tokens"
     if effect.after != effect.before:
         change = change_percent(effect.before, effect.after)
-        figures = (
-            f"{tokens_exact(effect.before)} -> ~{tokens_exact(effect.after)} tokens{f' ({change})' if change else ''}"
-        )
-    return f"next request {figures} · summary ~{tokens_exact(effect.summary)} tokens"
+        after = tokens_exact(effect.after, "estimated")
+        figures = f"{tokens_exact(effect.before)} -> {after} tokens{f' ({change})' if change else ''}"
+    return f"next request {figures} · summary {tokens_exact(effect.summary, 'estimated')} tokens"

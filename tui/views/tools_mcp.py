@@ -13,7 +13,7 @@ from textual.content import Content
 
 from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
-from tui.text.numbers import approx, clock_time, plural, tokens_exact, tokens_short
+from tui.text.numbers import clock_time, plural, tokens_exact, tokens_short, total_of
 from tui.views.call_text import visible
 from tui.views.view import Row
 
@@ -52,7 +52,7 @@ def deferred_names(plan: ToolPlan) -> frozenset[str]:
 
 def deferred_text(plan: ToolPlan) -> str:
     """How many tools are deferred, and their cost."""
-    return f"{len(plan.deferred):,} deferred, ~{tokens_short(plan.tokens)} not sent"
+    return f"{len(plan.deferred):,} deferred, {tokens_short(plan.tokens, 'estimated')} not sent"
 
 
 def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
@@ -63,10 +63,10 @@ def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
     if session.tools.off_by_default and not any(tool.on for tool in tools):
         return "Off for this model, which is small or a demo: /tools on offers them all the same."
     row = next((row for row in session.usage.rows if row.key == "tools"), None) if session.usage is not None else None
-    tokens = row.tokens if row is not None else sum(tool.tokens or 0 for tool in tools if tool.on)
+    tokens = row.tokens if row is not None else total_of(tool.tokens for tool in tools if tool.on)
     source = row.source if row is not None else "estimated"
     count = plural(sum(tool.on for tool in tools) - waiting, "tool")
-    text = f"{count}, {approx(source)}{tokens_exact(tokens)} tokens with every request ({source})"
+    text = f"{count}, {tokens_exact(tokens, source)} tokens with every request ({source})"
     wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
     return f"{text}; {wait}" if waiting else text
 
@@ -108,8 +108,7 @@ def tool_rows(
 
 
 def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits: bool) -> Row:
-    mark = approx(line.source) if line.tokens is not None else ""
-    cost = f"{mark}{tokens_short(line.tokens)}" if line.on and not waits else "waits" if line.on else "off"
+    cost = tokens_short(line.tokens, line.source) if line.on and not waits else "waits" if line.on else "off"
     rule = _rule(line.rule, remembered is not None)
     if line.rule == "allow" and not line.read_only and remembered is None:
         rule = "runs, as allowed"  # by the config file, or for this conversation
@@ -194,7 +193,7 @@ def instruction_costs(servers: Servers, session: ChatSession) -> Mapping[str, st
     """What the instructions of each server cost that has some; "not sent" where they are switched off."""
     usage = session.usage
     items = next((row.items for row in usage.rows if row.key == "instructions"), ()) if usage is not None else ()
-    costs = {item.ref: f"{approx(item.source)}{tokens_exact(item.tokens)} tokens with every request" for item in items}
+    costs = {item.ref: f"{tokens_exact(item.tokens, item.source)} tokens with every request" for item in items}
     return {
         line.status.name: costs.get(line.status.name, "not sent") for line in servers.lines if line.status.instructions
     }
@@ -237,7 +236,8 @@ def servers_summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], pl
     """One line: what servers add to every request, and what is deferred."""
     names, deferred = {server.status.name for server in servers}, deferred_names(plan)
     sent = [tool for tool in tools if tool.origin in names and tool.on and tool.name not in deferred]
-    line = f"{plural(len(sent), 'tool')}, ~{tokens_short(sum(t.tokens or 0 for t in sent))} tokens with every request"
+    tokens = tokens_short(total_of(tool.tokens for tool in sent), "estimated")
+    line = f"{plural(len(sent), 'tool')}, {tokens} tokens with every request"
     return f"{line}; {deferred_text(plan)}" if plan.deferred else line
 
 
@@ -267,8 +267,8 @@ def _server(
     )
     if width >= NARROW or status.state != "ready":  # otherwise the glyph shows it
         line = Content.assemble(line, (pad(state, 13), colour))
-    cost = sum(t.tokens or 0 for t in tools if t.on)
-    share = "" if not tools else f"~{tokens_short(cost)}" if any(t.on for t in tools) else "off"
+    cost = tokens_short(total_of(t.tokens for t in tools if t.on), "estimated")
+    share = "" if not tools else cost if any(t.on for t in tools) else "off"
     waits = " deferred" if any(t.name in deferred for t in tools) else ""
     count = plural(len(tools), "tool") if tools else ""
     line = Content.assemble(line, (f"{count:>9}{share:>8}{waits}", "$foreground"))
@@ -318,7 +318,7 @@ def _server_tool(tool: ToolLine, width: int, deferred: AbstractSet[str]) -> Row:
     line = Content.assemble(
         ("    " + ("● " if tool.on else "○ "), "$text-muted"),
         (pad(name, available), "$foreground" if tool.on else "$text-muted"),
-        (f"{approx(tool.source)}{tokens_exact(tool.tokens)}".rjust(8), "$text-muted"),
+        (tokens_exact(tool.tokens, tool.source).rjust(8), "$text-muted"),
         (f"  {how:<10}", "$text-muted"),
     )
     remaining = width - line.cell_length

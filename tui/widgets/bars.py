@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.text.cells import clip, plain
-from tui.text.numbers import Cost, approx, percent, spent, tokens_short
+from tui.text.numbers import Cost, percent, spent, tokens_short
 from tui.views.context_picture import CATEGORIES, alarm, context_bar, urgency
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def number(usage: ContextUsage | None) -> Content:
     if usage is None:
         return Content.styled("…", "$text-muted")
     style = urgency(usage)
-    used = Content.styled(f"{approx(usage.source)}{tokens_short(usage.total)}", f"bold {style or '$foreground'}")
+    used = Content.styled(tokens_short(usage.total, usage.source), f"bold {style or '$foreground'}")
     window = Content.styled(f" / {tokens_short(usage.limits.context, strip=True)}", "$text-muted")
     if usage.percent is None:
         return Content.assemble(used, window)

@@ -23,7 +23,7 @@ from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Ref
 from tui.text.clean import clean_text
 from tui.text.endings import is_web_address, source_markdown
 from tui.text.markdown import make_parser
-from tui.text.numbers import timestamp
+from tui.text.numbers import timestamp, tokens_exact
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -211,8 +211,8 @@ def _aside(message: Message) -> str:
     facts = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
-        mark = "" if usage.source == "provider" else "~"
-        facts.append(f"{mark}{usage.input_total:,} in, {mark}{usage.output_total:,} out")
+        source = "measured" if usage.source == "provider" else "estimated"
+        facts.append(f"{tokens_exact(usage.input_total, source)} in, {tokens_exact(usage.output_total, source)} out")
     return " · ".join(facts)
 
 

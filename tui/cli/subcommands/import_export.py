@@ -24,7 +24,7 @@ from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.providers.registry import all_configs
 from tui.text.cells import plain
-from tui.text.numbers import plural
+from tui.text.numbers import plural, tokens_exact
 
 
 def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
@@ -59,8 +59,9 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     elif done:
         unsent = [imported.not_in_file for _, imported in done if imported.not_in_file]
         if unsent:
-            size = f"~{min(unsent):,}" if len(unsent) == 1 else f"~{min(unsent):,} to ~{max(unsent):,}"
-            write(f"System prompts and tools of other programs ({size} tokens) are not in their files nor sent here.")
+            least, most = (tokens_exact(size, "estimated") for size in (min(unsent), max(unsent)))
+            sizes = least if len(unsent) == 1 else f"{least} to {most}"
+            write(f"System prompts and tools of other programs ({sizes} tokens) are not in their files nor sent here.")
         write(f"Open one with: chatctx --resume {done[-1][1].info.id}")
     return FAILED if failed else 0
 

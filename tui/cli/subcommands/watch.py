@@ -23,7 +23,7 @@ from tui.context.usage.usage import ContextUsage, usage_to_json
 from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
 from tui.text.names import PREAMBLE_ROWS
-from tui.text.numbers import approx, money, percent, plural, size_text, tokens_exact, tokens_short
+from tui.text.numbers import SURE, money, percent, plural, size_text, tokens_exact, tokens_short
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import joined
 
@@ -146,14 +146,14 @@ def status_text(followed: Followed) -> str:
         usage.limits.context,
         calls_left=followed.calls_left,
         cached_share=followed.cached_share,
-        marks=(approx(usage.source), ""),
+        marks=("" if usage.source in SURE else "~", ""),
     )
     return line if followed.cost_today is None else f"{line} · {money(followed.cost_today)} today"
 
 
 def _number(followed: Followed, width: int) -> Content:
     usage = followed.usage
-    number = f"{approx(usage.source)}{tokens_exact(usage.total)} / {tokens_exact(usage.limits.context)} tokens"
+    number = f"{tokens_exact(usage.total, usage.source)} / {tokens_exact(usage.limits.context)} tokens"
     line = Content.styled(number, "bold")
     details = ["" if usage.percent is None else percent(usage.percent)]
     if usage.upper_bound > usage.total:
@@ -171,7 +171,7 @@ def _tokens(usage: ContextUsage, keys: tuple[str, ...]) -> int:
 def _sentences(followed: Followed) -> list[str]:
     sentences = []
     if followed.compacts_at is not None:
-        sentences.append(f"its compaction at ~{tokens_short(followed.compacts_at)}")
+        sentences.append(f"its compaction at {tokens_short(followed.compacts_at, 'estimated')}")
     if followed.calls_left is not None:
         sentences.append(f"about {plural(followed.calls_left, 'call')} away at this pace")
     if followed.cached_share is not None:

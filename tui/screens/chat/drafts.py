@@ -152,13 +152,13 @@ def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str
     """
     if tokens is None:
         return ()
-    names = "".join(f" + {plain(name)} ~{tokens_short(size)}" for name, size in files[:2])
+    names = "".join(f" + {plain(name)} {tokens_short(size, 'estimated')}" for name, size in files[:2])
     if len(files) > 2:
-        names += f" + {len(files) - 2} more ~{tokens_short(sum(size for _, size in files[2:]))}"
+        names += f" + {len(files) - 2} more {tokens_short(sum(size for _, size in files[2:]), 'estimated')}"
     whole = tokens + sum(size for _, size in files)
     part = f" · +{share(whole, window)}" + (" !" if whole > window else "") if window else ""
-    full = f"draft ~{tokens_exact(tokens)} tok{names}{part}"
-    short = f"~{tokens_exact(whole)} tok{part}"
+    full = f"draft {tokens_exact(tokens, 'estimated')} tok{names}{part}"
+    short = f"{tokens_exact(whole, 'estimated')} tok{part}"
     return (full, f"draft + {plural(len(files), 'file')} {short}", short) if files else (full, short)
 
 

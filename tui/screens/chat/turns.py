@@ -36,7 +36,7 @@ from tui.chat.conversation.events import (
 )
 from tui.messages import Message
 from tui.text.clean import clean_line
-from tui.text.numbers import duration, plural, tokens_exact, tokens_short
+from tui.text.numbers import SURE, duration, plural, tokens_exact, tokens_short, total_of
 
 if TYPE_CHECKING:
     from tui.screens.chat.screen import ChatScreen
@@ -390,9 +390,8 @@ Count = tuple[int | None, str]
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
     """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
     sizes = [counts.get(message.id, (None, "estimated")) for message in aside]
-    tokens = [count[0] for count in sizes if count[0] is not None]
-    total = sum(tokens) if len(tokens) == len(sizes) else None
-    about = "~" if any(count[1] == "estimated" for count in sizes) and total else ""
+    total = total_of(tokens for tokens, _ in sizes)
+    source = "exact" if all(source in SURE for _, source in sizes) or not total else "estimated"
     if width < 60:
-        return f"sets aside {len(aside):,}, {about}{tokens_short(total)} tok · esc keeps"
-    return f"sets aside {plural(len(aside), 'message')}, {about}{tokens_exact(total)} tokens · esc keeps them"
+        return f"sets aside {len(aside):,}, {tokens_short(total, source)} tok · esc keeps"
+    return f"sets aside {plural(len(aside), 'message')}, {tokens_exact(total, source)} tokens · esc keeps them"

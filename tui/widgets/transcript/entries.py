@@ -19,7 +19,7 @@ from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, prefixed, text_row
 from tui.render.wrap import plain_rows
 from tui.text.names import label_of
-from tui.text.numbers import SURE, plural, tokens_short
+from tui.text.numbers import SURE, plural, tokens_short, total_of
 
 Place: TypeAlias = tuple[int, int]
 """An entry and a row in it."""
@@ -154,11 +154,10 @@ def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts:
 
 def _divider(counts: Sequence[Count | None], reason: str) -> str:
     text = f"not sent any more: {plural(len(counts), 'message')}"
-    counted = [count for count in counts if count is not None]
-    tokens = [count[0] for count in counted if count[0] is not None]
-    if tokens and len(tokens) == len(counts):
-        mark = "" if all(count[1] in SURE for count in counted) else "~"
-        text += f", {mark}{tokens_short(sum(tokens))} tokens"
+    total = total_of(count[0] if count is not None else None for count in counts)
+    if total is not None:
+        sure = all(count is not None and count[1] in SURE for count in counts)
+        text += f", {tokens_short(total, 'exact' if sure else 'estimated')} tokens"
     return f"{text} ({_REASONS[reason]})"
 
 
