@@ -345,7 +345,7 @@ class Workspace:
     async def trims(self) -> TrimLog:
         """The requests under rolling context, and the last trims."""
         stored = await asyncio.to_thread(self.store.state, TRIM_LOG)
-        return TrimLog.from_json(stored) if stored else TrimLog()
+        return TrimLog.from_json(stored)
 
 
 def where_it_runs(provider: str, configs: Mapping[str, ProviderConfig]) -> str:

@@ -480,6 +480,13 @@ def test_state_is_remembered_and_forgotten(store: SessionStore) -> None:
     assert store.get_state("k") is None
 
 
+@pytest.mark.parametrize("damaged", ["{", "[1]", "null", ""])
+def test_damaged_state_counts_as_none_and_can_be_replaced(store: SessionStore, damaged: str) -> None:
+    store.put_state("k", damaged)
+    assert store.state("k") == {}
+    assert store.change_state("k", lambda values: values | {"a": 1}) == {"a": 1} == store.state("k")
+
+
 def test_sessions_in_which_nothing_was_said_are_forgotten_after_a_day(store: SessionStore) -> None:
     now = time.time()
     for name, at, draft in (("old", now - 100_000, ""), ("drafted", now - 100_000, "hm"), ("new", now, "")):

@@ -41,8 +41,7 @@ def test_results_leave_with_the_message_that_asked_though_the_state_names_only_t
 def test_a_damaged_record_is_named_as_such(data: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not a trim record"):
         TrimState.from_json(data)
-    with pytest.raises(ValueError, match="not a trim log"):
-        TrimLog.from_json(data)
+    assert TrimLog.from_json(data) == TrimLog()  # which only `/usage` shows: no turn ends for it
 
 
 def test_the_log_of_an_older_version_keeps_what_each_trim_left_out() -> None:

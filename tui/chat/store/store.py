@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,8 @@ from tui.chat.store.ids import new_id
 from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
+
+log = logging.getLogger(__name__)
 
 EMPTY_SESSION_SECONDS = 86_400.0
 DAMAGED = "[This message is damaged in the database and can't be read.]"
@@ -331,9 +334,14 @@ class SessionStore(Database):
         return rows[0][0] if rows else None
 
     def state(self, key: str) -> dict[str, Any]:
-        """A stored JSON object; {} if there is none."""
-        text = self.get_state(key)
-        values: dict[str, Any] = json.loads(text) if text else {}
+        """A stored JSON object; {} if there is none, or if it is damaged."""
+        try:
+            values = json.loads(self.get_state(key) or "{}")
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            log.warning("what is stored as %s can't be read: it is made anew", key)
+            return {}
         return values
 
     def put_state(self, key: str, value: str | None) -> None:

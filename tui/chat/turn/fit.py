@@ -71,7 +71,7 @@ class RequestFitter:
             utilisation = 100 * result.tokens / result.max_tokens
 
             def logged(stored: dict[str, Any]) -> dict[str, Any]:
-                trims = TrimLog.from_json(stored) if stored else TrimLog()
+                trims = TrimLog.from_json(stored)
                 return dict(trims.add(utilisation, result.freed_tokens if result.trimmed else None).to_json())
 
             await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)

@@ -125,15 +125,15 @@ class TrimLog:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrimLog:
-        """The inverse of `to_json`. Raises `ValueError` when `data` is something else."""
+        """The inverse of `to_json`; a new log for anything else, which must not stop a turn."""
         try:
             # Older versions stored more of each trim: its time, and use before and after.
             latest = data["latest"] if "latest" in data else [tokens for _, _, tokens, *_ in data["recent"]]
             return cls(
                 int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), tuple(map(int, latest))
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a trim log: {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return cls()
 
 
 def apply_trim(messages: Sequence[Message], state: TrimState, *, prefix_bound: bool = False) -> tuple[Message, ...]:
