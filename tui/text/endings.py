@@ -89,8 +89,12 @@ def status_text(message: Message) -> str | None:
 
 def was_cut(message: Message) -> bool:
     """Whether an answer was cut off: its last tool call may be incomplete."""
-    reason = (message.finish_reason or "").lower()
-    return finish_kind(reason) in ("length", "window_full", "malformed_call") or reason in _OTHER_LINES
+    return is_cut(message.finish_reason)
+
+
+def is_cut(reason: str | None) -> bool:
+    """Whether a provider's finish `reason` means that the answer was cut off."""
+    return finish_kind(reason) in ("length", "window_full", "malformed_call") or (reason or "").lower() in _OTHER_LINES
 
 
 def was_stopped(message: Message) -> bool:

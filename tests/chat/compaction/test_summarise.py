@@ -248,7 +248,11 @@ async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_oth
     ("events", "text", "problem"),
     [
         ((TextDelta("a"), TextDelta("b"), UsageUpdate(Usage(9, 2)), StreamEnd("stop", "stop")), "ab", ""),
-        ((TextDelta("a"), StreamEnd("length", "length")), "a", "the summary was cut off at its output limit"),
+        ((TextDelta("a"), StreamEnd("length", "length")), "a", "the answer was cut off"),
+        ((TextDelta("a"), StreamEnd("window_full", "model_context_window_exceeded")), "a", "the answer was cut off"),
+        ((TextDelta("a"), StreamEnd("other", "repetition")), "a", "the answer was cut off"),
+        ((TextDelta("a"), StreamEnd("other", "incomplete")), "a", "the answer was cut off"),
+        ((TextDelta("a"), StreamEnd("other", "done")), "a", ""),
         ((TextDelta("a"),), "a", "the answer broke off"),
         (
             (ToolCallDelta(0, "c", "read_file", "{}"), StreamEnd("tool_calls", "tool_calls")),

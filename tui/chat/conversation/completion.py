@@ -18,6 +18,7 @@ from tui.chat.store.streaming import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
 from tui.providers.models.catalog import price, unpriced_terms
+from tui.text.endings import is_cut
 
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer of the model. `complete` is False if it broke off, or was `cut` at its output limit.
+    """An answer of the model. `complete` is False if it broke off, or was `cut` off by the server.
 
     `answered_by` is the model as the server names it, "" if it doesn't.
     """
@@ -41,7 +42,7 @@ class Completion:
         """Why it is incomplete, "" if it is not."""
         if self.complete:
             return ""
-        return "the summary was cut off at its output limit" if self.cut else "the answer broke off"
+        return "the answer was cut off" if self.cut else "the answer broke off"
 
 
 async def complete(services: Services, kind: CallKind, request: Request) -> Completion:
@@ -73,11 +74,13 @@ async def complete(services: Services, kind: CallKind, request: Request) -> Comp
 def _completion(builder: PartsBuilder) -> Completion:
     """What has arrived. Without an end marker it is incomplete.
 
-    So is an answer that ended at its output limit, since a summary ends with open questions and the next step.
+    So is an answer that was cut off, since a summary ends with open questions and the next step.
     """
     text = "".join(part.text for part in builder.parts() if isinstance(part, Text))
-    end = builder.end.kind if builder.end is not None else None
-    return Completion(text, builder.usage, end in ("stop", "other"), end == "length", builder.answered_by)
+    end = builder.end
+    cut = end is not None and is_cut(end.raw)
+    complete = end is not None and not cut and end.kind in ("stop", "other")
+    return Completion(text, builder.usage, complete, cut, builder.answered_by)
 
 
 def _log(
