@@ -103,7 +103,7 @@ async def test_other_programs_system_prompts_teach_nothing_about_ours(store: Ses
     await measured(tmp_path, info.id)
     ((data,),) = store.query("SELECT data FROM calibrations")
     learned = Calibration.from_json(json.loads(data))
-    assert (learned.preambles, learned.calls) == ({}, 1)
+    assert (learned.preambles, learned.errors.calls) == ({}, 1)
 
 
 async def test_a_session_is_measured_once_when_it_is_first_opened(store: SessionStore, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_learning_is_left_out_when_asked() -> None:
     hybrid = estimator(calibrations=book)
     hybrid.record(request(user("q")), REPLY, Usage(10_000, 200), learn=False, at=0.0)
     hybrid.record(request(user("q"), REPLY, user(WORDS)), answer("b"), Usage(10_290, 1), learn=False, at=0.0)
-    assert book.get("p", MODEL).calls == 0
+    assert book.get("p", MODEL).errors.calls == 0
 
 
 def _grow(known_calls: int, per_word: float) -> tuple[list[float], CalibrationBook]:

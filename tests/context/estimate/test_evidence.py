@@ -280,7 +280,7 @@ def test_forgetting_a_model_takes_out_all_that_was_learned(hybrid: HybridTokenEs
         talk.honest()
     hybrid.forget("p", MODEL)
     assert talk.estimate().source == "estimated"
-    assert hybrid.calibrations.get("p", MODEL).calls == 0
+    assert hybrid.calibrations.get("p", MODEL).errors.calls == 0
 
 
 claims = st.builds(

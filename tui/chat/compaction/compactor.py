@@ -107,8 +107,10 @@ class Compactor:
         )
 
     def _latest_answer(self) -> str:
-        messages = reversed(self._conversation.messages)
-        return next((m.id for m in messages if m.role == "assistant" and m.status == "complete"), "")
+        for message in reversed(self._conversation.messages):
+            if message.role == "assistant" and message.status == "complete":
+                return message.id
+        return ""
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
         conversation, settings = self._conversation, self._meter.settings

@@ -214,7 +214,7 @@ class CallLog:
             values["verdict_reason"] = verdict.reason or None
         if usage is not None:
             values |= usage_columns(usage)
-        names = ", ".join(f"{name} = ?" for name in values)
+        names = ", ".join(map("{} = ?".format, values))
         with self._database.transaction(durable=False) as db:
             db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
         self.finished += 1

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -100,7 +101,8 @@ class Database:
 
     def _open(self) -> None:
         db = self._db
-        db.text_factory = _text
+        # Text that is not UTF-8 (due to another program, or the disk) loses its invalid bytes, not the row.
+        db.text_factory = partial(str, encoding="utf-8", errors="replace")
         self._check_identity(self._pragma("application_id"), self._pragma("user_version"))
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
@@ -250,11 +252,6 @@ def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, objec
         with suppress(sqlite3.DatabaseError):
             readable.update((row[0], row) for row in db.execute(single, {**values, "the_key": key}))
     return [readable[key] for key in sorted(readable)]
-
-
-def _text(data: bytes) -> str:
-    """Text that is not UTF-8 (due to another program, or the disk) loses its invalid bytes, not the row."""
-    return data.decode("utf-8", "replace")
 
 
 def database_files(path: Path) -> list[Path]:

@@ -96,7 +96,7 @@ class SessionStore(Database):
 
     def update_session(self, session: str, **values: str | float | bool | None) -> None:
         """Set columns of a session: title, updated_at, provider, model, rolling, draft, deleted_at."""
-        names = ", ".join(f"{name} = ?" for name in values)
+        names = ", ".join(map("{} = ?".format, values))
         values = {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
         with self.transaction() as db:
             db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))

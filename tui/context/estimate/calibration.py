@@ -338,11 +338,6 @@ class Calibration:
         learned = self.first_errors.spread
         return 1.0 if learned is None else max(1.0, learned)
 
-    @property
-    def calls(self) -> int:
-        """How many predictions from a measured call were scored."""
-        return self.errors.calls
-
     def learn_preamble(self, digest: bytes, estimated: float, actual: float) -> Calibration:
         """Return this with the cost in tokens of the system prompt and tools with this digest."""
         if actual <= 0:
@@ -377,8 +372,8 @@ class Calibration:
     def lessons(self) -> tuple[str, ...]:
         """What was learned that changes estimates, one line each."""
         lines = []
-        if self.calls and abs(self.factor - 1) >= 0.01:
-            lines.append(f"Its text costs {self.factor:.2f} times the estimate ({plural(self.calls, 'call')})")
+        if self.errors.calls and abs(self.factor - 1) >= 0.01:
+            lines.append(f"Its text costs {self.factor:.2f} times the estimate ({plural(self.errors.calls, 'call')})")
         if self.hidden:
             lines.append(f"Its server adds about {round(self.hidden):,} tokens to every request")
         if abs(self.media_factor - 1) >= 0.01:

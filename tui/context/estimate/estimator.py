@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import RLock
 
@@ -51,16 +51,16 @@ DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
 
+@dataclass(slots=True, eq=False)
 class _Session:
     """The state kept of one session for one model."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.preamble: tuple[object, Preamble | None] = None, None  # and what it is the estimate of
-        self.base: Base | None = None
-        self.stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
-        self.anchored: Anchored | None = None
-        self.reports = ReportLog()
+    ledger: Ledger
+    preamble: tuple[object, Preamble | None] = (None, None)  # and what it is the estimate of
+    base: Base | None = None
+    stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
+    anchored: Anchored | None = None
+    reports: ReportLog = field(default_factory=ReportLog)
 
 
 class HybridTokenEstimator:

@@ -109,7 +109,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     tried again. A refusal of a request that was expected not to fit teaches nothing.
     """
     estimate, base, account, _, calibration = situation
-    if actual is None and not calibration.calls and not calibration.preambles:
+    if actual is None and not calibration.errors.calls and not calibration.preambles:
         return calibration.learn_floor(REFUSED_EXCESS)
     fresh = account.since(base.covered)
     text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -180,12 +180,12 @@ class ConversationStateTracker:
         return index
 
 
+@dataclass(slots=True, eq=False)
 class _Index:
     """The measurements of one model, oldest first, and each with whether its reply is included, by chain digest."""
 
-    def __init__(self) -> None:
-        self.measurements: OrderedDict[tuple[bytes, bytes | None, bytes], Measurement] = OrderedDict()
-        self.entries: dict[bytes | None, list[tuple[Measurement, bool]]] = {}
+    measurements: OrderedDict[tuple[bytes, bytes | None, bytes], Measurement] = field(default_factory=OrderedDict)
+    entries: dict[bytes | None, list[tuple[Measurement, bool]]] = field(default_factory=dict)
 
     def add(self, measurement: Measurement) -> None:
         self.remove(measurement)

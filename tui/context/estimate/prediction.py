@@ -155,7 +155,7 @@ def _unmeasured_margin(fresh: Sums, model: str, calibration: Calibration) -> flo
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:
     """Whether reports are to be judged by the learned factor: it is sure enough, and no vocabulary says it better."""
-    return calibration.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
+    return calibration.errors.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
 
 
 def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:

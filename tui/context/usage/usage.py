@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
+from operator import attrgetter
 from typing import NamedTuple
 
 from tui.context.counting.classes import CLASSES, unpack
@@ -212,12 +213,12 @@ def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
         factor=calibration.factor,
         error_p95_percent=calibration.errors.p95_percent,
         first_error_p95_percent=calibration.first_errors.p95_percent,
-        measured_calls=calibration.calls,
+        measured_calls=calibration.errors.calls,
         compactions=compactions,
         compaction_saved=saved,
         cleared=estimate.cleared,
         counted=estimate.counted,
-        classes=tuple(sorted(classes, key=lambda item: -item.tokens)),
+        classes=tuple(sorted(classes, key=attrgetter("tokens"), reverse=True)),
     )
 
 
