@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class BenchRow:
     def ok(self) -> bool:
         """Within both limits."""
         return self.ratio <= self.limit and (self.at_most is None or self.seconds <= self.at_most)
+
+
+def rows_of(group: str) -> list[BenchRow]:
+    """The rows of a group, a module of this folder."""
+    return list(import_module(f"tests.bench.{group}").rows())
 
 
 def fastest(function: Callable[[], object], *, rounds: int = 7, times: int = 1) -> float:
