@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -215,15 +215,35 @@ class LastingWriter(WriterThread):
 
 
 def use_lasting_driver(driver: type[Driver]) -> type[Driver]:
-    """`driver` for a terminal that may be closed at any time: with a `LastingWriter` and its own answer to SIGCONT."""
+    """`driver` for a terminal that may be closed at any time: with a `LastingWriter` and its own answer to signals."""
     if hasattr(module := sys.modules[driver.__module__], "WriterThread"):
         setattr(module, "WriterThread", LastingWriter)  # noqa: B010  # Textual has no other way to set one
     if not hasattr(driver, "_sigcont_application"):
         return driver
-    return type("LastingDriver", (driver,), {"_sigcont_application": _resume})
+    stop = getattr(driver, "_sigtstp_application")  # noqa: B009  # not a part of `Driver`
+    handlers = {"_sigtstp_application": _on_loop(stop), "_sigcont_application": _on_loop(_resume)}
+    return type("LastingDriver", (driver,), handlers)
 
 
-def _resume(driver: Any, *_: object) -> None:
+def _on_loop(act: Callable[[Any], None]) -> Callable[..., None]:
+    """The signal handler of a driver that lets its event loop call `act`.
+
+    A handler interrupts the main thread anywhere, also where it holds the lock of the output's queue: writing from
+    there, as Textual (8.2) does, waits for that lock forever. While the screen is another program's (an editor), the
+    loop may be waiting for it, and nothing is written.
+    """
+
+    def handle(driver: Any, *_: object) -> None:
+        if not driver._auto_restart:
+            act(driver)
+            return
+        with suppress(RuntimeError):  # the loop is closed: the program is ending
+            driver._loop.call_soon_threadsafe(act, driver)
+
+    return handle
+
+
+def _resume(driver: Any) -> None:
     """Take the terminal back after SIGCONT, which the kernel also sends when a terminal is closed.
 
     Textual (8.2) starts its threads at every SIGCONT. A program that was just ending would then not end, and read the
