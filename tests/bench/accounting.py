@@ -20,10 +20,9 @@ from tests.bench.rows import BenchRow, both, fastest
 from tests.bench.vocabularies import unpacked
 from tui.chat.store.learned import StoredCounts
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.context.counting.bpe import BpeCounter, load_ranks
-from tui.context.counting.costs import CostBook
+from tui.context.counting.bpe import ENCODINGS, BpeCounter, load_ranks
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.encodings import ENCODINGS
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

@@ -24,7 +24,7 @@ from unittest import mock
 from tests.bench.actions_server import ODD, PICTURE, OddServer, OddTools
 from tests.chat.fakes import FakeWorkspace, open_workspace
 from tui.chat.attachments import make_attachment
-from tui.chat.compaction.summaries import FAILURES
+from tui.chat.compaction.compactor import FAILURES
 from tui.chat.conversation.events import ApprovalAsked, ReplyDelta, SessionEvent
 from tui.chat.store import ids
 from tui.chat.store.database import Database, StoreError

@@ -1,7 +1,7 @@
 """`python -m tests.bench fit_classes [--write]`: fit the families whose vocabulary the program does not ship.
 
 Source: `languages/texts.jsonl` of the corpus, texts with their counts in real vocabularies. For each family the count
-of a text is fitted as a sum over classes of text (`tui/context/counting/classes.py`) of
+of a text is fitted as a sum over classes of text (`tui/context/counting/words.py`) of
 
     weight x tokens by a shipped vocabulary  +  weight x characters
 
@@ -28,9 +28,8 @@ from statistics import median
 from typing import Any
 
 from tests.bench.corpus import corpus_path
-from tui.context.counting.bpe import BpeCounter
-from tui.context.counting.classes import CLASSES, OTHER, word_classes
-from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.bpe import ENCODINGS, BpeCounter
+from tui.context.counting.words import CLASSES, OTHER, word_classes
 
 SIZE = len(CLASSES)
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "fitted.json"

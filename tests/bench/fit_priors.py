@@ -26,9 +26,8 @@ from tests.bench.corpus import corpus_path
 from tests.bench.linear import least_absolute
 from tests.bench.wire_requests import Row, Skipped, read_rows
 from tui.context.counting import families
-from tui.context.counting.counting import TokenCounter
+from tui.context.counting.counting import TokenCounter, schema_text
 from tui.context.counting.families import Prior, plain_name
-from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.messages import Attachment, Message, Reasoning, Request, Text, ToolCall, ToolResult
 

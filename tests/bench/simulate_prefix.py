@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from tests.bench.simulate_server import pairing_problem, part_tokens, words
 from tui.context.reduction import rolling
+from tui.context.reduction.records import NO_TRIM
 from tui.context.reduction.rolling import build_final_prompt
-from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.messages import Message, Request, Role, Text, ToolCall, ToolResult
 

@@ -9,11 +9,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tui.context.counting.classes import LATIN, pack
+from tui.context.counting.counting import attachment_tokens
 from tui.context.counting.families import ESTIMATED
-from tui.context.counting.images import attachment_tokens
 from tui.context.counting.tokenizers import Tokenizer, fitted_families
-from tui.context.counting.words import WordCounter
+from tui.context.counting.words import LATIN, WordCounter, pack
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import (

@@ -13,7 +13,7 @@ from tests.bench.simulate_driver import Scenario, simulate
 from tests.bench.simulate_server import FakeServer, Reply, pairing_problem, text_tokens, words
 from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation.events import CompactionFinished
-from tui.context.reduction import rolling, trimming
+from tui.context.reduction import records, rolling
 from tui.context.reduction.compaction import Trigger
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError, StreamEvent
@@ -76,7 +76,7 @@ def test_with_both_mechanisms_off_the_conversation_is_refused_not_broken() -> No
 
 
 def test_it_notices_when_trimming_separates_calls_from_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(messages: Sequence[Message], state: trimming.TrimState, **_: object) -> tuple[Message, ...]:
+    def broken(messages: Sequence[Message], state: records.TrimState, **_: object) -> tuple[Message, ...]:
         return tuple(m for m in messages if m.role != "tool" or not state.cuts)
 
     monkeypatch.setattr("tui.chat.conversation.projection.leave_out", broken)
@@ -112,7 +112,7 @@ def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytes
 def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(request: Request, estimate: Callable[[Request], int], **_: object) -> rolling.PromptResult:
         if estimate(request) < 5_000:
-            return rolling.PromptResult(request, trimming.NO_TRIM, estimate(request), None)
+            return rolling.PromptResult(request, records.NO_TRIM, estimate(request), None)
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
     monkeypatch.setattr("tui.chat.turn.fit.build_final_prompt", gives_up)

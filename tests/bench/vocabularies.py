@@ -22,8 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui.context.counting.bpe import Ranks, merge
-from tui.context.counting.encodings import ABSENT
+from tui.context.counting.bpe import ABSENT, Ranks, merge
 
 TARGET = Path(__file__).resolve().parents[2] / "tui" / "context" / "counting" / "vocabularies"
 PREFIX = 3

@@ -15,9 +15,8 @@ from tui.chat.runtime.services import Toolbox
 from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
-from tui.context.counting.bpe import BpeCounter
-from tui.context.counting.classes import total
-from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.bpe import ENCODINGS, BpeCounter
+from tui.context.counting.words import total
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema, Usage
 from tui.providers.base import (

@@ -12,7 +12,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace, real_tokens
 from tui.chat.conversation.events import CompactionFinished, TurnFailed, UsageChanged
-from tui.context.counting.images import attachment_tokens
+from tui.context.counting.counting import attachment_tokens
 from tui.messages import Attachment
 
 TESTS = Path(__file__).parents[1]

@@ -8,12 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 from tui.context.counting import tokenizers
-from tui.context.counting.classes import LATIN, pack
-from tui.context.counting.costs import CostBook
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.families import ESTIMATED, FAMILIES
 from tui.context.counting.tokenizers import Tokenizer, fitted_families, get_tokenizer
-from tui.context.counting.words import TokenizerError, WordCounter
+from tui.context.counting.words import LATIN, TokenizerError, WordCounter, pack
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import Verdict

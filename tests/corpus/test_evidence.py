@@ -14,7 +14,7 @@ from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
 from tests.recordings import read_recording
 from tui.chat.interchange.replay import replay
-from tui.context.counting.costs import CostBook
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

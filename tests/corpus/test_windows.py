@@ -13,7 +13,6 @@ from tests.corpus import corpus_root
 from tests.recordings import read_recording
 from tui.chat.conversation.projection import Target, request_for
 from tui.context.counting.counting import TokenCounter
-from tui.context.reduction.checkpoints import CompactionRecord, apply_compactions
 from tui.context.reduction.compaction import (
     ClearResults,
     CompactionRefusedError,
@@ -21,8 +20,8 @@ from tui.context.reduction.compaction import (
     accept_compaction,
     plan_compaction,
 )
+from tui.context.reduction.records import NO_TRIM, CompactionRecord, apply_compactions
 from tui.context.reduction.rolling import ContextOverflowError, build_final_prompt
-from tui.context.reduction.trimming import NO_TRIM
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import Basis, ContextUsage

@@ -8,8 +8,7 @@ from tests.screens import scenes
 from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
 from tui.chat.servers import ServerLine
-from tui.chat.tool_calls.session_tools import ToolLine
-from tui.context.reduction.deferral import ToolPlan
+from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
 from tui.messages import ToolSchema
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.config_files import ProjectFile

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tests.screens.talks import Model, Talk, ident, override, stored, with_idents
 from tests.usages import make_usage
-from tui.chat.compaction.summaries import Subject, SummaryDraft, SummaryEffect
+from tui.chat.compaction.compactor import Subject, SummaryDraft, SummaryEffect
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.store.calls import CallRow
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction import Summarise
-from tui.context.reduction.trimming import TrimLog
+from tui.context.reduction.records import TrimLog
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import ContextUsage

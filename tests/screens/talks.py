@@ -24,7 +24,7 @@ from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings
-from tui.context.reduction.trimming import TrimLog
+from tui.context.reduction.records import TrimLog
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request

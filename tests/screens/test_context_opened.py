@@ -9,7 +9,7 @@ from tests.screens.talks import Talk, assistant, ident, user, with_idents
 from tests.screens.tooling import Tooling
 from tests.usages import make_usage
 from tui.chat.memory_files import MemoryFile, MemoryFiles
-from tui.context.reduction.deferral import ToolPlan
+from tui.chat.tool_calls.session_tools import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
 from tui.screens.context import ContextPanel, attachment_text

@@ -12,8 +12,7 @@ import pytest
 from tests.screens.conftest import running
 from tests.screens.tooling import SetServers, Tooling
 from tui.chat.servers import ServerLine
-from tui.chat.tool_calls.session_tools import ToolLine
-from tui.context.reduction.deferral import ToolPlan
+from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
 from tui.messages import ToolSchema
 from tui.screens.chat.mentions import resource_offers, template_offers
 from tui.tools.mcp.config import OAuthConfig, ServerConfig

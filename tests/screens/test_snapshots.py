@@ -16,7 +16,7 @@ from tests.screens.talks import Talk, ident
 from tests.screens.tooling import Tooling
 from tests.usages import make_usage
 from tui.chat.conversation.events import ContextTrimmed
-from tui.context.reduction.deferral import ToolPlan
+from tui.chat.tool_calls.session_tools import ToolPlan
 from tui.screens.question import QuestionPanel
 from tui.views.view import Option, Question
 

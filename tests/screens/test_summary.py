@@ -17,7 +17,7 @@ from tests.screens.conftest import Running, running
 from tests.screens.scenes import PLAN
 from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
 from tests.usages import make_usage
-from tui.chat.compaction.summaries import SummaryDraft, SummaryEffect
+from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.providers.base import ProviderError
 from tui.screens.summary import CONFIRM, SummaryPanel
 from tui.views.summary_text import SummaryPreview

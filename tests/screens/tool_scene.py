@@ -8,9 +8,8 @@ from tests.screens import scenes
 from tests.screens.talks import Talk
 from tests.screens.tooling import Tooling
 from tui.chat.conversation.events import ApprovalAsked
-from tui.chat.tool_calls.session_tools import ToolLine
+from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
 from tui.config.settings import Rule
-from tui.context.reduction.deferral import ToolPlan
 from tui.messages import ToolCall, ToolSchema
 from tui.tools.approval import Remembered
 

@@ -11,10 +11,9 @@ from typing import Any
 from tests.screens.talks import Talk
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.servers import ServerLine, Servers
-from tui.chat.tool_calls.session_tools import SessionTools, ToolLine
+from tui.chat.tool_calls.session_tools import SessionTools, ToolLine, ToolPlan
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.context.reduction.deferral import ToolPlan
 from tui.context.usage.rows import UsageItem
 from tui.messages import Attachment
 from tui.tools.approval import Remembered

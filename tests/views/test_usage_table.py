@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui.chat.usage_report import totals
-from tui.context.reduction.trimming import KEPT_TRIMS, TrimLog
+from tui.context.reduction.records import KEPT_TRIMS, TrimLog
 from tui.views.usage_table import UsageFigures, usage_lines
 
 

@@ -30,7 +30,7 @@ from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.fit import TRIM_LOG
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
-from tui.context.reduction.trimming import TrimLog
+from tui.context.reduction.records import TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig

@@ -115,7 +115,7 @@ class PlainUI:
 
     async def edit(self, text: SummaryText) -> bool:
         """Print it, and ask until it is accepted or left. Nobody is asked in a pipe."""
-        from tui.chat.compaction.summaries import FAILURES
+        from tui.chat.compaction.compactor import FAILURES
 
         edited = text.text
         while True:

@@ -29,7 +29,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIterator[SessionEvent]:
     """Run a turn until the person has decided, so that queued messages wait for it."""
-    from tui.chat.compaction.summaries import FAILURES
+    from tui.chat.compaction.compactor import FAILURES
     from tui.chat.conversation.events import CompactionStarted, Notice, UsageChanged
     from tui.views.summary_text import SummaryPreview
 

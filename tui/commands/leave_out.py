@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tui.commands.ui import UI, Chat, Command, CommandError
 from tui.text.numbers import tokens_exact
-from tui.views.context_messages import why_not
+from tui.views.context_lists import why_not
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

@@ -16,8 +16,7 @@ from textual.widgets import OptionList, Static
 
 from tui.messages import Attachment, ToolSchema
 from tui.screens.base import BACK, SHORT, Hint, Panel, clickable
-from tui.screens.context_history import HistoryPanel
-from tui.screens.context_messages import MessagesPanel
+from tui.screens.context_lists import HistoryPanel, MessagesPanel
 from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line

@@ -38,8 +38,7 @@ class HelpPanel(ReadingPanel):
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
     """All named keys, by section; `conversation` are the classes of the chat screen and the app."""
     from tui.screens.context import ContextPanel, FitsPanel
-    from tui.screens.context_history import HistoryPanel
-    from tui.screens.context_messages import MessagesPanel
+    from tui.screens.context_lists import HistoryPanel, MessagesPanel
     from tui.screens.mcp import McpPanel
     from tui.screens.question import ApprovalPanel
     from tui.screens.sessions import SessionPicker

@@ -19,7 +19,7 @@ from tui.text.clean import clean_text, error_line
 from tui.views.summary_text import figures_line
 
 if TYPE_CHECKING:
-    from tui.chat.compaction.summaries import SummaryEffect
+    from tui.chat.compaction.compactor import SummaryEffect
     from tui.views.summary_text import SummaryText
 
 PAUSE = 0.12
@@ -113,7 +113,7 @@ class SummaryPanel(Panel[bool]):
         self.redraw()
 
     async def _save_draft(self, text: str) -> None:
-        from tui.chat.compaction.summaries import FAILURES
+        from tui.chat.compaction.compactor import FAILURES
 
         try:
             await self.subject.save_draft(text)
@@ -171,7 +171,7 @@ class SummaryPanel(Panel[bool]):
 
     async def _accept(self) -> None:
         """Apply it; if that is not possible, show why and keep the text."""
-        from tui.chat.compaction.summaries import FAILURES
+        from tui.chat.compaction.compactor import FAILURES
 
         if self._working:
             return
@@ -201,7 +201,7 @@ class SummaryPanel(Panel[bool]):
 
     @work(group="ask", exit_on_error=False)
     async def _ask(self, instructions: str) -> None:
-        from tui.chat.compaction.summaries import FAILURES
+        from tui.chat.compaction.compactor import FAILURES
 
         edited = bool(self.edited)
         try:

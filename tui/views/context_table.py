@@ -20,9 +20,9 @@ from tui.views.tools_mcp import deferred_text, wrapped
 from tui.views.view import Row
 
 if TYPE_CHECKING:
+    from tui.chat.tool_calls.session_tools import ToolPlan
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
-    from tui.context.reduction.deferral import ToolPlan
     from tui.context.usage.rows import UsageItem, UsageRow
     from tui.context.usage.usage import Basis, ContextUsage
 

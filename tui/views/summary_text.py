@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from tui.text.numbers import change_percent, plural, tokens_exact
 
 if TYPE_CHECKING:
-    from tui.chat.compaction.summaries import CurrentSummary, SummaryDraft, SummaryEffect
+    from tui.chat.compaction.compactor import CurrentSummary, SummaryDraft, SummaryEffect
     from tui.chat.conversation.events import CompactionFinished
     from tui.chat.turn.session import ChatSession
-    from tui.context.reduction.checkpoints import SummaryEdit
+    from tui.context.reduction.records import SummaryEdit
     from tui.messages import Message
 
 

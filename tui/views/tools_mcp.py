@@ -19,9 +19,8 @@ from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.servers import ServerLine, Servers
-    from tui.chat.tool_calls.session_tools import ToolLine
+    from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
     from tui.chat.turn.session import ChatSession
-    from tui.context.reduction.deferral import ToolPlan
     from tui.tools.approval import Remembered
     from tui.tools.mcp.config_files import ProjectFile
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.chat.usage_report import Totals, UsageReport, by_day, by_provider, models_and_sum, usage_report
-from tui.context.reduction.trimming import TrimLog
+from tui.context.reduction.records import TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tui.chat.conversation.history import RecordKind
-from tui.context.reduction.checkpoints import active_compactions
+from tui.context.reduction.records import active_compactions
 from tui.messages import Message
 
 CHILD = """

@@ -11,7 +11,7 @@ from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.streaming import load_events
-from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
+from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
 from tui.messages import Message, Text
 from tui.providers.base import TextDelta
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
-from tui.chat.compaction.summaries import CurrentSummary
+from tui.chat.compaction.compactor import CurrentSummary
 from tui.chat.compaction.summarise import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction import CompactionRefusedError

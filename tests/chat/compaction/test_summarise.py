@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.context.conversations import Talk, budget
-from tui.chat.compaction.prompt import (
+from tui.chat.compaction.summarise import (
     MOST_CHUNKS,
     OVERLAP,
+    SummaryFailedError,
     prefix_request,
     render_pieces,
     source_capacity,
     split_source,
     split_text,
+    summarise,
     summary_prompt,
 )
-from tui.chat.compaction.summarise import SummaryFailedError, summarise
 from tui.chat.conversation.completion import Completion, complete
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import Budget

@@ -9,8 +9,14 @@ import pytest
 
 from tests.chat.compaction.test_summarise import BASE, FACT, Faithful, count, planted, request_size
 from tests.context.conversations import budget
-from tui.chat.compaction.prompt import prefix_request, split_text, summary_request
-from tui.chat.compaction.summarise import CUT_MARK, SummaryFailedError, summarise
+from tui.chat.compaction.summarise import (
+    CUT_MARK,
+    SummaryFailedError,
+    prefix_request,
+    split_text,
+    summarise,
+    summary_request,
+)
 from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import summary_allowance
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget

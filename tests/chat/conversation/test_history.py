@@ -8,8 +8,7 @@ import pytest
 
 from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, unreadable
 from tui.chat.store.store import Record
-from tui.context.reduction.checkpoints import CompactionUndo, checkpoint_to_json
-from tui.context.reduction.trimming import TrimState
+from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
 
 UNDO = CompactionUndo("u", 1.0, "c", "m5")
 

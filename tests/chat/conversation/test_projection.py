@@ -17,7 +17,7 @@ from tui.chat.conversation.projection import (
     trimmed_request,
 )
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids
-from tui.context.reduction.trimming import TrimState
+from tui.context.reduction.records import TrimState
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities
 

@@ -12,8 +12,7 @@ import pytest
 from tui.chat.conversation import projection
 from tui.chat.conversation.history import HistoryState, text_digest
 from tui.chat.conversation.projection import Projection, Target, build_request, trimmed_request
-from tui.context.reduction.checkpoints import Checkpoint, CompactionRecord, CompactionUndo, SummaryEdit
-from tui.context.reduction.trimming import Cut, TrimState
+from tui.context.reduction.records import Checkpoint, CompactionRecord, CompactionUndo, Cut, SummaryEdit, TrimState
 from tui.messages import (
     Attachment,
     Message,

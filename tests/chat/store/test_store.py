@@ -27,7 +27,7 @@ from tui.chat.store.learned import StoredCalibrations
 from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.chat.store.store import SessionInfo, SessionStore, UsageError, search_values
-from tui.context.counting.classes import LATIN
+from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import Calibration, CalibrationBook, Errors, Observation, PreambleCost
 from tui.messages import (
     Attachment,

@@ -16,12 +16,20 @@ from tiktoken import Encoding
 
 from tests.bench.vocabularies import from_tiktoken, official_text, pack, unpacked
 from tui.context.counting import bpe
-from tui.context.counting.bpe import BpeCounter, Ranks, load_ranks, merge
-from tui.context.counting.classes import total
-from tui.context.counting.encodings import ABSENT, ENCODINGS, WORTH_COMPILING, plane_of, splitters
-from tui.context.counting.encodings import Encoding as Vocabulary
+from tui.context.counting.bpe import (
+    ABSENT,
+    ENCODINGS,
+    WORTH_COMPILING,
+    BpeCounter,
+    Ranks,
+    load_ranks,
+    merge,
+    plane_of,
+    splitters,
+)
+from tui.context.counting.bpe import Encoding as Vocabulary
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.counting.words import TokenizerError
+from tui.context.counting.words import TokenizerError, total
 
 # The published hashes: `expected_hash` in tiktoken_ext/openai_public.py of tiktoken 0.14.0.
 PUBLISHED = {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.context.counting.classes import total
 from tui.context.counting.claude import BEGIN, CAPS, END, SHIFT, ClaudeCounter
+from tui.context.counting.words import total
 
 SHOWN = str.maketrans({BEGIN: "[", END: "]", SHIFT: "^", CAPS: "#", "\x05": "$"})
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.bpe import ENCODINGS
 from tui.context.counting.families import ESTIMATED, FAMILIES, RELATIVE_SIZES, family_of, plain_name
 from tui.context.counting.tokenizers import (
     Tokenizer,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.context.counting.classes import CLASSES, DIGITS, LATIN, pack
+from tui.context.counting.words import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
     BOUND_CALLS,
     EARLY_SPREAD,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, answer, request, user
-from tui.context.counting.costs import CostBook
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

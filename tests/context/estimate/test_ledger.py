@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from tests.context.helpers import MODEL, answer, call, result, thinking, user
-from tui.context.counting.costs import CostBook, TokenCost
+from tui.context.counting.cache import CostBook, TokenCost
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.context.estimate.ledger import BLOCK, Account, Ledger

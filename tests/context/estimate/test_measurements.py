@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import answer, estimator, request, thinking, user, without_reasoning
-from tui.context.counting.costs import CostBook
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import preamble_digest
 from tui.context.estimate.ledger import Ledger

@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.context.conversations import MESSAGE_TOKENS, Talk, budget, count, problems, size, talks
-from tui.context.reduction.checkpoints import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.reduction.compaction import (
     ClearResults,
     CompactionPlan,
@@ -25,6 +24,7 @@ from tui.context.reduction.compaction import (
     summary_allowance,
 )
 from tui.context.reduction.groups import answered_ids, call_ids
+from tui.context.reduction.records import CLEARED, CompactionRecord, SummaryEdit, apply_compactions, clear_results
 from tui.context.usage.limits import Budget, ModelLimits, Percent, Tokens
 from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import Basis, ContextUsage

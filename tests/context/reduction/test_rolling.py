@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
+from tui.context.reduction.records import NO_TRIM, Cut, TrimState, apply_trim
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, Trimmer, build_final_prompt
-from tui.context.reduction.trimming import NO_TRIM, Cut, TrimState, apply_trim
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.context.conversations import budget, count, estimate, problems, request, size, talks
+from tui.context.reduction.records import NO_TRIM, TrimState, apply_trim
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, Trimmer, build_final_prompt
-from tui.context.reduction.trimming import NO_TRIM, TrimState, apply_trim
 from tui.messages import Message, Reasoning
 
 windows = st.integers(200, 30_000)

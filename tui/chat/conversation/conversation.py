@@ -17,8 +17,8 @@ from tui.chat.runtime.tasks import uninterruptible
 from tui.chat.store.database import StoreError
 from tui.chat.store.ids import follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
-from tui.context.reduction.checkpoints import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
 from tui.context.reduction.groups import pinned_groups
+from tui.context.reduction.records import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
 from tui.context.usage.usage import NOTHING_LEFT_OUT, LeftOut
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent

@@ -9,21 +9,21 @@ from enum import StrEnum
 from typing import Any
 
 from tui.chat.store.store import Record
-from tui.context.reduction.checkpoints import (
+from tui.context.reduction.records import (
     Checkpoint,
     CompactionRecord,
     CompactionUndo,
+    TrimState,
     active_compactions,
     checkpoint_from_json,
 )
-from tui.context.reduction.trimming import TrimState
 from tui.messages import Message
 
 
 class RecordKind(StrEnum):
     """The kinds of records beside the history, with the keys of their data."""
 
-    CHECKPOINT = "checkpoint"  # compaction, undo, or edited summary (`checkpoints.checkpoint_to_json`)
+    CHECKPOINT = "checkpoint"  # compaction, undo, or edited summary (`records.checkpoint_to_json`)
     TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one is valid
     SET_ASIDE = "set_aside"  # "ids": a retried reply, or an edited message and what followed it
     RESTORE = "restore"  # "record": takes a set_aside, a void or a leave_out back

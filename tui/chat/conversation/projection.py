@@ -12,9 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.conversation.history import HistoryState, text_digest
-from tui.context.reduction.checkpoints import CompactionRecord, CompactionUndo, SummaryEdit, apply_compactions
 from tui.context.reduction.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
-from tui.context.reduction.trimming import TrimState, apply_trim, leave_out
+from tui.context.reduction.records import (
+    CompactionRecord,
+    CompactionUndo,
+    SummaryEdit,
+    TrimState,
+    apply_compactions,
+    apply_trim,
+    leave_out,
+)
 from tui.messages import (
     Attachment,
     Message,

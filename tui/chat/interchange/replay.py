@@ -25,7 +25,7 @@ from tui.context.counting.families import shared_name
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.context.reduction.checkpoints import CompactionRecord
+from tui.context.reduction.records import CompactionRecord
 from tui.messages import Message, Request, SystemSection, Usage
 from tui.providers.base import Capabilities
 from tui.providers.capabilities import anthropic_capabilities, chat_capabilities, claude, responses_capabilities

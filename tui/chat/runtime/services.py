@@ -11,7 +11,7 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings, ToolSettings
-from tui.context.counting.costs import CostBook
+from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

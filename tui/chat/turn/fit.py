@@ -17,8 +17,8 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.turn.recovery import Reduce
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
+from tui.context.reduction.records import TrimLog
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
-from tui.context.reduction.trimming import TrimLog
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError

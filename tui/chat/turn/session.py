@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.compaction.compactor import Compactor
-from tui.chat.compaction.summaries import FAILURES, Summaries
+from tui.chat.compaction.compactor import FAILURES, Compactor, Summaries
 from tui.chat.conversation import history
 from tui.chat.conversation.completion import Sampling
 from tui.chat.conversation.conversation import Conversation

@@ -56,7 +56,7 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
 
 
 def _print_calls(rows: Sequence[CallRow], *, as_json: bool) -> None:
-    from tui.views.ledger import LEDGER, NUMBERS, ledger_entry, ledger_rows
+    from tui.views.context_lists import LEDGER, NUMBERS, ledger_entry, ledger_rows
 
     rows = rows[-LEDGER:]
     if as_json:

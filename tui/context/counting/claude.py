@@ -14,8 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from tui.context.counting.classes import BLANKS, LATIN, main_class
-from tui.context.counting.words import WordCounter, packed, pieces, read_vocabulary
+from tui.context.counting.words import BLANKS, LATIN, WordCounter, main_class, packed, pieces, read_vocabulary
 
 CACHED_PARTS = 2_048
 PART = 512  # characters of the stream that are looked at together

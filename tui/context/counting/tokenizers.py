@@ -10,11 +10,9 @@ from importlib.resources import files
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.bpe import BpeCounter, Weights
-from tui.context.counting.classes import CLASSES, total, unpack
-from tui.context.counting.encodings import ENCODINGS
+from tui.context.counting.bpe import ENCODINGS, BpeCounter, Weights
 from tui.context.counting.families import ESTIMATED, family_of
-from tui.context.counting.words import TokenizerError, WordCounter
+from tui.context.counting.words import CLASSES, TokenizerError, WordCounter, total, unpack
 
 # By the model's own vocabulary, by weights fitted to its counts, or by weights fitted to many models.
 CountMethod: TypeAlias = Literal["vocabulary", "fitted", "estimated"]

@@ -12,8 +12,8 @@ from statistics import median, quantiles
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-from tui.context.counting.classes import CLASSES, LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.counting.words import CLASSES, LATIN, unpack
 from tui.text.numbers import plural
 
 KEPT_ERRORS = 256

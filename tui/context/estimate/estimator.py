@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import RLock
 
-from tui.context.counting.costs import CostBook, TokenCost
+from tui.context.counting.cache import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter, with_markup
 from tui.context.counting.digests import chain, message_digest, preamble_digest
 from tui.context.counting.families import shared_name

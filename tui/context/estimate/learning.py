@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tui.context.counting.costs import TokenCost
+from tui.context.counting.cache import TokenCost
 from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import message_digest
 from tui.context.estimate.calibration import Calibration

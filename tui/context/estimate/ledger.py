@@ -15,11 +15,10 @@ from operator import sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from tui.context.counting.costs import CostBook, CountSource, TokenCost
-from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, with_markup
+from tui.context.counting.cache import CostBook, CountSource, TokenCost
+from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, schema_text, with_markup
 from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
 from tui.context.counting.families import prior_of
-from tui.context.counting.schemas import schema_text
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 

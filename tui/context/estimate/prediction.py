@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.classes import LATIN, unpack
 from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.counting.words import LATIN, unpack
 from tui.context.estimate.calibration import (
     ENOUGH_CALLS,
     MARGIN_CALL,

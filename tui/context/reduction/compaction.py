@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tui.context.reduction.checkpoints import CompactionRecord, SummaryEdit, clear_results
 from tui.context.reduction.groups import LEAST_REPLACED, PRESERVED_TURNS, Group, group_messages, starts_turn
+from tui.context.reduction.records import CompactionRecord, SummaryEdit, clear_results
 from tui.context.usage.limits import Budget, Percent, Tokens
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, ToolCall, ToolResult

@@ -17,7 +17,7 @@ from tui.context.reduction.groups import (
     starts_turn,
     without_reasoning,
 )
-from tui.context.reduction.trimming import (
+from tui.context.reduction.records import (
     NO_TRIM,
     Cut,
     TrimState,

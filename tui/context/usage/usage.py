@@ -8,7 +8,7 @@ from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
-from tui.context.counting.classes import CLASSES, unpack
+from tui.context.counting.words import CLASSES, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import Situation, TotalSource

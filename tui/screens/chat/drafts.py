@@ -278,7 +278,7 @@ async def _resource_tokens(resource: ServerResource, session: ChatSession, serve
 
 def _attachment_tokens(attachment: Attachment, session: ChatSession) -> int:
     """Tokens of a file. Not on the event loop."""
-    from tui.context.counting.images import attachment_tokens
+    from tui.context.counting.counting import attachment_tokens
 
     counted = session.draft_tokens(attachment.text) if attachment.text else None
     return attachment_tokens(attachment, session.model) if counted is None else counted

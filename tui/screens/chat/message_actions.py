@@ -12,7 +12,7 @@ from textual.binding import Binding
 from tui.commands.ui import BusyError
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
-from tui.views.context_messages import why_not
+from tui.views.context_lists import why_not
 from tui.widgets.transcript.transcript import Action, Transcript
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.ids import new_id
 from tui.chat.store.store import Record
-from tui.context.reduction.checkpoints import CompactionRecord, checkpoint_to_json
+from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
 from tui.messages import (
     Attachment,
     Message,

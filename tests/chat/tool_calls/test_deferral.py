@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.context.reduction.deferral import plan_tools, schema_budget
+from tui.chat.tool_calls.session_tools import plan_tools, schema_budget
 from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.messages import ToolSchema
 
