@@ -81,4 +81,4 @@ def word_tokenizer() -> Iterator[None]:
 @pytest.fixture
 def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between the words of the demo."""
-    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
+    monkeypatch.setattr("tui.providers.local.PAUSE", 0)

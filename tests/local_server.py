@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.providers.local.provider import LocalServer, _read_answer
+from tui.providers.local import LocalServer, _read_answer
 
 
 def start(server: LocalServer) -> str:

@@ -41,14 +41,13 @@ from tui.chat.store.store import SessionStore
 from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.config.settings import ConfigError, load_settings
 from tui.messages import Message
-from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError
-from tui.providers.dialect import Reader
-from tui.providers.http.sizes import TooLargeError, check_json_cost
-from tui.providers.http.sse import SSEDecoder
+from tui.providers.dialects.anthropic import AnthropicReader
+from tui.providers.dialects.dialect import Reader
+from tui.providers.dialects.openai_chat import ChatReader
+from tui.providers.dialects.openai_responses import ResponsesReader
+from tui.providers.http.sse import SSEDecoder, TooLargeError, check_json_cost
 from tui.providers.http.transport import _json_event
-from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses.reader import ResponsesReader
 from tui.providers.registry import all_configs
 from tui.terminal.input import PASTE_END, PASTE_START, TerminalParser
 from tui.text.clean import clean_text

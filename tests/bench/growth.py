@@ -88,7 +88,7 @@ async def measured(folder: Path, size: int, url: str, *, rolling: bool = False) 
     from tui.chat.conversation.projection import build_request
     from tui.config.settings import ModelSettings, ProviderSettings
     from tui.providers.config import ProviderConfig
-    from tui.providers.openai_chat.provider import OpenAIChat, to_wire
+    from tui.providers.dialects.openai_chat import OpenAIChat, to_wire
     from tui.widgets.transcript.transcript import Transcript
 
     settings = settings_in(

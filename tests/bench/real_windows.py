@@ -25,7 +25,7 @@ from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, Not
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
-from tui.providers.local.provider import LocalServer, missing_part
+from tui.providers.local import LocalServer, missing_part
 
 MODES = ("rolling", "compaction")
 TURNS = 200

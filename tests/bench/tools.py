@@ -113,7 +113,7 @@ def table(costs: Sequence[Cost]) -> str:
 
 def main(_arguments: Sequence[str]) -> int:
     """Start both servers, print the table."""
-    from tui.providers.local.provider import LocalServer
+    from tui.providers.local import LocalServer
 
     with tempfile.TemporaryDirectory() as folder:
         server = LocalServer(window=4_096, template=TEMPLATE, api_key="")

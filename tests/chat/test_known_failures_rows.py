@@ -73,7 +73,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "65": (
         "context/usage/test_limits::test_an_unknown_window_is_unknown_and_everything_fits",
-        "providers/models/test_discovery::test_a_live_server",
+        "providers/test_discovery::test_a_live_server",
     ),
     "66": ("context/usage/test_limits::test_budgets",),
     "67": (
@@ -92,7 +92,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "chat/turn/test_session::test_silent_truncation_is_named_and_not_believed",
         "context/estimate/test_evidence::test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays",
     ),
-    "106": ("providers/models/test_discovery::test_a_live_server",),
+    "106": ("providers/test_discovery::test_a_live_server",),
     "108": (
         "chat/test_known_failures::test_one_giant_result_or_argument_does_not_end_the_session",
         "context/counting/test_counting::test_kinds_of_content_are_told_apart",

@@ -17,8 +17,8 @@ from tui.chat.workspace import Workspace
 from tui.config.settings import ModelSettings, ProviderSettings, Settings
 from tui.context.usage.limits import ModelLimits
 from tui.messages import Request
-from tui.providers.local.provider import LocalProvider, missing_part
-from tui.providers.models.discovery import entry_info
+from tui.providers.discovery import entry_info
+from tui.providers.local import LocalProvider, missing_part
 
 LIST = {
     "data": [

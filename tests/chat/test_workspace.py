@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.chat.workspace import where_it_runs
-from tui.providers.config import ProviderConfig
-from tui.providers.models.presets import PRESETS
+from tui.providers.config import PRESETS, ProviderConfig
 
 
 @pytest.mark.parametrize(

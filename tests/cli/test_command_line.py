@@ -17,7 +17,7 @@ from tests.cli.conftest import Run
 from tui.cli.command_line import COMMANDS, EXAMPLES, ROOT, parse
 from tui.cli.parsing import LAST, Command
 from tui.config.settings import Settings
-from tui.providers.models.presets import PRESETS
+from tui.providers.config import PRESETS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

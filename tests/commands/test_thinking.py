@@ -6,7 +6,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider
 from tests.commands.scripted_ui import Commands
-from tui.providers.dialect import Style
+from tui.providers.dialects.dialect import Style
 
 
 async def test_the_effort_is_shown_and_changed(commands: Commands) -> None:

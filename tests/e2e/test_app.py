@@ -122,7 +122,7 @@ async def test_panel_status_line_and_json_say_the_same(tmp_path: Path) -> None:
 
 
 async def test_esc_keeps_the_part_that_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0.05)
+    monkeypatch.setattr("tui.providers.local.PAUSE", 0.05)
     settings = settings_in(tmp_path)
     async with running(settings) as run:
         await run.type("go")

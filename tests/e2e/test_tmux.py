@@ -12,7 +12,7 @@ import pytest
 
 from tests.corpus import required
 from tests.e2e.terminal import Terminal
-from tui.providers.local.provider import missing_part
+from tui.providers.local import missing_part
 
 Open = Callable[..., Terminal]
 SIZES = [(120, 40), (40, 15)]

@@ -8,10 +8,10 @@ import pytest
 
 from tui.chat.store.streaming import PartsBuilder
 from tui.messages import ToolCall
-from tui.providers.anthropic.reader import AnthropicReader
+from tui.providers.dialects.anthropic import AnthropicReader
+from tui.providers.dialects.openai_chat import ChatReader
+from tui.providers.dialects.openai_responses import ResponsesReader
 from tui.providers.http.errors import classify_error
-from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses.reader import ResponsesReader
 from tui.providers.wire import Json
 
 TWO = ['{"path": "a"}', '{"path": "b"}']

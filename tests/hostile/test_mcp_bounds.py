@@ -10,7 +10,7 @@ import pytest
 
 from tests.hostile.server import Attack, begin, endless_line, gzip_body, hostile_server
 from tui.providers.config import Dialect
-from tui.providers.http.sizes import TooLargeError
+from tui.providers.http.sse import TooLargeError
 from tui.tools.mcp.config import ServerConfig, Transport
 from tui.tools.mcp.connection import connect
 from tui.tools.mcp.log import ServerLog

@@ -24,7 +24,7 @@ CODE = """
 import asyncio, pkgutil, importlib, sys
 import tui.providers
 for module in pkgutil.walk_packages(tui.providers.__path__, "tui.providers."):
-    if module.name not in ("tui.providers.local.server", "tui.providers.http.bounds"):
+    if module.name not in ("tui.providers.local_server", "tui.providers.http.bounds"):
         importlib.import_module(module.name)
 from tui.providers.registry import all_configs, choose_default, make_provider
 configs = all_configs()

@@ -12,10 +12,10 @@ import pytest
 from tests.providers.test_sdk_types import check, full
 from tests.providers.wire_values import request, user
 from tui.messages import EFFORTS
-from tui.providers.anthropic import provider as anthropic_provider
-from tui.providers.models.presets import PRESETS
-from tui.providers.openai_chat import provider as chat_provider
-from tui.providers.openai_responses import provider as responses_provider
+from tui.providers.config import PRESETS
+from tui.providers.dialects import anthropic as anthropic_provider
+from tui.providers.dialects import openai_chat as chat_provider
+from tui.providers.dialects import openai_responses as responses_provider
 
 MODELS: dict[str, tuple[str, ...]] = {
     "anthropic": (

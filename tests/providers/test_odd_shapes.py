@@ -13,14 +13,14 @@ from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
 from tui.messages import Message, Text
-from tui.providers.anthropic.reader import AnthropicReader
+from tui.providers import discovery
 from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
 from tui.providers.config import Dialect
+from tui.providers.dialects.anthropic import AnthropicReader
+from tui.providers.dialects.openai_chat import ChatReader
+from tui.providers.dialects.openai_responses import ResponsesReader
 from tui.providers.http.errors import classify_error
-from tui.providers.models import discovery
-from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses.reader import ResponsesReader
-from tui.providers.surrogates import SurrogateJoiner
+from tui.providers.text_repairs import SurrogateJoiner
 
 ODD: tuple[Any, ...] = (
     None,

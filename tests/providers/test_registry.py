@@ -11,8 +11,7 @@ from tests.providers.replay import Answer, replay_server
 from tui.config.settings import ProviderSettings
 from tui.providers import registry
 from tui.providers.base import Capabilities, Provider
-from tui.providers.config import IDLE_TIMEOUT, ProviderConfig
-from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
+from tui.providers.config import IDLE_TIMEOUT, LOCAL_SERVERS, PRESETS, ProviderConfig
 from tui.providers.registry import (
     all_configs,
     answering,

@@ -11,11 +11,11 @@ import pytest
 
 from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
 from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
-from tui.providers.anthropic import provider as anthropic_provider
-from tui.providers.anthropic.provider import with_cache_breakpoints
 from tui.providers.config import ProviderConfig
-from tui.providers.openai_chat import provider as chat_provider
-from tui.providers.openai_responses import provider as responses_provider
+from tui.providers.dialects import anthropic as anthropic_provider
+from tui.providers.dialects import openai_chat as chat_provider
+from tui.providers.dialects import openai_responses as responses_provider
+from tui.providers.dialects.anthropic import with_cache_breakpoints
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -17,13 +17,13 @@ from tui.chat.store.codec import dump_parts, load_parts
 from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
-from tui.providers.anthropic import provider as anthropic_provider
-from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ProviderError, StreamEnd
-from tui.providers.openai_chat import provider as chat_provider
-from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses import provider as responses_provider
-from tui.providers.openai_responses.reader import ResponsesReader
+from tui.providers.dialects import anthropic as anthropic_provider
+from tui.providers.dialects import openai_chat as chat_provider
+from tui.providers.dialects import openai_responses as responses_provider
+from tui.providers.dialects.anthropic import AnthropicReader
+from tui.providers.dialects.openai_chat import ChatReader
+from tui.providers.dialects.openai_responses import ResponsesReader
 from tui.text.endings import ending_line, finish_kind
 
 pytestmark = pytest.mark.slow  # both SDKs are loaded

@@ -14,7 +14,7 @@ from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, USA
 from tui.messages import Usage
 from tui.providers.base import ReasoningDelta, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
 from tui.providers.config import Dialect
-from tui.providers.think_tags import MARKS, ThinkTags
+from tui.providers.text_repairs import MARKS, ThinkTags
 
 CASES = [
     ("<think>\nLet me see.\n</think>\n\nYes.", "Let me see.", "Yes."),

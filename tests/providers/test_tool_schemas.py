@@ -15,7 +15,7 @@ from tests.providers.replay import Answer, ReplayServer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.messages import ToolSchema
 from tui.providers.config import Dialect
-from tui.providers.openai_chat.provider import ChatStyle, to_wire
+from tui.providers.dialects.openai_chat import ChatStyle, to_wire
 from tui.providers.tool_schemas import object_schema, plain_schema, tool_sent
 
 ZOD: dict[str, Any] = {

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, assistant, request, results, user
 from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
-from tui.providers.anthropic import provider as anthropic_provider
-from tui.providers.openai_chat import provider as chat_provider
-from tui.providers.openai_responses import provider as responses_provider
+from tui.providers.dialects import anthropic as anthropic_provider
+from tui.providers.dialects import openai_chat as chat_provider
+from tui.providers.dialects import openai_responses as responses_provider
 
 texts = st.text(max_size=20)
 ids = st.sampled_from(["", "c", "call_0", "x" * 50, "ä", "a b"])

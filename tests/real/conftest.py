@@ -16,12 +16,12 @@ import pytest
 from tests import local_server
 from tests.corpus import REPOSITORY, required
 from tui.messages import Request
-from tui.providers.anthropic.provider import AnthropicMessages
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.local.provider import LocalServer, missing_part
-from tui.providers.openai_chat.provider import OpenAIChat
-from tui.providers.openai_responses.provider import OpenAIResponses
+from tui.providers.dialects.anthropic import AnthropicMessages
+from tui.providers.dialects.openai_chat import OpenAIChat
+from tui.providers.dialects.openai_responses import OpenAIResponses
+from tui.providers.local import LocalServer, missing_part
 from tui.providers.registry import make_provider
 from tui.providers.wire import Json
 

@@ -14,7 +14,7 @@ from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.store.ids import new_id
 from tui.messages import Message, Request, Text
 from tui.providers.base import StreamEvent
-from tui.providers.openai_chat.provider import OpenAIChat
+from tui.providers.dialects.openai_chat import OpenAIChat
 
 FACTS = (
     "the module is src/hafen/boote_42.py",

@@ -17,10 +17,10 @@ import pytest
 from tests.corpus import required
 from tests.providers.collect import collect
 from tui.messages import Message, Request, Text
+from tui.providers import local
 from tui.providers.base import ProviderError
-from tui.providers.local import provider as local
-from tui.providers.local.provider import LocalProvider, LocalServer, bundled_gguf, missing_part
-from tui.providers.models.presets import PRESETS
+from tui.providers.config import PRESETS
+from tui.providers.local import LocalProvider, LocalServer, bundled_gguf, missing_part
 from tui.providers.registry import make_provider
 
 REQUEST = Request("local", "smollm2-135m", (Message("user", (Text("Say hi."),)),), max_output=4)
@@ -164,7 +164,7 @@ async def test_missing_packages_name_the_next_step(monkeypatch: pytest.MonkeyPat
 
 PARENT = """
 import asyncio, sys, time
-from tui.providers.local.provider import LocalServer
+from tui.providers.local import LocalServer
 async def main():
     server = LocalServer(window=512)
     await server.start()

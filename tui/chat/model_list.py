@@ -15,10 +15,9 @@ from tui.chat.store.database import StoreError
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError
 from tui.providers.capabilities import known_to_see_and_call
-from tui.providers.config import ProviderConfig
-from tui.providers.local.provider import DEFAULT_WINDOW, missing_part
-from tui.providers.models.catalog import known_limits, list_price
-from tui.providers.models.presets import LOCAL_SERVERS
+from tui.providers.catalog import known_limits, list_price
+from tui.providers.config import LOCAL_SERVERS, ProviderConfig
+from tui.providers.local import DEFAULT_WINDOW, missing_part
 from tui.providers.registry import answering
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from tui.config.settings import ProviderSettings
 from tui.providers.base import ModelInfo
-from tui.providers.config import ProviderConfig
+from tui.providers.config import LOCAL_SERVERS, PRESETS, ProviderConfig
 from tui.providers.keys import redact
-from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
 from tui.providers.registry import make_provider, provider_config
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

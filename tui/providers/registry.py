@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from tui.config.settings import ProviderSettings
 from tui.providers.base import Provider
-from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.local.provider import missing_part, model_name
-from tui.providers.models.presets import LOCAL_SERVERS, PRESETS
+from tui.providers.config import LOCAL_SERVERS, PRESETS, Dialect, ProviderConfig
+from tui.providers.local import missing_part, model_name
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # bytes read of a model list
@@ -110,23 +109,23 @@ def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
     config = config or provider_config(name)
     match config.dialect:
         case "anthropic":
-            from tui.providers.anthropic.provider import AnthropicMessages
+            from tui.providers.dialects.anthropic import AnthropicMessages
 
             return AnthropicMessages(config)
         case "openai-responses":
-            from tui.providers.openai_responses.provider import OpenAIResponses
+            from tui.providers.dialects.openai_responses import OpenAIResponses
 
             return OpenAIResponses(config)
         case "openai-chat":
-            from tui.providers.openai_chat.provider import OpenAIChat
+            from tui.providers.dialects.openai_chat import OpenAIChat
 
             return OpenAIChat(config)
         case "local":
-            from tui.providers.local.provider import LocalProvider
+            from tui.providers.local import LocalProvider
 
             return LocalProvider(config)
         case "demo":
-            from tui.providers.local.demo import DemoProvider
+            from tui.providers.local import DemoProvider
 
             return DemoProvider(config)
 

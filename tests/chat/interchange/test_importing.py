@@ -35,7 +35,7 @@ from tui.config.settings import Settings, ToolSettings
 from tui.context.estimate.calibration import Calibration
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolResult, Usage
-from tui.providers.models.catalog import price
+from tui.providers.catalog import price
 
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 

@@ -15,7 +15,7 @@ from tui.config.settings import Settings
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.messages import Request
 from tui.providers import registry
-from tui.providers.local.demo import DemoProvider
+from tui.providers.local import DemoProvider
 
 TEXT = "Grüße an alle: hello, world!\n"
 

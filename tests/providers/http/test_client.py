@@ -19,7 +19,7 @@ from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.http.bounds import BoundedTransport
 from tui.providers.http.client import ANTHROPIC_VERSION, CONTEXT_EDITING, BodyEncoder
 from tui.providers.registry import make_provider
-from tui.providers.surrogates import whole_texts
+from tui.providers.text_repairs import whole_texts
 
 KEY = "key-123456"
 BEARER = {"authorization": f"Bearer {KEY}"}

@@ -370,7 +370,7 @@ async def test_every_command_runs_on_the_screen_of_the_real_program(
     from tui.chat.workspace import Workspace
     from tui.config.settings import Settings
 
-    monkeypatch.setattr("tui.providers.local.demo.PAUSE", 0)
+    monkeypatch.setattr("tui.providers.local.PAUSE", 0)
     monkeypatch.chdir(tmp_path)
     covered = {line.split()[0] for line in SAID_ON_SCREEN}
     others = {f"/{command.name}": "" for command in commands.all_commands() if f"/{command.name}" not in covered}

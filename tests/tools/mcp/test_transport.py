@@ -11,7 +11,7 @@ from anyio.abc import ByteReceiveStream
 
 pytest.importorskip("mcp")
 
-from tui.providers.http.sizes import TooLargeError
+from tui.providers.http.sse import TooLargeError
 from tui.tools.mcp.transport import TransportStatus, bounded_lines, line_limit
 
 LIMIT = 1_000

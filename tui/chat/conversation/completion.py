@@ -17,7 +17,7 @@ from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.streaming import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
-from tui.providers.models.catalog import price, unpriced_terms
+from tui.providers.catalog import price, unpriced_terms
 from tui.text.endings import is_cut
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage
 from tui.providers.capabilities import claude as claude_of
-from tui.providers.models.catalog import known_limits, price
+from tui.providers.catalog import known_limits, price
 
 QUIET_SECONDS = 1.0  # since the last change, after which the last answer is taken to be complete
 PACE_CALLS = 20  # calls over which the growth of the context is averaged

@@ -22,7 +22,7 @@ from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Message, Reasoning
-from tui.providers.models.catalog import price
+from tui.providers.catalog import price
 
 _PROVIDERS: Mapping[str, str] = {
     "google": "gemini",

@@ -14,7 +14,7 @@ from tui.config.settings import Settings
 from tui.context.counting.families import another_family
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
 from tui.providers.base import Provider, ProviderError
-from tui.providers.models.catalog import resolve_limits
+from tui.providers.catalog import resolve_limits
 
 log = logging.getLogger(__name__)
 

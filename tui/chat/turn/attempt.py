@@ -32,7 +32,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.models.catalog import price, unpriced_terms
+from tui.providers.catalog import price, unpriced_terms
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from tui.config.private import readable_by_others
 from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
-from tui.providers.local.provider import missing_part
+from tui.providers.local import missing_part
 from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from tui.providers.http.sizes import TooLargeError, check_json_cost
+from tui.providers.http.sse import TooLargeError, check_json_cost
 
 LEAST_PROGRESS = 1024
 """Bytes by which a body has to grow within one read timeout."""

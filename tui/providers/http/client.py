@@ -14,7 +14,7 @@ from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import CERTIFICATES, client_options, proxy_for
 from tui.providers.keys import one_line, redact
-from tui.providers.surrogates import whole_texts
+from tui.providers.text_repairs import whole_texts
 from tui.providers.wire import Json
 
 if TYPE_CHECKING:

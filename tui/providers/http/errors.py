@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
-from tui.providers.http.overflow import (
+from tui.providers.http.refusals import (
     OVERFLOW_CODES,
     OverflowNumbers,
     affordable_answer,

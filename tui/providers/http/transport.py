@@ -14,8 +14,7 @@ from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.client import Client, encode_json
 from tui.providers.http.errors import body_message, classify_error
 from tui.providers.http.proxies import proxy_for
-from tui.providers.http.sizes import TooLargeError, check_json_cost, too_large
-from tui.providers.http.sse import ServerSentEvent, SSEDecoder
+from tui.providers.http.sse import ServerSentEvent, SSEDecoder, TooLargeError, check_json_cost, too_large
 from tui.providers.keys import one_line, redact
 from tui.providers.wire import Json
 from tui.text.json_text import parse_json

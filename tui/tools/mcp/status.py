@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.config.paths import at_home
-from tui.providers.http.sizes import TooLargeError
+from tui.providers.http.sse import TooLargeError
 from tui.providers.keys import redact
 from tui.text.clean import clean_line
 from tui.text.numbers import size_text

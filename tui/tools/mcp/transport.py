@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tui.config.paths import at_home
 from tui.providers.http.proxies import client_options
-from tui.providers.http.sizes import TooLargeError, check_json_cost
+from tui.providers.http.sse import TooLargeError, check_json_cost
 from tui.tools.mcp.config import Launch, ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer

@@ -1,4 +1,4 @@
-"""The embedded provider: a real model without key or configuration, served by llama.cpp in a child process."""
+"""Providers without key or configuration: an embedded model, served by llama.cpp in a child process; the demo."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from tui.providers.base import ProviderError
+from tui.context.usage.limits import ModelLimits
+from tui.messages import Request
+from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta
 from tui.providers.config import ProviderConfig
+from tui.providers.dialects.openai_chat import OpenAIChat
 from tui.providers.http.client import Client, openai_client
 from tui.providers.keys import hold_secret, one_line
-from tui.providers.openai_chat.provider import OpenAIChat
 
 BUNDLED_MODEL = "smollm2-135m"
 DEFAULT_WINDOW = 8192  # tokens; SmolLM2's trained context, at 340 MB of memory
@@ -118,7 +121,7 @@ class LocalServer:
         options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
         self._process = subprocess.Popen(
             # -P: don't import a folder "tui" of the working directory
-            [sys.executable, "-P", "-m", "tui.providers.local.server"],
+            [sys.executable, "-P", "-m", "tui.providers.local_server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log or subprocess.DEVNULL,
@@ -196,3 +199,56 @@ class LocalProvider(OpenAIChat):
         """Close the connections and end the server. Idempotent."""
         await super().close()
         await asyncio.to_thread(self.server.stop)
+
+
+# -- the demo ----------------------------------------------------------------------------------------------------------
+
+
+GUIDE = """\
+**This is the demo: no language model answers here, only this text.** You wrote {count} characters; they went nowhere.
+
+Three ways to a real model:
+
+1. **A key in the environment**: set `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or another provider's variable, and start \
+chatctx again.
+2. **A local server**: start Ollama, llama.cpp's `llama-server` or LM Studio. chatctx finds it at its usual port; for \
+another address add a `[providers.NAME]` table with `base_url` to the config file.
+3. **Inside chatctx**: `pip install 'chatctx[local]'`, then `chatctx --gguf FILE` with any `.gguf` model file.
+
+`chatctx doctor` shows what was found and what was not. Everything else works here as it will later: `/context`, \
+`/rolling-context`, sessions. The numbers are estimates, because nobody counts them.
+"""
+WINDOW = 8192  # tokens; invented, and labelled as such, so that the panel has something to draw
+PAUSE = 0.01  # seconds between pieces
+
+
+class DemoProvider(Provider):
+    """Streams the same guide to every request. Reports no usage: nothing was measured."""
+
+    dialect = "demo"
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name = config.name
+        self.config = config
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        """Yield the guide word by word."""
+        users = [message for message in request.messages if message.role == "user"]
+        guide = GUIDE.format(count=f"{len(users[-1].text) if users else 0:,}")
+        for line in guide.splitlines(keepends=True):
+            for word in line.split(" "):
+                yield TextDelta(word if word.endswith("\n") else f"{word} ")
+                await asyncio.sleep(PAUSE)
+        yield StreamEnd("stop", "demo")
+
+    def capabilities(self, model: str) -> Capabilities:
+        """It accepts nothing and sends nothing back."""
+        return Capabilities(images=False, tools=False)
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """An invented window, labelled as such."""
+        return ModelLimits(WINDOW, source="table", detail="the demo's own, made up")
+
+    async def models(self) -> list[ModelInfo]:
+        """The guide."""
+        return [ModelInfo("guide", "No model: how to get one", await self.limits("guide"))]

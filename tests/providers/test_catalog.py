@@ -12,7 +12,8 @@ from genai_prices.data_snapshot import get_snapshot
 from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Request, Usage
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
-from tui.providers.models.catalog import (
+from tui.providers.capabilities import TABLE_DATE
+from tui.providers.catalog import (
     is_listed,
     list_price,
     price,
@@ -21,7 +22,6 @@ from tui.providers.models.catalog import (
     table_limits,
     unpriced_terms,
 )
-from tui.providers.models.windows import TABLE_DATE
 
 
 class Answering(Provider):

@@ -1,6 +1,6 @@
 """The child process of the embedded provider: llama.cpp's HTTP server on loopback, until its parent ends.
 
-Run as `python -m tui.providers.local.server`, with one JSON object on the first line of stdin. Writes one JSON line to
+Run as `python -m tui.providers.local_server`, with one JSON object on the first line of stdin. Writes one JSON line to
 stdout, `{"url": ...}` or `{"error": ...}`. The process ends when stdin is closed.
 """
 

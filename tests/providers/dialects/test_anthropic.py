@@ -21,8 +21,8 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
-from tui.providers.anthropic.provider import AnthropicMessages, to_wire, with_cache_breakpoints
 from tui.providers.config import ProviderConfig
+from tui.providers.dialects.anthropic import AnthropicMessages, to_wire, with_cache_breakpoints
 
 
 class TestAnthropic:

@@ -15,16 +15,15 @@ from typing import ClassVar, Generic, TypeVar
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS, Request, ToolSchema, Usage
+from tui.providers import discovery
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
 from tui.providers.capabilities import USUAL
 from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client, openai_client
 from tui.providers.http.refusals import Cause, efforts_after_refusal, refused
-from tui.providers.http.sizes import event_cost, too_large
+from tui.providers.http.sse import event_cost, too_large
 from tui.providers.http.transport import events
-from tui.providers.models import discovery
-from tui.providers.surrogates import SurrogateJoiner
-from tui.providers.think_tags import ThinkTags
+from tui.providers.text_repairs import SurrogateJoiner, ThinkTags
 from tui.providers.tool_schemas import tool_sent
 from tui.providers.usage_reading import merged_usage
 from tui.providers.wire import Json

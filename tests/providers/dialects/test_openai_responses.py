@@ -17,7 +17,7 @@ from tests.providers.wire_values import (
 )
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import ProviderConfig
-from tui.providers.openai_responses.provider import OpenAIResponses, to_wire
+from tui.providers.dialects.openai_responses import OpenAIResponses, to_wire
 
 
 class TestResponses:

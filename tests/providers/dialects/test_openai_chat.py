@@ -23,9 +23,8 @@ from tests.providers.wire_values import (
 )
 from tui.config.settings import ProviderSettings
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
-from tui.providers.config import EffortStyle, ProviderConfig
-from tui.providers.models.presets import PRESETS
-from tui.providers.openai_chat.provider import ChatStyle, OpenAIChat, gemini_body, to_wire
+from tui.providers.config import PRESETS, EffortStyle, ProviderConfig
+from tui.providers.dialects.openai_chat import ChatStyle, OpenAIChat, gemini_body, to_wire
 from tui.providers.registry import provider_config
 
 

@@ -1,4 +1,4 @@
-"""The embedded server's child process, without a model."""
+"""The embedded server's child process, without a model; and the demo."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from threading import Timer
 
 import pytest
 
-from tui.providers.local import provider as local
-from tui.providers.local.provider import LocalServer
+from tests.providers.collect import collect
+from tui.messages import Message, Request, Text
+from tui.providers import local
+from tui.providers.local import LocalServer
+from tui.providers.registry import make_provider
 
 
 @pytest.mark.slow
@@ -38,3 +41,18 @@ async def test_a_start_that_is_cancelled_ends_the_child_while_it_loads(
     late.join()
     os.close(pipe)
     assert process.returncode == -signal.SIGKILL and not server.running
+
+
+async def test_the_demo_says_that_it_is_no_model_and_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "PAUSE", 0)
+    provider = make_provider("demo")
+    got = await collect(provider, Request("demo", "guide", (Message("user", (Text("Hello"),)),)))
+    assert "no language model" in got.text
+    assert "5 characters" in got.text
+    for way in ("ANTHROPIC_API_KEY", "Ollama", "pip install 'chatctx[local]'", "--gguf"):
+        assert way in got.text
+    assert got.usage is None  # nothing was measured
+    assert got.end is not None and got.end.kind == "stop"
+    assert await provider.count_tokens(Request("demo", "guide", ())) is None
+    limits = await provider.limits("guide")
+    assert limits is not None and "made up" in limits.detail

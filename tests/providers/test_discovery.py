@@ -11,7 +11,7 @@ from tests.providers.replay import replay_server
 from tests.providers.serving import serving
 from tui.messages import Message, Request, Text
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.models.discovery import entry_info, entry_limits, is_for_chat
+from tui.providers.discovery import entry_info, entry_limits, is_for_chat
 from tui.providers.registry import make_provider
 
 

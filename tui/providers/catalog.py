@@ -15,7 +15,7 @@ from dataclasses import replace
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Usage
 from tui.providers.base import Provider, ProviderError
-from tui.providers.models.windows import TABLE_DATE, table_window
+from tui.providers.capabilities import TABLE_DATE, table_window
 
 # Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}

@@ -9,10 +9,10 @@ import pytest
 
 from tests.providers.collect import Answer
 from tui.messages import Usage
-from tui.providers.anthropic.reader import AnthropicReader
 from tui.providers.base import ModelNamed, ProviderError, StreamEnd
-from tui.providers.openai_chat.reader import ChatReader
-from tui.providers.openai_responses.reader import ResponsesReader
+from tui.providers.dialects.anthropic import AnthropicReader
+from tui.providers.dialects.openai_chat import ChatReader
+from tui.providers.dialects.openai_responses import ResponsesReader
 
 
 def read(reader: AnthropicReader | ChatReader | ResponsesReader, events: Iterable[dict[str, Any]]) -> Answer:

@@ -1,0 +1,417 @@
+"""Anthropic Messages at any base URL: its requests, its answers, and how servers and models differ in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tui.context.usage.limits import ModelLimits
+from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
+from tui.providers import discovery
+from tui.providers.base import (
+    Capabilities,
+    ItemReceived,
+    ModelInfo,
+    ProviderError,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    SourceCited,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+)
+from tui.providers.capabilities import anthropic_capabilities, claude
+from tui.providers.config import ProviderConfig
+from tui.providers.dialects.dialect import DialectProvider, Reader, Style
+from tui.providers.http.client import Client, anthropic_client
+from tui.providers.http.refusals import Cause
+from tui.providers.usage_reading import read_edits, read_usage
+from tui.providers.wire import (
+    Json,
+    arguments_object,
+    as_object,
+    attached_files,
+    attachment_text,
+    encoded,
+    object_of,
+    objects_of,
+    own_reasoning,
+    plain_text,
+    result_text,
+    results_with_parts,
+    text_of,
+    tool_id,
+)
+from tui.text.endings import finish_kind
+
+_NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
+DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value
+MIN_BUDGET = 1024  # tokens; the smallest thinking budget
+# Share of the answer's tokens, for models with a thinking budget.
+_BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.8, "max": 0.8}
+_OFF = ("disabled", "between_tools")  # values of `thinking.type` that turn thinking off
+_CACHE: Json = {"type": "ephemeral"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnthropicStyle(Style):
+    """How a server takes `thinking`: the values of its `type`, None if unknown."""
+
+    thinking: frozenset[str] | None = None
+    thinks_by_default: bool = False
+
+
+def to_wire(request: Request, style: AnthropicStyle) -> Json:
+    """The JSON body of POST /v1/messages, streaming."""
+    messages: list[Json] = []
+    for message in request.messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message, request)
+        if not blocks:
+            continue
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": role, "content": blocks})
+    for message_body in messages:
+        if message_body["role"] == "user":  # results come first, directly behind their calls
+            message_body["content"].sort(key=lambda block: block["type"] != "tool_result")
+    if messages and messages[-1]["role"] == "assistant" and messages[-1]["content"][-1]["type"] == "text":
+        last = messages[-1]["content"][-1]  # an answer to be continued must not end with blanks
+        last["text"] = last["text"].rstrip()
+    system = [{"type": "text", "text": section.text} for section in request.system if section.text.strip()]
+    tools = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": as_object(tool.parameters),
+        }
+        for tool in map(style.tool, request.tools)
+    ]
+    body: Json = {
+        "model": request.model,
+        "max_tokens": request.max_output or DEFAULT_MAX_OUTPUT,
+        "messages": messages,
+        "stream": True,
+    }
+    if system:
+        body["system"] = system
+    if tools:
+        body["tools"] = tools
+    if request.server_edits:
+        body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+    return body | _thinking_fields(style, request.reasoning, body["max_tokens"])
+
+
+def with_cache_breakpoints(body: Json) -> Json:
+    """`body` with two breakpoints for the prompt cache: after the system prompt (which survives trimming), at the end.
+
+    The blocks are changed in place.
+    """
+    last = body["messages"][-1]["content"] if body["messages"] else []
+    for blocks in (body.get("system") or body.get("tools"), [one for one in last if "thinking" not in one["type"]]):
+        if blocks:
+            blocks[-1]["cache_control"] = dict(_CACHE)
+    return body
+
+
+def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
+    """The `thinking` field: adaptive with an effort if the model supports it, else a budget (tokens).
+
+    "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is requested.
+    """
+    types, effort = style.thinking, style.effort(wish)
+    if types is not None and "adaptive" in types:
+        shown: Json = {"thinking": {"type": "adaptive", "display": "summarized"}}
+        if effort is None:
+            return shown if style.thinks_by_default else {}
+        if effort == "off":
+            off = next((kind for kind in _OFF if kind in types), None)
+            return {"thinking": {"type": off}} if off else shown | {"output_config": {"effort": "low"}}
+        return shown | {"output_config": {"effort": effort}}
+    if effort is None or (types is not None and "enabled" not in types):
+        return {}
+    if effort == "off" or max_tokens <= MIN_BUDGET:
+        return {"thinking": {"type": "disabled"}}
+    budget = int(max_tokens * _BUDGET_SHARES[effort])
+    return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
+
+
+def _blocks(message: Message, request: Request) -> list[Json]:
+    if message.role == "tool":
+        return [_result(result, more, request) for result, more in results_with_parts(message)]
+    blocks: list[Json] = []
+    for part in message.parts:
+        match part:
+            case Reasoning():
+                if message.role == "assistant" and own_reasoning(part, request):
+                    blocks += _reasoning(part)
+            case ToolCall():
+                blocks.append(
+                    {
+                        "type": "tool_use",
+                        "id": tool_id(part.id),
+                        "name": part.name,
+                        "input": arguments_object(part.arguments),
+                    }
+                )
+            case ToolResult():
+                blocks.append(_result(part, [], request))
+            case Attachment():
+                blocks.append(_attachment(part, request))
+            case ProviderItem(data=data) if part.provider == request.provider and (item := as_object(data)):
+                blocks.append(item)
+            case _ if (text := plain_text(part)).strip():
+                blocks.append({"type": "text", "text": text})
+    if message.role == "assistant" and all("thinking" in block["type"] for block in blocks):
+        return []  # an answer with nothing but thinking is refused as empty
+    return blocks
+
+
+def _reasoning(part: Reasoning) -> list[Json]:
+    if part.redacted is not None:
+        return [{"type": "redacted_thinking", "data": part.redacted}]
+    if part.signature is None:
+        return []  # cancelled thinking has no signature and can't be sent back
+    return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
+
+
+def _result(part: ToolResult, more: list[Part], request: Request) -> Json:
+    content: str | list[Json] = result_text(part, more)
+    if files := [_attachment(file, request) for file in attached_files(more)]:
+        content = [{"type": "text", "text": content}, *files]
+    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id), "content": content}
+    return block | {"is_error": True} if part.is_error else block
+
+
+def _attachment(part: Attachment, request: Request) -> Json:
+    if (text := attachment_text(part, request)) is not None:
+        return {"type": "text", "text": text}
+    source = {"type": "base64", "media_type": part.media_type, "data": encoded(part, request)}
+    return {"type": "document" if part.kind == "pdf" else "image", "source": source}
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+_CITED = ("url", "source", "document_title", "file_id")
+
+
+@dataclass(slots=True)
+class _Block:
+    kind: str
+    index: int  # index in our events, counted by kind
+    place: int  # among all blocks of the answer
+    item: Json | None = None  # the whole block, for kinds that are sent back unchanged
+    input: str = ""  # the input received so far
+    whole: bool = False  # whether its end was sent
+
+
+class AnthropicReader(Reader):
+    """Reads one streamed answer."""
+
+    def __init__(self, provider: str = "") -> None:
+        super().__init__(provider)
+        self._blocks: dict[int, _Block] = {}  # by the server's index: the latest one
+        self._opened: list[_Block] = []
+        self._reported: Json = {}  # all fields of usage so far
+        self._edits: tuple[int, int] | None = None
+        self._refusal = RefusalDelta("", from_server=True)
+
+    def feed(self, event: Json, /) -> Iterator[StreamEvent]:
+        """The stream events of one server event."""
+        match event.get("type"):
+            case "message_start":
+                message = object_of(event.get("message"))
+                self._edited(message)
+                yield from self._name_model(message.get("model"))
+                yield from self._merge_usage(message.get("usage"))
+            case "content_block_start":
+                yield from self._start(event)
+            case "content_block_delta":
+                if (block := self._blocks.get(_index(event))) is not None:
+                    yield from _delta(block, object_of(event.get("delta")))
+            case "content_block_stop":
+                block = self._blocks.get(_index(event))
+                if block is not None:
+                    block.whole = True
+                if block is not None and block.item is not None:
+                    whole = block.item | ({"input": as_object(block.input)} if block.input else {})
+                    yield ItemReceived(block.kind, json.dumps(whole, ensure_ascii=False))
+                    block.item = None
+            case "message_delta":
+                self._edited(event)
+                yield from self._merge_usage(event.get("usage"))
+                self._stop(object_of(event.get("delta")))
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The end mark, if there was one."""
+        kind = None if self._end is None else self._end.kind
+        if kind == "refusal":
+            yield self._refusal
+        for block in self._opened:  # a tool without arguments; in a cut answer they may be missing
+            if kind == "tool_calls" and block.kind == "tool_use" and block.whole and not block.input:
+                yield ToolCallDelta(block.index, arguments="{}")
+        yield from super().finish()
+
+    def _merge_usage(self, usage: object) -> Iterator[StreamEvent]:
+        """Merge cumulative usage: later values replace earlier ones, field by field."""
+        if isinstance(usage, dict):
+            self._reported |= {key: value for key, value in usage.items() if value is not None}
+            if usage := read_usage(self._reported):
+                tokens, uses = self._edits or (None, None)
+                yield from self._report(replace(usage, cleared=tokens, cleared_uses=uses))
+
+    def _edited(self, holder: Json) -> None:
+        """What the server's context editing cleared from the prompt, if reported."""
+        self._edits = read_edits(holder.get("context_management")) or self._edits
+
+    def _stop(self, delta: Json) -> None:
+        if reason := text_of(delta.get("stop_reason")):
+            self._end = StreamEnd(finish_kind(reason), reason)
+        if details := object_of(delta.get("stop_details")):
+            explanation, category = text_of(details.get("explanation")), text_of(details.get("category"))
+            self._refusal = RefusalDelta(explanation, category or None, from_server=True)
+
+    def _start(self, event: Json) -> Iterator[StreamEvent]:
+        content = event.get("content_block")
+        if not isinstance(content, dict):
+            return
+        kind = "reasoning" if content.get("type") in ("thinking", "redacted_thinking") else str(content.get("type"))
+        count = sum(block.kind == kind for block in self._opened)
+        block = self._blocks[_index(event)] = _Block(kind, count, len(self._opened))
+        self._opened.append(block)
+        match content.get("type"):
+            case "text":
+                yield from _text(block, content.get("text"))
+                for citation in objects_of(content.get("citations")):
+                    yield from _cited(citation)
+            case "thinking":
+                yield from _thinking(block, content.get("thinking"))
+                yield from _signature(block, content.get("signature") or None)
+            case "redacted_thinking":
+                yield ReasoningMeta(block.index, redacted=str(content.get("data", "")))
+            case "tool_use":
+                yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
+                if isinstance(arguments := content.get("input"), dict) and arguments:
+                    block.input = json.dumps(arguments, ensure_ascii=False)
+                    yield ToolCallDelta(block.index, arguments=block.input)
+            case _:
+                block.item = content
+
+
+def _index(event: Json) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else -1
+
+
+def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
+    match delta.get("type"):
+        case "text_delta":
+            yield from _text(block, delta.get("text"))
+        case "thinking_delta":
+            yield from _thinking(block, delta.get("thinking"))
+        case "signature_delta":
+            yield from _signature(block, delta.get("signature"))
+        case "input_json_delta" if block.kind == "tool_use" and isinstance(delta.get("partial_json"), str):
+            if delta["partial_json"]:
+                block.input += delta["partial_json"]
+                yield ToolCallDelta(block.index, arguments=delta["partial_json"])
+        case "input_json_delta" if block.item is not None and isinstance(delta.get("partial_json"), str):
+            block.input += delta["partial_json"]
+        case "citations_delta":
+            yield from _cited(object_of(delta.get("citation")))
+
+
+def _cited(citation: Json) -> Iterator[StreamEvent]:
+    """The source of a citation: a search result, a document, or a tool's search result."""
+    place = next((str(citation[key]) for key in _CITED if citation.get(key)), "")
+    if place:
+        title = citation.get("title") or citation.get("document_title") or ""
+        yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
+
+
+def _text(block: _Block, text: object) -> Iterator[StreamEvent]:
+    if block.kind == "text" and isinstance(text, str) and text:
+        yield TextDelta(text, block.place)
+
+
+def _thinking(block: _Block, text: object) -> Iterator[StreamEvent]:
+    if isinstance(text, str) and text:
+        yield ReasoningDelta(text, block.index)
+
+
+def _signature(block: _Block, signature: object) -> Iterator[StreamEvent]:
+    if isinstance(signature, str):
+        yield ReasoningMeta(block.index, signature=signature)
+
+
+# -- the server --------------------------------------------------------------------------------------------------------
+
+
+class AnthropicMessages(DialectProvider[AnthropicStyle]):
+    """One server that speaks Anthropic's Messages API."""
+
+    dialect = "anthropic"
+    route = "/v1/messages"
+    reader = AnthropicReader
+
+    def __init__(self, config: ProviderConfig) -> None:
+        super().__init__(config)
+        self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
+
+    async def _connect(self, key: str | None) -> Client:
+        return await anthropic_client(self.config, key)
+
+    def _first_style(self, model: str) -> AnthropicStyle:
+        types, kind = self._listed_thinking.get(model), claude(model)  # the list takes precedence over the name
+        if kind is None:
+            return AnthropicStyle(thinking=types, thinks_by_default=types is not None and "disabled" not in types)
+        return AnthropicStyle(
+            thinking=kind.thinking_types if types is None else types,
+            thinks_by_default=kind.thinks_by_default,
+            efforts=kind.efforts if types is None else None,
+        )
+
+    def _body(self, request: Request, style: AnthropicStyle) -> Json:
+        return with_cache_breakpoints(to_wire(request, style))
+
+    async def _before_end(self, request: Request, reader: Reader) -> list[StreamEvent]:
+        """Counts the input by request: llama.cpp sometimes begins a stream without `message_start`, which has it."""
+        reported = reader.usage is not None and reader.usage.input_total is not None
+        if reported or self.config.official:
+            return []
+        try:
+            counted = await self.count_tokens(request)
+        except ProviderError:
+            return []  # the usage stays unknown
+        event = {"type": "message_delta", "usage": {"input_tokens": counted}}
+        return [] if counted is None else list(reader.feed(event))
+
+    def _adapted(self, style: AnthropicStyle, cause: Cause, request: Request) -> AnthropicStyle | None:
+        if cause in ("effort", "field") and style.thinks_by_default:  # a gateway without adaptive thinking
+            return replace(style, thinking=frozenset(), thinks_by_default=False, efforts=())
+        return None
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        capabilities = anthropic_capabilities(model, official=self.config.official)
+        return replace(capabilities, edits_context=self.config.context_management)
+
+    async def limits(self, model: str) -> ModelLimits | None:
+        """The window reported by the server, or None. Raises `ProviderError`."""
+        return next((info.limits for info in await self.models() if info.id == model), None)
+
+    async def _list(self, client: Client) -> list[ModelInfo]:
+        infos = await discovery.anthropic_models(client)
+        self._listed_thinking |= {info.id: frozenset(info.thinking) for info in infos if info.thinking is not None}
+        return infos
+
+    async def _count(self, client: Client, body: Json) -> int | None:
+        counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}
+        if "budget_tokens" in counted.get("thinking", {}):
+            counted.pop("thinking")  # the budget is checked against max_tokens, which this route rejects
+        return await discovery.input_tokens(client, "/v1/messages/count_tokens", counted)

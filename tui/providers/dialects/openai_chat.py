@@ -1,0 +1,620 @@
+"""Chat Completions at any base URL: its requests, its answers, and how servers and models differ in them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tui.messages import EFFORTS, Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
+from tui.providers.base import (
+    Capabilities,
+    ErrorKind,
+    ItemReceived,
+    ProviderError,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    SourceCited,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+)
+from tui.providers.capabilities import chat_capabilities, openai_efforts
+from tui.providers.config import EffortStyle, ReasoningField
+from tui.providers.dialects.dialect import DialectProvider, Reader, Style
+from tui.providers.discovery import input_tokens
+from tui.providers.http.client import Client
+from tui.providers.http.errors import classify_error
+from tui.providers.http.refusals import Cause
+from tui.providers.http.transport import ask_json
+from tui.providers.usage_reading import read_terms, read_usage
+from tui.providers.wire import (
+    Json,
+    arguments_text,
+    as_object,
+    attachment_text,
+    chat_tool_id,
+    data_url,
+    files_after_results,
+    object_of,
+    objects_of,
+    own_reasoning,
+    plain_text,
+    result_text,
+    results_with_parts,
+    system_text,
+    text_of,
+)
+from tui.text.endings import finish_kind
+
+log = logging.getLogger(__name__)
+
+_TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
+NO_THOUGHT = " "
+"""Placeholder for required but missing reasoning: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatStyle(Style):
+    """How a server's Chat Completions differ from OpenAI's.
+
+    `reasoning_field`: the field in which an assistant message carries its reasoning back. `effort_style`: how an
+    effort is written: as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an
+    effort beside it. `needs_reasoning`: with tools every answer must have that field, even if it came from another
+    model or without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with
+    reasoning off.
+    """
+
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    include_usage: bool = True
+    reasoning_field: ReasoningField = "reasoning_content"
+    needs_reasoning: bool = False
+    reasons_with_tools: bool = True
+    effort_style: EffortStyle = "effort"
+    short_tool_ids: bool = False
+    cache_key: bool = False  # takes `prompt_cache_key`
+
+
+_ENABLED = {"type": "enabled"}
+_EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
+    "effort": None,
+    "openrouter": EFFORTS,  # maps those that a model lacks to the nearest one
+    # DeepSeek V4, Kimi K3 and GLM-5.3; Kimi treats any other value as "max" (their guides to thinking, autumn 2026).
+    "thinking": ("off", "low", "high", "max"),
+}
+
+
+def to_wire(request: Request, style: ChatStyle) -> Json:
+    """The JSON body of POST /chat/completions, streaming."""
+    messages: list[Json] = []
+    if system := system_text(request.system):
+        messages.append({"role": "system", "content": system})
+    for message in files_after_results(request.messages):  # only user messages may have images in this dialect
+        for wire in _message(message, request, style):
+            _append(messages, wire)
+    body: Json = {"model": request.model, "messages": messages, "stream": True}
+    if style.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.max_output is not None:
+        body[style.max_tokens_field] = request.max_output
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": as_object(tool.parameters),
+                },
+            }
+            for tool in map(style.tool, request.tools)
+        ]
+    if style.cache_key and request.session:
+        body["prompt_cache_key"] = request.session
+    return body | _effort(request, style)
+
+
+def _append(messages: list[Json], wire: Json) -> None:
+    """Add a message; two consecutive ones of a role are merged, since many chat templates require alternation."""
+    last = messages[-1] if messages else {}
+    same = last.get("role") == wire["role"] and wire["role"] in ("user", "assistant")
+    one, other = last.get("content"), wire.get("content")
+    if not same or wire.keys() | last.keys() > {"role", "content"} or one is None or other is None:
+        messages.append(wire)
+    elif isinstance(one, str) and isinstance(other, str):
+        messages[-1] = {**last, "content": f"{one}\n\n{other}"}
+    else:
+        messages[-1] = {**last, "content": _pieces(one) + _pieces(other)}
+
+
+def _pieces(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _effort(request: Request, style: ChatStyle) -> Json:
+    if request.tools and not style.reasons_with_tools:
+        return {"reasoning_effort": "none"}
+    effort = style.effort(request.reasoning)
+    if effort is None:
+        return {}
+    off = effort == "off"
+    match style.effort_style:
+        case "openrouter":
+            return {"reasoning": {"enabled": False} if off else {"effort": effort}}
+        case "thinking":  # DeepSeek refuses an effort beside "disabled"
+            return {"thinking": {"type": "disabled"}} if off else {"thinking": _ENABLED, "reasoning_effort": effort}
+        case "effort":
+            return {"reasoning_effort": "none" if off else effort}
+
+
+def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:
+    if len(message.parts) == 1 and isinstance(message.parts[0], Text) and message.role != "tool":
+        return _text_alone(message.role, message.parts[0].text, request, style)  # most messages: not the long way
+    match message.role:
+        case "assistant":
+            return _assistant(message, request, style)
+        case "tool":
+            return [_result(part, more, style) for part, more in results_with_parts(message)]
+        case "user":
+            results = [_result(part, [], style) for part in message.parts if isinstance(part, ToolResult)]
+            content = _content(message, request)
+            return [*results, {"role": "user", "content": content}] if content else results
+
+
+def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:
+    call = chat_tool_id(part.call_id, short=style.short_tool_ids)
+    return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
+
+
+def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> list[Json]:
+    wire: Json = {"role": role, "content": text}
+    if role == "assistant" and style.needs_reasoning and request.tools:
+        wire[style.reasoning_field] = NO_THOUGHT
+    return [wire] if text else []
+
+
+def _content(message: Message, request: Request) -> str | list[Json]:
+    """A plain string if there is only text: the form that every server accepts."""
+    pieces: list[Json] = []
+    for part in message.parts:
+        if isinstance(part, Attachment):
+            pieces.append(_attachment(part, request))
+        elif text := plain_text(part):
+            pieces.append({"type": "text", "text": text})
+    if all(piece["type"] == "text" for piece in pieces):
+        return "\n\n".join(piece["text"] for piece in pieces)
+    return pieces
+
+
+def _attachment(part: Attachment, request: Request) -> Json:
+    if (text := attachment_text(part, request)) is not None:
+        return {"type": "text", "text": text}
+    url = data_url(part, request)
+    if part.kind == "pdf":
+        return {"type": "file", "file": {"filename": part.name, "file_data": url}}
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Json]:
+    wire: Json = {"role": "assistant"}
+    text = "".join(plain_text(part) for part in message.parts)
+    same_provider = message.provider == request.provider
+    calls = [_call(part, style, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
+    if not text and not calls:
+        return []  # an answer with nothing but reasoning is refused as empty
+    wire["content"] = text or None
+    thoughts = [part for part in message.parts if isinstance(part, Reasoning) and own_reasoning(part, request)]
+    details: list[Any] = []
+    for part in thoughts:
+        details += _details(part)
+    if details:
+        wire["reasoning_details"] = details
+    elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
+        wire[style.reasoning_field] = reasoning or NO_THOUGHT
+    if calls:
+        wire["tool_calls"] = calls
+    return [wire]
+
+
+def _details(part: Reasoning) -> list[Any]:
+    try:
+        value = json.loads(part.details or "[]")
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
+    """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
+    wire: Json = {
+        "id": chat_tool_id(part.id, short=style.short_tool_ids),
+        "type": "function",
+        "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
+    }
+    if same_provider and (extra := as_object(part.extra)):
+        wire["extra_content"] = extra
+    return wire
+
+
+def gemini_body(body: Json) -> Json:
+    """A Chat Completions body as Gemini's `countTokens` takes it (ai.google.dev/api/tokens)."""
+    contents: list[Json] = []
+    system: list[Json] = []
+    names: dict[str, str] = {}  # of calls, by id
+    for message in body["messages"]:
+        if message["role"] in ("system", "developer"):
+            system += _parts(message["content"])
+            continue
+        role = "model" if message["role"] == "assistant" else "user"
+        parts = _results(message, names) if message["role"] == "tool" else [*_spoken(message, names)]
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"] += parts
+        else:
+            contents.append({"role": role, "parts": parts})
+    request: Json = {"model": f"models/{body['model'].removeprefix('models/')}", "contents": contents}
+    if system:
+        request["systemInstruction"] = {"parts": system}
+    if tools := [_declaration(tool["function"]) for tool in body.get("tools") or ()]:
+        request["tools"] = [{"functionDeclarations": tools}]
+    return {"generateContentRequest": request}
+
+
+def _spoken(message: Json, names: dict[str, str]) -> Iterator[Json]:
+    yield from _parts(message.get("content"))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        names[call["id"]] = function["name"]
+        yield {"functionCall": {"name": function["name"], "args": _object(function["arguments"])}}
+
+
+def _results(message: Json, names: dict[str, str]) -> list[Json]:
+    name = names.get(message["tool_call_id"], "tool")
+    text = "".join(part.get("text", "") for part in _parts(message["content"]))
+    return [{"functionResponse": {"name": name, "response": {"output": text}}}]
+
+
+def _parts(content: object) -> list[Json]:
+    """Text and inline files."""
+    if isinstance(content, str):
+        return [{"text": content}] if content else []
+    return [_part(piece) for piece in content] if isinstance(content, list) else []
+
+
+def _part(piece: Json) -> Json:
+    match piece:
+        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
+            kind, _, data = url.removeprefix("data:").partition(";base64,")
+            return {"inlineData": {"mimeType": kind, "data": data}}
+        case _:
+            return {"text": str(piece.get("text") or "")}
+
+
+def _declaration(function: Json) -> Json:
+    """A function with its schema as JSON Schema, which Gemini takes beside its own form."""
+    declaration = {"name": function["name"], "description": function.get("description", "")}
+    return declaration | {"parametersJsonSchema": function.get("parameters") or {"type": "object"}}
+
+
+def _object(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {"arguments": text}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+_BROKEN: dict[str, ErrorKind] = {
+    "error": "server",
+    "insufficient_system_resource": "overloaded",
+    "network_error": "server",
+    "abort": "server",
+}
+# Fields for reasoning; some servers send two with the same text, so the first non-empty one is used.
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+
+
+class ChatReader(Reader):
+    """Reads one streamed answer."""
+
+    def __init__(self, provider: str = "") -> None:
+        super().__init__(provider)
+        self._calls = _Calls()
+        self._details: list[Json] = []
+        self._items: set[str] = set()  # kinds of what cannot be shown, each told once
+
+    def feed(self, chunk: Json, /) -> Iterator[StreamEvent]:
+        """The stream events of one chunk. Raises `ProviderError` for an error sent as a chunk."""
+        choice = (objects_of(chunk.get("choices")) or [{}])[0]
+        if error := choice.get("error"):
+            raise classify_error(None, error, provider=self._provider)
+        yield from self._name_model(chunk.get("model"))
+        yield from self._read_usage(chunk, choice)
+        yield from _listed_sources(chunk)
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            yield from self._delta(delta)
+        if reason := text_of(choice.get("finish_reason")):
+            self._end = StreamEnd(finish_kind(reason), reason)
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Events known only at the end: collected reasoning details, and the end mark if there was one.
+
+        Raises `ProviderError` if the server reported that it could not go on.
+        """
+        if self._details:
+            yield ReasoningMeta(details=json.dumps(self._details, ensure_ascii=False))
+        if self._end is not None and (kind := _BROKEN.get(self._end.raw)):
+            text = f"the server broke the answer off ({self._end.raw}). What arrived is kept; /retry asks again."
+            raise ProviderError(kind, f"{self._provider}: {text}" if self._provider else text)
+        yield from super().finish()
+
+    def _read_usage(self, chunk: Json, choice: Json) -> Iterator[StreamEvent]:
+        """Servers report usage at the end, in every chunk, inside the choice, or in more than one of these places."""
+        for holder in (chunk, choice, object_of(chunk.get("x_groq"))):
+            if usage := read_usage(holder.get("usage")):
+                yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
+
+    def _delta(self, delta: Json) -> Iterator[StreamEvent]:
+        reasoning = next((text for name in _REASONING_FIELDS if (text := text_of(delta.get(name)))), "")
+        details = objects_of(delta.get("reasoning_details"))
+        for item in details:
+            _merge_detail(self._details, item)
+        if not reasoning:
+            reasoning = "".join(text_of(item.get("text")) or text_of(item.get("summary")) for item in details)
+        if reasoning:
+            yield ReasoningDelta(reasoning)
+        yield from self._content(delta.get("content"))
+        yield from _annotations(delta.get("annotations"))
+        if audio := object_of(delta.get("audio")):
+            yield from self._item("audio")
+            yield from self._content(audio.get("transcript"))
+        if delta.get("images"):
+            yield from self._item("image")
+        if refusal := text_of(delta.get("refusal")):
+            yield RefusalDelta(refusal)
+        calls = objects_of(delta.get("tool_calls"))
+        if not calls and (function := object_of(delta.get("function_call"))):  # the form before tool calls
+            calls = [{"index": 0, "function": function}]
+        self._calls.begin_chunk()
+        for call in calls:
+            if call.get("type") == "custom":
+                yield from self._item("custom_tool_call")
+            else:
+                yield self._calls.read(call)
+
+    def _item(self, kind: str) -> Iterator[StreamEvent]:
+        if kind not in self._items:
+            self._items.add(kind)
+            yield ItemReceived(kind)
+
+    def _content(self, content: object) -> Iterator[StreamEvent]:
+        """Text, or a list of pieces (Mistral: text, thinking and references)."""
+        if isinstance(content, str):
+            if content:
+                yield TextDelta(content)
+            return
+        for piece in content if isinstance(content, list) else []:
+            if isinstance(piece, str):
+                yield from self._content(piece)
+            elif isinstance(piece, dict) and piece.get("type") == "thinking":
+                thinking = piece.get("thinking")
+                pieces = objects_of(thinking) or [{"text": thinking}]
+                if text := "".join(text_of(item.get("text")) for item in pieces):
+                    yield ReasoningDelta(text)
+            elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
+                yield from self._content(piece["text"])
+            elif isinstance(piece, dict) and (kind := text_of(piece.get("type"))) not in ("", "text", "reference"):
+                yield from self._item(kind.removesuffix("_url"))
+
+
+def _annotations(listed: object) -> Iterator[StreamEvent]:
+    """OpenAI's and OpenRouter's citations of an answer's text."""
+    for annotation in objects_of(listed):
+        cited = object_of(annotation.get("url_citation"))
+        if url := text_of(cited.get("url")):
+            yield SourceCited(url, text_of(cited.get("title")), text_of(cited.get("content")))
+
+
+def _listed_sources(chunk: Json) -> Iterator[StreamEvent]:
+    """Perplexity's and xAI's lists beside the choices: `citations` are addresses, `search_results` have titles."""
+    citations = chunk.get("citations")
+    addresses = [{"url": cited} for cited in citations if isinstance(cited, str)] if isinstance(citations, list) else []
+    for source in (*objects_of(chunk.get("search_results")), *addresses, *objects_of(citations)):
+        if url := text_of(source.get("url")):
+            yield SourceCited(url, text_of(source.get("title")))
+
+
+def _merge_detail(details: list[Json], piece: Json) -> None:
+    """OpenRouter streams `reasoning_details` in pieces; those of one entry come in a row with one type and index."""
+    last = details[-1] if details else None
+    if last is None or any(last.get(key) != piece.get(key) for key in ("type", "index")) or _starts_anew(last, piece):
+        details.append(dict(piece))
+        return
+    for key, value in piece.items():
+        if key in ("text", "summary", "data") and isinstance(value, str):
+            last[key] = text_of(last.get(key)) + value
+        elif value is not None:
+            last[key] = value
+
+
+def _starts_anew(last: Json, piece: Json) -> bool:
+    one, other = last.get("id"), piece.get("id")
+    return one is not None and other is not None and one != other
+
+
+@dataclass(slots=True)
+class _Call:
+    wire_index: object
+    id: str
+    pieces: list[str] = field(default_factory=list)  # of its arguments
+    in_chunk: bool = True  # a piece of it came in the chunk that is being read
+
+    @property
+    def complete(self) -> bool:
+        """Whether the arguments so far are a JSON object."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(json.loads("".join(self.pieces)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+class _Calls:
+    """Puts the pieces of tool calls together where servers forget indices, repeat ids, or number everything 0."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []  # by our index
+
+    def begin_chunk(self) -> None:
+        """Begin a chunk: the calls so far came in earlier ones."""
+        for call in reversed(self._calls):
+            if not call.in_chunk:
+                break
+            call.in_chunk = False
+
+    def read(self, call: Json) -> ToolCallDelta:
+        """The piece as an event. `id` and `name` come with a call's first piece only."""
+        function = object_of(call.get("function"))
+        call_id, name, arguments = text_of(call.get("id")), text_of(function.get("name")), _arguments(function)
+        index, new = self._place(call.get("index"), call_id, arguments if name else None)
+        merged = self._calls[index]
+        if not new and name and merged.complete and arguments == "".join(merged.pieces):
+            arguments = ""  # the whole call was repeated
+        if arguments:
+            merged.pieces.append(arguments)
+        extra = call.get("extra_content")
+        return ToolCallDelta(
+            index,
+            id=call_id if new else None,
+            name=name or None,
+            arguments=arguments,
+            extra=json.dumps(extra, ensure_ascii=False) if isinstance(extra, dict) else None,
+        )
+
+    def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
+        """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
+        for index in range(len(self._calls) - 1, -1, -1):
+            earlier = self._calls[index]
+            if named is not None and None not in (wire_index, earlier.wire_index) and wire_index != earlier.wire_index:
+                continue  # another call, even with the same id
+            same_id = bool(call_id) and call_id == earlier.id
+            both_named = bool(call_id and earlier.id) and named is not None
+            if same_id or (wire_index is not None and wire_index == earlier.wire_index and not both_named):
+                if named is not None and self._is_another(earlier, named):
+                    break
+                fresh = bool(call_id) and not earlier.id
+                earlier.id = earlier.id or call_id
+                return index, fresh
+        if wire_index is None and not call_id and named is None and self._calls:
+            return len(self._calls) - 1, False
+        self._calls.append(_Call(wire_index, call_id))
+        return len(self._calls) - 1, True
+
+    def _is_another(self, earlier: _Call, arguments: str) -> bool:
+        """Whether a named piece begins a new call after a complete one with the same id or index.
+
+        A repetition of the whole call does not, unless both are in one chunk.
+        """
+        if not arguments.lstrip().startswith("{") or not earlier.complete:
+            return False
+        return earlier.in_chunk or arguments != "".join(earlier.pieces)
+
+
+def _arguments(function: Json) -> str:
+    match function.get("arguments"):
+        case str(text):
+            return text
+        case dict(value):
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return ""
+
+
+# -- the server --------------------------------------------------------------------------------------------------------
+
+
+class OpenAIChat(DialectProvider[ChatStyle]):
+    """One server that speaks Chat Completions."""
+
+    dialect = "openai-chat"
+    route = "/chat/completions"
+    reader = ChatReader
+
+    def _first_style(self, model: str) -> ChatStyle:
+        return ChatStyle(
+            efforts=_EFFORTS[self.config.effort_style] or openai_efforts(model, chat=True),
+            max_tokens_field="max_completion_tokens" if self.config.official else "max_tokens",
+            reasoning_field=self.config.reasoning_field,
+            needs_reasoning=self.config.family in ("deepseek", "kimi"),
+            effort_style=self.config.effort_style,
+            short_tool_ids=self.config.short_tool_ids,
+            cache_key=self.config.official,
+        )
+
+    def _body(self, request: Request, style: ChatStyle) -> Json:
+        return to_wire(request, style)
+
+    def _adapted(self, style: ChatStyle, cause: Cause, request: Request) -> ChatStyle | None:
+        match cause:
+            case "max_tokens_name" if request.max_output is not None:
+                other = style.max_tokens_field == "max_tokens"
+                return replace(style, max_tokens_field="max_completion_tokens" if other else "max_tokens")
+            case "reasoning_with_tools" if request.tools:
+                return replace(style, reasons_with_tools=False)
+            case "missing_reasoning":
+                return replace(style, needs_reasoning=True)
+            case "field" if style.include_usage:
+                return replace(style, include_usage=False)
+            case _:
+                return None
+
+    def _after(self, error: ProviderError, style: ChatStyle, request: Request) -> ChatStyle | None:
+        changed = super()._after(error, style, request)
+        if changed is not None and changed.efforts == () != style.efforts:
+            return replace(changed, include_usage=True)  # the unsupported field was the effort, not this one
+        return changed
+
+    def _lessons(self, style: ChatStyle, first: ChatStyle) -> tuple[str, ...]:
+        lines = super()._lessons(style, first)
+        if style.reasons_with_tools or not first.reasons_with_tools:
+            return lines
+        line = "Over Chat Completions it reasons or calls tools, not both: with tools it is asked not to reason. "
+        return (*lines, f'{line}With kind = "openai" in [providers.{self.name}] it does both')
+
+    def capabilities(self, model: str) -> Capabilities:
+        """What is known of `model` without asking the server."""
+        able = chat_capabilities(model, self.config.family)
+        # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
+        counts = able.count_endpoint or not (self.config.needs_key or self.config.official)
+        images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
+        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
+
+    async def _count(self, client: Client, body: Json) -> int | None:
+        """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
+        if self.config.family == "gemini":
+            root, model = client.root.removesuffix("/openai"), body["model"].removeprefix("models/")
+            headers = {"x-goog-api-key": client.key}
+            return await input_tokens(client, f"{root}/models/{model}:countTokens", gemini_body(body), headers)
+        if self.config.family == "llamacpp":
+            return await input_tokens(client, "/chat/completions/input_tokens", body)
+        counted = {key: value for key, value in body.items() if key in _TOKENIZED}
+        return await input_tokens(client, f"{client.root}/tokenize", counted)
+
+    async def check_key(self) -> None:
+        """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
+        if self.config.family != "openrouter":
+            return
+        try:
+            await self._ask(lambda client: ask_json(client, "/key"))
+        except ProviderError as error:
+            if error.kind == "auth":
+                raise
+            log.info("openrouter's /key says nothing of the key: %s", error)  # the first message will show
