@@ -39,8 +39,9 @@ from tui.chat.store.ids import new_id
 from tui.chat.store.store import SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.cli.plain import Lines, PlainChat
-from tui.config.private import unsent_files
+from tui.cli.plain import PlainChat
+from tui.cli.streams import Lines
+from tui.config.files import unsent_files
 from tui.messages import Message, Text, ToolCall
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
 

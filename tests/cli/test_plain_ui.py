@@ -10,30 +10,26 @@ import pytest
 from textual.content import Content
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
-from tui.cli.plain_ui import LISTED, PlainUI
+from tui.cli.plain import LISTED, PlainChat
 from tui.messages import Message, Text
 from tui.views.summary_text import SummaryPreview
 from tui.views.view import Field, Form, Menu, Option, Question, RejectedError
 
 
-class Person:
-    """Somebody at the other end, who answers in turn; with `talks` False it is a pipe."""
+class Person(PlainChat):
+    """The chat of somebody who answers in turn; with `talks` False it is a pipe."""
 
     def __init__(self, *answers: str, talks: bool = True) -> None:
-        self.talks = talks
+        nothing: Any = None
+        super().__init__(nothing, nothing, nothing, talks=talks)
         self.answers = list(answers)
         self.questions: list[str] = []
 
-    async def ask(self, question: str) -> str:
+    async def _answer(self, question: str) -> str:
         self.questions.append(question)
         return self.answers.pop(0)
 
-    text = ask
-
-    @property
-    def ui(self) -> PlainUI:
-        chat: Any = self
-        return PlainUI(chat)
+    _text = _answer
 
 
 def menu(*options: Option) -> Menu:
@@ -44,7 +40,7 @@ def menu(*options: Option) -> Menu:
 
 
 async def test_a_list_says_how_to_choose_from_it_and_asks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    ui = Person().ui
+    ui = Person()
     options = (Option("a", "a", "old", True), Option("b12345678", "Bounty \x1b[2J", name="b1"))
     assert await ui.choose(menu(*options)) is None
     *rows, usage = capsys.readouterr().out.splitlines()
@@ -67,16 +63,16 @@ async def test_a_question_takes_one_of_its_answers(
     capsys: pytest.CaptureFixture[str], answer: str, key: str | None
 ) -> None:
     person = Person(answer)
-    assert await person.ui.confirm(QUESTION) == key
+    assert await person.confirm(QUESTION) == key
     assert person.questions == ["Start them? (yes, or Enter to cancel)"]
     assert capsys.readouterr().out == "rm -rf ␛\n  yes: Start, now\n"
 
 
 async def test_a_pipe_agrees_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await Person(talks=False).ui.confirm(QUESTION) is None
+    assert await Person(talks=False).confirm(QUESTION) is None
     told = capsys.readouterr()
     assert told.out == "rm -rf ␛\n" and told.err == "chatctx: Not started.\n"
-    assert await Person(talks=False).ui.confirm(Question("Send?", "x", (Option("y", "Send"),), default="y")) == "y"
+    assert await Person(talks=False).confirm(Question("Send?", "x", (Option("y", "Send"),), default="y")) == "y"
 
 
 async def test_a_form_is_asked_line_by_line_and_says_how_it_went(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,12 +84,12 @@ async def test_a_form_is_asked_line_by_line_and_says_how_it_went(capsys: pytest.
     fields = (Field("name", "Name", required=True), Field("key", "Key", "KEY", "none"), Field("x", "More", hint="none"))
     form = Form("A boat", "", fields, "try", "Nobody can be asked.", submit)
     person = Person("Bounty", "", "")
-    assert await person.ui.ask(form) == {"name": "Bounty", "key": "KEY", "x": ""}
+    assert await person.ask(form) == {"name": "Bounty", "key": "KEY", "x": ""}
     assert person.questions == ["Name:", "Key [KEY]:", "More (none):"]
     assert capsys.readouterr().out == "A boat.\nIt floats.\n"
-    assert await Person("bad", "", "").ui.ask(form) is None
-    assert await Person("").ui.ask(form) is None
-    assert await Person(talks=False).ui.ask(form) is None
+    assert await Person("bad", "", "").ask(form) is None
+    assert await Person("").ask(form) is None
+    assert await Person(talks=False).ask(form) is None
     assert capsys.readouterr().err.splitlines() == [
         "chatctx: It sank.", "chatctx: cancelled", "chatctx: Nobody can be asked.",
     ]  # fmt: skip
@@ -109,7 +105,7 @@ class Lines:
 
 
 async def test_a_view_is_printed_without_the_signs_of_its_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    await Person().ui.show(Lines())
+    await Person().show(Lines())
     assert capsys.readouterr().out == "  system\n  free\n"
 
 
@@ -127,7 +123,7 @@ async def preview(tmp_path: Any) -> Any:
 
 async def test_a_summary_is_read_out_and_accepted(preview: SummaryPreview, capsys: pytest.CaptureFixture[str]) -> None:
     person = Person("what?", "y")
-    assert await person.ui.edit(preview)
+    assert await person.edit(preview)
     assert person.questions[0] == "y compact with this, e write another text, n cancel:"
     assert preview.done is not None
     told = capsys.readouterr().out
@@ -138,7 +134,7 @@ async def test_the_persons_own_text_is_measured_before_it_counts(
     preview: SummaryPreview, capsys: pytest.CaptureFixture[str]
 ) -> None:
     person = Person("e", "far too long " * 4_000, "y", "e", "Boats, 9 gulls.", "y")
-    assert await person.ui.edit(preview)
+    assert await person.edit(preview)
     assert person.questions[2] == "e write another text, n cancel:"  # too long: a y is no answer
     assert preview.done is not None and preview.done.summary is not None
     assert preview.done.summary.text.endswith("Boats, 9 gulls.")
@@ -147,13 +143,11 @@ async def test_the_persons_own_text_is_measured_before_it_counts(
 
 @pytest.mark.parametrize(("answers", "talks"), [(["n"], True), ([""], True), ([], False)])
 async def test_without_a_yes_nothing_changes(preview: SummaryPreview, answers: list[str], talks: bool) -> None:
-    assert not await Person(*answers, talks=talks).ui.edit(preview)
+    assert not await Person(*answers, talks=talks).edit(preview)
     assert preview.done is None
 
 
 def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytest.CaptureFixture[str]) -> None:
-    from tui.cli.plain import PlainChat
-
     summary = Message("user", (Text("Of boats."),), "m2", kind="summary")
     messages = [Message("assistant", (Text("Nine boats."),), "m1"), summary]
     session: Any = SimpleNamespace(

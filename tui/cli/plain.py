@@ -1,7 +1,7 @@
 """`chatctx --plain`: the chat line by line, for screen readers, dumb terminals and pipes.
 
-No cursor movement, no colour, nothing written twice. The same session and events as on the screen: answers and the
-output of commands go to standard output, notices to standard error.
+No cursor movement, no colour, no escape sequence, nothing written twice. The same session, events and commands as on
+the screen: answers and the output of commands go to standard output, notices and refusals to standard error.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.chat.conversation.events import (
     ApprovalAsked,
     ReplyDelta,
@@ -27,28 +29,41 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
-from tui.cli import INTERRUPTED, complain, expected_exit_code, streams, write
-from tui.cli.plain_ui import FENCE, PlainUI
+from tui.cli import INTERRUPTED, complain, expected_exit_code, streams, table, write
+from tui.cli.streams import FENCE, Lines
 from tui.cli.subcommands.ask import call_lines, event_line
 from tui.commands import registry as commands
 from tui.commands.ui import Chat
-from tui.config.private import write_unsent
+from tui.config.files import write_unsent
 from tui.config.settings import Settings
 from tui.providers.keys import redact
 from tui.terminal.signals import on_termination
-from tui.text.clean import clean_line, clean_text
+from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.endings import provider_explanation, source_lines, status_text
 from tui.text.names import label_of, short_model
 from tui.text.numbers import percent, tokens_exact
 from tui.views.call_text import readable_arguments
+from tui.views.summary_text import figures_line
+from tui.views.view import RejectedError
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.tools.approval import Decision
     from tui.tools.mcp.questions import Question as ServerQuestion
     from tui.tools.mcp.questions import Reply
+    from tui.views.summary_text import SummaryText
+    from tui.views.view import Form, Menu, Option, Question, View
 
 log = logging.getLogger(__name__)
+
+LISTED = 20
+"""Options shown of a list; words after the command filter it."""
+
+WIDTH = 79
+"""Cells of a line: the default width of terminals."""
+
+_SIGNS = re.compile("[\u2500-\u25ff]|^\u00b7")
+"""Box drawing, block elements and shapes: meaningless without the picture."""
 
 SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
@@ -68,21 +83,27 @@ async def _run(settings: Settings, resume: str | None) -> int:
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
         workspace.servers.start(chat.answer_server if talks else None)
         streams.on_interrupt(chat.interrupt)
-        on_termination(chat.leave)
+        on_termination(chat.stop)
         return await chat.talk()
     finally:
         await workspace.close()
 
 
 class PlainChat:
-    """A sequence of conversations. `talks`: both ends are a terminal, so speakers are labelled."""
+    """A sequence of conversations, and the `UI` of slash commands, whose panels become lines.
+
+    `talks`: both ends are a terminal, so speakers are labelled, and questions asked. In a pipe all lines are messages.
+    """
+
+    screen = None
+    busy = False  # commands are read only between turns
 
     def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, talks: bool) -> None:
         self.workspace = workspace
         self.talks = talks
         self._lines = lines
         self._chat = Chat(workspace, session)
-        self._ui = PlainUI(self)
+        self._leaving = False
         self._mid_line = False  # whether standard output is in the middle of a line
         self._code = 0
         self._unsent: list[str] = []  # messages that the store did not take
@@ -100,10 +121,10 @@ class PlainChat:
         if self.talks:
             write(f"chatctx. /help lists the commands, {FENCE} begins and ends a message of several lines.")
         self.introduce()
-        while (text := await self._message()) is not None:
+        text: str | None = ""
+        while not self._leaving and (text := await self._message()) is not None:
             try:
-                if not await self._take(text):
-                    break
+                await self._take(text)
             except Exception as error:
                 if streams.unwritable(error) is not None:
                     raise  # the reader is gone: don't send the remaining messages
@@ -132,11 +153,6 @@ class PlainChat:
             path = write_unsent("\n".join(unsent), (settings.data_dir, settings.log_dir)) if unsent else None
             complain(f"{error}. What was not sent is in {path}" if path else str(error))
 
-    def attach(self, session: ChatSession) -> None:
-        """Switch to another conversation."""
-        self._chat.attached = session
-        self.introduce()
-
     def introduce(self) -> None:
         """Print the model, and where a stored conversation ended."""
         session = self.session
@@ -156,13 +172,11 @@ class PlainChat:
             complain(line)
         return await self._read("you: ", self._lines.message)
 
-    async def ask(self, question: str) -> str:
-        """One line from the person; "" at the end of the input. For a pipe, the next line."""
-        lines = self._lines
-        line = await self._read(f"{question} ", (lambda: lines.fresh(lines.next)) if self.talks else lines.next)
-        return (line or "").strip()
+    async def _answer(self, question: str) -> str:
+        """One line from the person; "" at the end of the input."""
+        return (await self._read(f"{question} ", lambda: self._lines.fresh(self._lines.next)) or "").strip()
 
-    async def text(self, question: str) -> str:
+    async def _text(self, question: str) -> str:
         """One line from the person, or all lines between two fences; "" at the end. It can be recalled later."""
         text = await self._read(f"{question} ", lambda: self._lines.fresh(self._lines.message)) or ""
         if text.strip():
@@ -181,10 +195,10 @@ class PlainChat:
             sys.stdout.write(prompt)
             sys.stdout.flush()
 
-    async def _take(self, text: str) -> bool:
-        """Handle one message. Returns False to quit."""
+    async def _take(self, text: str) -> None:
+        """Handle one message or command."""
         if not text.strip():
-            return True
+            return
         try:
             await self.workspace.add_prompt(text)
         except StoreError:
@@ -194,14 +208,11 @@ class PlainChat:
             text = text[1:] if text.startswith(" /") else text
             attachments = await self.workspace.mentioned(text, self.session, Path.cwd())
             await self.turn(self.session.send(text, attachments))
-            return True
-        parsed = commands.parse(text)
-        if isinstance(parsed, commands.Unknown):
+        elif isinstance(parsed := commands.parse(text), commands.Unknown):
             complain(parsed.text)
-            return True
-        command, args = parsed
-        await commands.run(command, self._ui, self._chat, args)
-        return not self._ui.leaving
+        else:
+            command, args = parsed
+            await commands.run(command, self, self._chat, args)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
         """Ask the person what an MCP server wants to know, during a turn: between turns lines are messages."""
@@ -211,14 +222,14 @@ class PlainChat:
             complain(f"the MCP server {clean_line(question.server)} asked something outside of an answer: cancelled")
             return CANCEL
         async with self._asking:
-            return await ask(self._ui, self._chat, question)
+            return await ask(self, self._chat, question)
 
     def interrupt(self) -> None:
         """ctrl+c: stop the answer, or quit on a second press."""
         now = time.monotonic()
         if now - self._pressed < SECOND_PRESS:
             self._break_line()
-            self.leave()
+            self.stop()
             return
         self._pressed = now
         if self.session.running:
@@ -228,7 +239,7 @@ class PlainChat:
         complain("press ctrl+c again to leave")
         self._show_prompt(self._prompt)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Stop the answer, which is kept, and end the chat."""
         self._code = INTERRUPTED
         self.session.cancel()
@@ -292,7 +303,7 @@ class PlainChat:
         sys.stderr.write(indent(redact(readable_arguments(question.arguments).plain), "  ") + "\n")
         answers = "y yes, n no" if question.why else "y yes, s in this conversation always, a always, n no, never"
         async with self._asking:
-            answer = await self.ask(f"Run it? {answers}:")
+            answer = await self._answer(f"Run it? {answers}:")
         self.session.tools.approve(question.id, ANSWERS.get(answer.lower(), "no"))
 
     def _end_line(self) -> None:
@@ -300,74 +311,127 @@ class PlainChat:
             write("")
             self._mid_line = False
 
+    # -- commands ------------------------------------------------------------------------------------------------------
 
-class Lines:
-    """Standard input, line by line, from a thread.
+    async def say(self, text: str, *, passing: bool = False) -> None:
+        """Print on standard output."""
+        write(clean_text(text))
 
-    `os.read` rather than `sys.stdin`: a thread waiting in the buffered reader would keep the interpreter from exiting.
-    """
+    async def refuse(self, text: str) -> None:
+        """Print on standard error."""
+        complain(text)
 
-    def __init__(self, descriptor: int = 0) -> None:
-        self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
-        self._arrived: asyncio.Queue[str | None] = asyncio.Queue()
-        self._ended = False
-        threading.Thread(target=self._read, name="lines", daemon=True).start()
+    def progress(self, text: str) -> AbstractAsyncContextManager[None]:
+        """Shows nothing: a line can't be taken back."""
+        return nullcontext()
 
-    def _read(self) -> None:
-        rest = b""
+    async def show(self, view: View) -> None:
+        """Print all lines."""
+        for line in await view.lines(WIDTH):
+            write(_SIGNS.sub(" ", line.plain).rstrip())
+
+    async def choose(self, menu: Menu) -> str | None:
+        """Print the list and how to name an entry; nothing is read, since the next line of a pipe is no answer."""
+        options = await menu.source("")
+        rows = [_option_row(option) for option in options[:LISTED]]
+        if not rows:
+            write(f"{menu.empty[:1].upper()}{menu.empty[1:]}.")
+            return None
+        write(table(rows))
+        current = "* in use now. " if any(option.current for option in options) else ""
+        more = f" {len(options) - LISTED:,} more are not listed." if len(options) > LISTED else ""
+        write(f"{current}{menu.usage} chooses one.{more}")
+        return None
+
+    async def confirm(self, question: Question) -> str | None:
+        """Print the text and the answers by their keys. Nobody is asked in a pipe, which has messages only."""
+        if not self.talks:
+            if question.default is None:
+                write(clean_text(question.text))
+                complain(question.otherwise)
+            return question.default
+        write(clean_text(question.text))
+        answers = {option.key: option for option in question.answers if option.key}
+        for option in answers.values():
+            write("  " + clean_line(f"{option.key}: {option.label}" + (f", {option.detail}" if option.detail else "")))
+        answer = (await self._answer(f"{question.title} ({', '.join(answers)}, or Enter to cancel)")).lower()
+        return answer if answer in answers else None
+
+    async def ask(self, form: Form) -> Mapping[str, str] | None:
+        """Ask for each field on a line; a required field left empty cancels."""
+        if not self.talks:
+            complain(form.otherwise)
+            return None
+        write(clean_line(f"{form.title}. {form.text}".rstrip(". ") + "."))
+        values: dict[str, str] = {}
+        for field in form.fields:
+            default = f" [{field.value}]" if field.value else f" ({field.hint})" if field.hint else ""
+            value = await self._answer(clean_line(f"{field.label}{default}:")) or field.value
+            if field.required and not value:
+                complain("cancelled")
+                return None
+            values[field.name] = value
+        if form.submit is not None:
+            try:
+                write(await form.submit(values))
+            except RejectedError as error:
+                complain(str(error))
+                return None
+        return values
+
+    async def edit(self, text: SummaryText) -> bool:
+        """Print it, and ask until it is accepted or left. Nobody is asked in a pipe."""
+        from tui.chat.compaction.compactor import FAILURES
+
+        edited = text.text
         while True:
-            try:
-                data = os.read(self._descriptor, 1 << 16)
-            except OSError:
-                data = b""
-            *complete, rest = (rest + data).split(b"\n")
-            lines: list[str | None] = [line.decode("utf-8", "replace").removesuffix("\r") for line in complete]
-            if not data:
-                lines += [rest.decode("utf-8", "replace"), None] if rest else [None]
-            try:
-                for line in lines:
-                    self._loop.call_soon_threadsafe(self._arrived.put_nowait, line)
-            except RuntimeError:
-                return  # the event loop has been closed
-            if not data:
-                return
+            weight = await text.measure(edited)
+            write(f"{text.title}. {text.about(weight)}")
+            write(clean_text(edited))
+            write(f"({figures_line(weight)})")
+            if weight.problem:
+                complain(weight.problem)
+            if not self.talks:
+                complain("nobody can be asked here: the summary stays as it is")
+                return False
+            accept = "" if weight.problem else f"y {text.accept_label}, "
+            match (await self._answer(f"{accept}e write another text, n cancel:")).lower():
+                case "y" if not weight.problem:
+                    try:
+                        await text.accept(edited)
+                    except FAILURES as error:
+                        complain(str(error))
+                    else:
+                        return True
+                case "e":
+                    write(f"{FENCE} begins and ends a text of several lines.")
+                    edited = await self._text("summary:") or edited
+                case "n" | "":
+                    return False
 
-    def end(self) -> None:
-        """End the input: pending readers get None at once."""
-        self._ended = True
-        self._arrived.put_nowait(None)
+    async def attach(self, session: ChatSession) -> None:
+        """Switch to the conversation: print the model and where it ended."""
+        self._chat.attached = session
+        self.introduce()
 
-    async def next(self) -> str | None:
-        """The next line without its end; None at the end of the input."""
-        line = None if self._ended else await self._arrived.get()
-        self._ended = self._ended or line is None
-        return None if self._ended else line
+    async def changed(self) -> None:
+        """Measure again; the next turn shows the result."""
+        await self.session.refresh_usage()
 
-    async def fresh(self, read: Callable[[], Awaitable[str | None]]) -> str | None:
-        """The result of `read` (`next`, `message`) on lines that are not written yet.
+    async def copy(self, text: str) -> None:
+        """Copy with the system's tools only."""
+        text, tool = clean_copied(text), copy_tool(os.environ)
+        if tool is None or not await run_copy_tool(tool, text):
+            complain("the clipboard is not available here: /export FILE writes the conversation to a file")
+        else:
+            write(copied_line("", len(text), tool[0], True))
 
-        Earlier lines are no answer to a question, and stay queued.
-        """
-        early = self._drained()
-        answer = None if None in early else await read()
-        for line in (*early, *self._drained()):
-            self._arrived.put_nowait(line)
-        return answer
+    async def leave(self) -> None:
+        """End the chat after this command."""
+        self._leaving = True
 
-    def unread(self) -> list[str]:
-        """The lines that nobody has taken."""
-        return [line for line in self._drained() if line and line.strip()]
 
-    def _drained(self) -> list[str | None]:
-        return [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]
-
-    async def message(self) -> str | None:
-        """The next line, or all lines between two fences."""
-        line = await self.next()
-        if line is None or line.strip() != FENCE:
-            return line
-        text: list[str] = []
-        while (line := await self.next()) is not None and line.strip() != FENCE:
-            text.append(line)
-        return "\n".join(text)
+def _option_row(option: Option) -> tuple[str, str, str, str]:
+    name = option.name or option.key
+    label = "" if option.label == name else option.label
+    return "*" if option.current else " ", name, label, option.detail.strip()
