@@ -10,7 +10,7 @@ import tui.commands
 from tests.commands.scripted_ui import Commands, ScriptedUI
 from tui.commands import registry
 from tui.commands.ui import Chat
-from tui.text.match import match
+from tui.views.view import match
 
 
 def test_names_and_aliases_are_unique() -> None:

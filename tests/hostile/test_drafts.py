@@ -10,7 +10,7 @@ import pytest
 from tests.bench.losses import Faults, stored_text
 from tests.e2e.test_app import running, settings_in
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.config.private import unsent_files
+from tui.config.files import unsent_files
 
 pytestmark = pytest.mark.usefixtures("quick_demo")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config.paths import FileTooLargeError, at_home, is_file, read_all
+from tui.config.files import FileTooLargeError, at_home, is_file, read_all
 from tui.messages import Attachment, Request
 from tui.text.names import mentioned_names
 from tui.text.numbers import size_text

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, picture_size
-from tui.config.private import open_private, private_folder
+from tui.config.files import open_private, private_folder
 from tui.text.numbers import size_text
 
 COPY_TIMEOUT = 2.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tui.config.paths import is_file, is_there, short_path
+from tui.config.files import is_file, is_there, short_path
 from tui.messages import SystemSection
 from tui.tools.files.secret_files import may_hold_secrets
 from tui.tools.files.texts import printable

@@ -1,7 +1,7 @@
 """The command line: every command with its arguments, help and examples.
 
 A command is one entry of `COMMANDS`; it is implemented by the function named in `runs` ("module:function" under
-`tui.cli.subcommands`), imported when the command is run.
+`tui.cli`), imported when the command is run.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ from tui import __version__
 from tui.cli.parsing import (
     FILE,
     MODEL,
+    PROGRAM,
     SESSION,
     SETTINGS,
-    TEXT,
     Command,
     Invocation,
+    argument,
+    flag,
+    option,
     root_options,
     write_examples,
 )
 
-PROGRAM = "chatctx"
-
 
 def _model_options() -> tuple[click.Option, click.Option]:
     return (
-        click.Option(["-m", "--model"], metavar="NAME", type=MODEL, help="provider/model, or a provider alone"),
-        click.Option(["--gguf"], metavar="FILE", type=FILE, help="weights for the embedded model"),
+        option("-m", "--model", kind=MODEL, about="provider/model, or a provider alone"),
+        option("--gguf", kind=FILE, about="weights for the embedded model"),
     )
 
 
 def _json_option(text: str = "as JSON") -> click.Option:
-    return click.Option(["--json", "as_json"], is_flag=True, help=text)
+    return flag("--json", "as_json", about=text)
 
 
 COMMANDS = (
@@ -57,28 +58,23 @@ With --json the complete answer is one object: session, provider, model, status,
 (US dollars, null if the price is unknown) and seconds.
 
 Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
-        click.Argument(["text"], nargs=-1, required=False, type=TEXT, help="the question; - is standard input"),
+        argument("text", nargs=-1, about="the question; - is standard input"),
         *_model_options(),
-        click.Option(["-s", "--session"], metavar="ID", type=SESSION, help="ask in this session instead of a new one"),
-        click.Option(["-c", "--continue", "last"], is_flag=True, help="ask in the last session"),
-        click.Option(
-            ["-a", "--attach"],
-            metavar="FILE",
-            multiple=True,
-            type=FILE,
-            help="attach a text file, an image or a PDF; may be repeated",
+        option("-s", "--session", kind=SESSION, about="ask in this session instead of a new one"),
+        flag("-c", "--continue", "last", about="ask in the last session"),
+        option(
+            "-a", "--attach", multiple=True, kind=FILE, about="attach a text file, an image or a PDF; may be repeated"
         ),
-        click.Option(
-            ["--allow"],
+        option(
+            "--allow",
             metavar="TOOL",
             multiple=True,
-            type=TEXT,
-            help="run this tool without asking (a name, or a pattern like github__*); may be repeated",
+            about="run this tool without asking (a name, or a pattern like github__*); may be repeated",
         ),
-        click.Option(["--system"], metavar="TEXT", type=TEXT, help="the session's system prompt; '' for none"),
-        click.Option(["--system-file"], metavar="FILE", type=FILE, help="the system prompt from a file"),
+        option("--system", about="the session's system prompt; '' for none"),
+        option("--system-file", kind=FILE, about="the system prompt from a file"),
         _json_option("one JSON object with usage, cost and seconds"),
-        runs="ask:run",
+        runs="subcommands.ask:run",
         inherits=("resume",),
         examples=(
             ('chatctx ask "what is a monad?"', ""),
@@ -96,12 +92,10 @@ Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interru
         """\
 Lists id, time of the last change, number of messages, model and title. With TEXT only the sessions whose title or
 messages contain it. Wherever an ID is expected, its beginning is enough.""",
-        click.Argument(
-            ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
-        ),
-        click.Option(["--all", "every"], is_flag=True, help="also those beyond the newest 1,000"),
+        argument("query", metavar="[TEXT]", default="", about="only those that contain it"),
+        flag("--all", "every", about="also those beyond the newest 1,000"),
         _json_option(),
-        runs="listing:sessions",
+        runs="subcommands.listing:sessions",
         examples=(
             ("chatctx sessions parser", "sessions that mention a parser"),
             ("chatctx --resume 01a2", "open one in the chat"),
@@ -117,12 +111,12 @@ Shows what fills the context window, as /context does in the chat: every row wit
 With --json one object: window, total, upper_bound, source, basis, rows (with their items), output_reserve,
 compaction_buffer, free, over, until_compaction, deferred (tools that are not sent before the model searches for them).
 Numbers are tokens, null is unknown. MCP servers are not started: their tools are those of the last run.""",
-        click.Argument(
-            ["session"], metavar="[ID]", required=False, type=SESSION, help="the session; the last one if not given"
+        argument(
+            "session", metavar="[ID]", required=False, kind=SESSION, about="the session; the last one if not given"
         ),
         *_model_options(),
         _json_option(),
-        runs="context:run",
+        runs="subcommands.listing:context",
         examples=(
             ("chatctx context", "the last session"),
             ("chatctx context 01a2 -m openai/gpt-5.6", "would it fit that model?"),
@@ -141,18 +135,19 @@ With --json a list of objects: id (the file, null for standard input), model, to
 texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl each line {"id", "text", "model"} of standard input
 becomes such an object; -m is the model of lines without one. Lines that can't be read are reported and skipped. --exact
 asks the provider, which needs a key.""",
-        click.Argument(["files"], metavar="[FILE]...", nargs=-1, required=False, type=FILE, help="files or folders"),
-        click.Option(
-            ["-m", "--model", "models"],
-            metavar="NAME",
+        argument("files", metavar="[FILE]...", nargs=-1, kind=FILE, about="files or folders"),
+        option(
+            "-m",
+            "--model",
+            "models",
             multiple=True,
-            type=MODEL,
-            help="the model, with or without its provider; repeat it for more columns",
+            kind=MODEL,
+            about="the model, with or without its provider; repeat it for more columns",
         ),
         _json_option(),
-        click.Option(["--jsonl", "as_lines"], is_flag=True, help="a JSON object a line, in and out"),
-        click.Option(["--exact"], is_flag=True, help="ask the provider for its own count"),
-        runs="count:run",
+        flag("--jsonl", "as_lines", about="a JSON object a line, in and out"),
+        flag("--exact", about="ask the provider for its own count"),
+        runs="subcommands.count:run",
         examples=(
             ("chatctx count -m gpt-5 README.md", "one file"),
             ("chatctx count -m gpt-5 -m claude-opus-4-7 src", "a folder, two models side by side"),
@@ -171,18 +166,16 @@ compactions. "900+?" or "$0.42+?" means that a part is unknown (with --json "cos
 With --calls each request: what was predicted, what the server reported, whether that is believed and why, what was
 left out, and which model answered. Imported sessions count at the time they were held. Calls that a fork inherited
 count in the original session; their number is shown (with --json "inherited").""",
-        click.Option(
-            ["-s", "--session"], metavar="ID", type=SESSION, help="the session to show; the last one if not given"
-        ),
-        click.Option(
-            ["--days"],
+        option("-s", "--session", kind=SESSION, about="the session to show; the last one if not given"),
+        option(
+            "--days",
             metavar="N",
-            type=click.IntRange(1, 100_000),
-            help="tables (or calls) of the last N days, including today",
+            kind=click.IntRange(1, 100_000),
+            about="tables (or calls) of the last N days, including today",
         ),
-        click.Option(["--calls"], is_flag=True, help="a line for each of the session's last 100 requests instead"),
+        flag("--calls", about="a line for each of the session's last 100 requests instead"),
         _json_option(),
-        runs="usage:run",
+        runs="subcommands.usage:run",
         examples=(
             ("chatctx usage", "the last session, today and all time"),
             ("chatctx usage --days 7", "tables for a week"),
@@ -198,11 +191,9 @@ Asks every provider with a key and every local server, and lists their models, t
 its source, dollars per million tokens of input and output, whether the model takes images and tools, when its
 reasoning is sent back, whether the server counts exactly. ? is unknown. Providers that don't answer are reported on
 standard error, and listed as they were last time.""",
-        click.Argument(
-            ["query"], metavar="[TEXT]", required=False, default="", type=TEXT, help="only those that contain it"
-        ),
+        argument("query", metavar="[TEXT]", default="", about="only those that contain it"),
         _json_option(),
-        runs="listing:models",
+        runs="subcommands.listing:models",
         examples=(("chatctx models", "all models"), ("chatctx models qwen --json", "for scripts")),
     ),
     Command(
@@ -211,9 +202,9 @@ standard error, and listed as they were last time.""",
         """\
 The suffix chooses the format: .jsonl is lossless (messages, records, calls, attachments) and can be imported again; .md
 is for reading; .html is one self-contained page with highlighted code.""",
-        click.Argument(["session"], metavar="ID", type=SESSION, help="the session, or the beginning of its id"),
-        click.Argument(["file"], type=FILE, help="FILE.jsonl (lossless), FILE.md or FILE.html"),
-        runs="import_export:export",
+        argument("session", metavar="ID", kind=SESSION, about="the session, or the beginning of its id"),
+        argument("file", kind=FILE, about="FILE.jsonl (lossless), FILE.md or FILE.html"),
+        runs="subcommands.import_export:export",
         examples=(
             ("chatctx export 01a2 talk.html", "a page"),
             ("chatctx export 01a2 talk.jsonl", "for another machine: chatctx import talk.jsonl"),
@@ -232,16 +223,10 @@ Conversations that were imported before are recognised by their content and skip
 
 Estimates start from the usage that those programs recorded: /context and `chatctx context` work at once. Their system
 prompts and tools are not in the files and not sent by chatctx: the numbers are those of a request from chatctx.""",
-        click.Argument(
-            ["files"],
-            metavar="FILE...",
-            nargs=-1,
-            type=FILE,
-            help="a session, database or task folder",
-        ),
-        click.Option(["--again"], is_flag=True, help="import again what was imported before, as another conversation"),
+        argument("files", metavar="FILE...", nargs=-1, kind=FILE, about="a session, database or task folder"),
+        flag("--again", about="import again what was imported before, as another conversation"),
         _json_option(),
-        runs="import_export:import_files",
+        runs="subcommands.import_export:import_files",
         examples=(
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),
             ("chatctx import", "offers sessions of other programs"),
@@ -255,23 +240,23 @@ prompts and tools are not in the files and not sent by chatctx: the numbers are 
         """\
 Replays recorded conversations call by call, and compares each estimate, made before the call, with the provider's
 count: median, 95th and 99th percentile of the error, bias, how often the upper bound held. Stores nothing.""",
-        click.Argument(
-            ["files"],
+        argument(
+            "files",
             metavar="FILE...",
             nargs=-1,
             required=True,
-            type=FILE,
-            help="as for import; needs the usage of each call",
+            kind=FILE,
+            about="as for import; needs the usage of each call",
         ),
         _json_option(),
-        click.Option(["--no-learning"], is_flag=True, help="without the learned correction factor"),
-        click.Option(
-            ["--method"],
-            type=click.Choice(["hybrid", "chars4"]),
+        flag("--no-learning", about="without the learned correction factor"),
+        option(
+            "--method",
+            kind=click.Choice(["hybrid", "chars4"]),
             default="hybrid",
-            help="chars4: four characters a token, to compare",
+            about="chars4: four characters a token, to compare",
         ),
-        runs="import_export:replay_files",
+        runs="subcommands.import_export:replay_files",
         examples=(
             ("chatctx replay ~/.claude/projects/*/*.jsonl", "on your own sessions"),
             ("chatctx replay --method chars4 FILE", "the naive method, to compare"),
@@ -285,11 +270,11 @@ Follows the newest session of Claude Code, Codex, Gemini CLI, opencode or pi in 
 fills its window, the size of the next call, how far it is to its own compaction, the share that came from the cache,
 today's cost, and how good the estimates were. Only reads. --line prints one line and exits; as Claude Code's statusLine
 command it reads that program's JSON on standard input.""",
-        click.Argument(["file"], required=False, type=FILE, help="a session file"),
-        click.Option(["--line"], is_flag=True, help="one line, for a status line"),
+        argument("file", required=False, kind=FILE, about="a session file"),
+        flag("--line", about="one line, for a status line"),
         _json_option("a line of JSON whenever something was written"),
-        click.Option(["--window"], type=TEXT, metavar="N", help="the size of the window, if the file does not say"),
-        runs="watch:run",
+        option("--window", metavar="N", about="the size of the window, if the file does not say"),
+        runs="subcommands.watch:run",
         examples=(
             ("chatctx watch", "beside the agent, in this folder"),
             ("chatctx watch --line", '"statusLine": {"type": "command", "command": "chatctx watch --line"}'),
@@ -305,20 +290,11 @@ machine. Commands that run programs or access any file (/provider, /mcp, /edit, 
 in the browser unless --unrestricted is given. The connection is not encrypted: on a network that is not yours put a
 proxy with https in front. Needs the extra "serve".""",
         *_model_options(),
-        click.Option(
-            ["--host"], metavar="HOST", type=TEXT, default="127.0.0.1", help="address to listen on (127.0.0.1)"
-        ),
-        click.Option(
-            ["--port"], metavar="N", type=click.IntRange(1, 65_535), default=8000, help="port to listen on (8000)"
-        ),
-        click.Option(
-            ["--public-url"],
-            metavar="URL",
-            type=TEXT,
-            help="the address that browsers use, if there is a proxy",
-        ),
-        click.Option(["--unrestricted"], is_flag=True, help="enable all commands in the browser"),
-        runs="serve:run",
+        option("--host", metavar="HOST", default="127.0.0.1", about="address to listen on (127.0.0.1)"),
+        option("--port", metavar="N", kind=click.IntRange(1, 65_535), default=8000, about="port to listen on (8000)"),
+        option("--public-url", metavar="URL", about="the address that browsers use, if there is a proxy"),
+        flag("--unrestricted", about="enable all commands in the browser"),
+        runs="subcommands.serve:run",
         inherits=("resume", *SETTINGS),
         examples=(
             ("pip install 'chatctx[serve]'", "once"),
@@ -332,8 +308,8 @@ proxy with https in front. Needs the extra "serve".""",
         """\
 Prints the JSON Schema of the config file. Editors with Taplo, Even Better TOML or tombi complete and check the file if
 its first line is: #:schema chatctx.schema.json""",
-        click.Argument(["what"], metavar="schema", type=click.Choice(["schema"]), help="what to print"),
-        runs="listing:config",
+        argument("what", metavar="schema", kind=click.Choice(["schema"]), about="what to print"),
+        runs="subcommands.listing:config",
         examples=(("chatctx config schema > ~/.config/chatctx/chatctx.schema.json", ""),),
     ),
     Command(
@@ -342,10 +318,8 @@ its first line is: #:schema chatctx.schema.json""",
         """\
 Prints a script that completes commands, options, files, session ids and models. It asks chatctx at every Tab, so it
 stays valid after an update.""",
-        click.Argument(
-            ["shell"], metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish"
-        ),
-        runs="completion:run",
+        argument("shell", metavar="SHELL", kind=click.Choice(["bash", "zsh", "fish"]), about="bash, zsh or fish"),
+        runs="parsing:print_completion",
         examples=(
             ('eval "$(chatctx completion bash)"', "in ~/.bashrc"),
             ('eval "$(chatctx completion zsh)"', "in ~/.zshrc, after compinit"),
@@ -361,10 +335,8 @@ servers there are (none is started), and what the terminal supports. Exit code 1
 
 With --repair the readable parts of a damaged database are copied into a new one; the old file is kept beside it. An
 undamaged database is not changed.""",
-        click.Option(
-            ["--repair"], is_flag=True, help="replace a damaged database by its readable parts; keeps the old file"
-        ),
-        runs="doctor:run",
+        flag("--repair", about="replace a damaged database by its readable parts; keeps the old file"),
+        runs="subcommands.doctor:run",
         examples=(("chatctx doctor", ""), ("chatctx doctor --repair", "if it reports damaged sessions")),
     ),
 )
@@ -439,14 +411,10 @@ ROOT = _Root(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     params=[
         *_model_options(),
-        click.Option(["--theme"], metavar="NAME", type=TEXT, help="colours to start with"),
-        click.Option(
-            ["--plain"],
-            is_flag=True,
-            help="plain text, line by line: for screen readers, simple terminals and pipes",
-        ),
-        click.Option(["-c", "--continue", "last"], is_flag=True, help="resume the last session"),
-        click.Option(["-r", "--resume"], metavar="ID", type=SESSION, help="resume this session (see chatctx sessions)"),
+        option("--theme", metavar="NAME", about="colours to start with"),
+        flag("--plain", about="plain text, line by line: for screen readers, simple terminals and pipes"),
+        flag("-c", "--continue", "last", about="resume the last session"),
+        option("-r", "--resume", kind=SESSION, about="resume this session (see chatctx sessions)"),
     ],
     help="""\
 A chat client for the terminal whose context numbers are true.

@@ -43,18 +43,19 @@ def _main(argv: Sequence[str]) -> int:
                 return code
     import click
 
-    from tui.cli.command_line import PROGRAM, ROOT, parse
+    from tui.cli.command_line import ROOT, parse
+    from tui.cli.parsing import COMPLETE, PROGRAM
 
-    if instruction := os.environ.get(variable := "_CHATCTX_COMPLETE"):  # a shell requests completions
+    if instruction := os.environ.get(COMPLETE):  # a shell requests completions
         from click.shell_completion import shell_complete
 
-        return shell_complete(ROOT, {}, PROGRAM, variable, instruction)
+        return shell_complete(ROOT, {}, PROGRAM, COMPLETE, instruction)
     try:
         invocation = parse(argv)
     except click.exceptions.Exit as done:  # after --help and --version
         return done.exit_code
     except click.UsageError as error:
-        program = error.ctx.command_path if error.ctx else "chatctx"
+        program = error.ctx.command_path if error.ctx else PROGRAM
         return complain(f"{error.format_message()} See {program} --help", BAD_USAGE)
     from tui.cli.start import run
 

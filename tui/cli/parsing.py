@@ -1,14 +1,24 @@
-"""Types, help and parsing of a command on the command line. Imports only click."""
+"""Types, completion, help and parsing of a command on the command line. Imports only click."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
+
+if TYPE_CHECKING:
+    from tui.chat.store.store import SessionInfo
+    from tui.config.settings import Settings
+
+PROGRAM = "chatctx"
+
+COMPLETE = "_CHATCTX_COMPLETE"
+"""A variable that the shell scripts set when they request completions."""
 
 SETTINGS = ("model", "gguf", "theme")
 """Options that go to `load_settings`."""
@@ -35,15 +45,20 @@ _NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
 
 
 class _Text(click.ParamType[Any]):
-    """Text in the terminal's encoding."""
+    """Text in the terminal's encoding. `offers` are completions, with descriptions."""
 
-    name = "text"
+    def __init__(self, name: str, offers: Callable[[], Iterable[tuple[str, str]]] = tuple) -> None:
+        self.name = name
+        self._offers = offers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).removeprefix(_ARGUMENT)
         if any("\ud800" <= character <= "\udfff" for character in text):  # Python's escapes for undecodable bytes
             self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
         return text
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        return [CompletionItem(text, help=about) for text, about in self._offers() if text.startswith(incomplete)]
 
 
 class _File(click.ParamType[Path]):
@@ -63,29 +78,71 @@ class _File(click.ParamType[Path]):
         return [CompletionItem(incomplete, type="file")]
 
 
-class _Session(_Text):
-    """The id of a stored session, or a prefix of it."""
+def _sessions() -> list[SessionInfo]:
+    """The stored sessions, newest first; none on an error, which the command itself will report."""
+    from tui.chat.store.database import StoreError
+    from tui.chat.store.store import SessionStore
+    from tui.config.files import is_there
+    from tui.config.settings import ConfigError, load_settings
 
-    name = "session"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.subcommands.completion import session_ids
-
-        return [CompletionItem(ident, help=title) for ident, title in session_ids(incomplete)]
-
-
-class _Model(_Text):
-    """A model as provider/model."""
-
-    name = "model"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-        from tui.cli.subcommands.completion import model_names
-
-        return [CompletionItem(name) for name in model_names(incomplete)]
+    try:
+        database = load_settings().database
+        if not is_there(database):
+            return []
+        with closing(SessionStore(database)) as store:
+            return [info for info in store.sessions() if info.messages]
+    except (ConfigError, StoreError):
+        return []
 
 
-TEXT, FILE, SESSION, MODEL = _Text(), _File(), _Session(), _Model()
+def _session_ids() -> Iterator[tuple[str, str]]:
+    from tui.text.cells import plain
+
+    return ((info.id, plain(info.title)) for info in _sessions())
+
+
+def _model_names() -> dict[str, str]:
+    """The models of stored sessions, last used first, then "provider/" for every provider."""
+    from tui.config.settings import ConfigError, load_settings
+    from tui.providers.registry import all_configs
+
+    names = [f"{info.provider}/{info.model}" for info in _sessions()]
+    with suppress(ConfigError, ValueError):  # the command itself will report the error
+        settings = load_settings()
+        names += [f"{name}/" for name in all_configs(settings.providers, gguf=settings.gguf)]
+    return dict.fromkeys(names, "")
+
+
+def print_completion(_settings: Settings, *, shell: str) -> int:
+    """Run `completion`: print the script for `shell`."""
+    from tui.cli import write
+
+    kind = get_completion_class(shell)
+    assert kind is not None, shell  # the command line accepts no other
+    write(kind(click.Command(PROGRAM), {}, PROGRAM, COMPLETE).source().rstrip("\n"))
+    return 0
+
+
+TEXT, FILE = _Text("text"), _File()
+SESSION = _Text("id", _session_ids)
+"""The id of a stored session, or a prefix of it."""
+MODEL = _Text("name", lambda: _model_names().items())
+"""A model as provider/model."""
+
+
+def argument(name: str, *, about: str, kind: click.ParamType[Any] = TEXT, **how: Any) -> click.Argument:
+    """An argument with its help text."""
+    return click.Argument([name], help=about, type=kind, **how)
+
+
+def option(*names: str, about: str, kind: click.ParamType[Any] = TEXT, **how: Any) -> click.Option:
+    """An option with a value."""
+    return click.Option(names, help=about, type=kind, **how)
+
+
+def flag(*names: str, about: str) -> click.Option:
+    """An option without a value."""
+    return click.Option(names, help=about, is_flag=True)
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -121,7 +178,7 @@ class Command(click.Command):
         settings = {name: inherited[name] if (flag := ctx.params.get(name)) is None else flag for name in SETTINGS}
         arguments = {name: value for name, value in ctx.params.items() if name not in SETTINGS}
         passed = {name: (inherited | settings)[name] for name in self.inherits}
-        return Invocation(f"subcommands.{self.runs}", arguments | passed, settings)
+        return Invocation(self.runs, arguments | passed, settings)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)

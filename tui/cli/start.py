@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tui.cli import BAD_USAGE, complain, expected_exit_code, streams
-from tui.config.private import private_log
+from tui.config.files import private_log
 from tui.config.settings import ConfigError, Settings, load_settings
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui.commands.ui import UI, Chat, Command, CommandError
-from tui.config.paths import new_file
+from tui.config.files import new_file
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tui.commands.ui import UI, Chat, Command, CommandError
-from tui.config.paths import short_path
+from tui.config.files import short_path
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

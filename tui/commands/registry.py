@@ -14,8 +14,7 @@ from importlib import import_module
 
 from tui import commands as package
 from tui.commands.ui import UI, BusyError, Chat, Command, CommandError, NotReadyError
-from tui.text.match import match
-from tui.views.view import Choice
+from tui.views.view import Choice, match
 
 SECTIONS = ("context", "model", "conversation", "tools", "view", "program")
 """The parts of the list of commands, in order."""

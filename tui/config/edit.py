@@ -10,7 +10,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import AbstractTable, Comment, InlineTable, Whitespace
 
-from tui.config.private import open_private
+from tui.config.files import open_private
 
 
 def provider_table(name: str, values: Mapping[str, str | None]) -> str:

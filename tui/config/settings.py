@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from tui.config.paths import from_home
-from tui.config.private import private_folder
+from tui.config.files import from_home, private_folder
 from tui.config.values import (
     COMPACTION,
     EFFORT,

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from tui.config.paths import from_home
+from tui.config.files import from_home
 from tui.context.usage.limits import Percent, Tokens
 from tui.messages import EFFORTS
 

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
+from tui.commands.help import HelpView, Key, help_lines
 from tui.screens.base import Panel
 from tui.screens.pager import Lines, Pager, ReadingPanel, UsagePanel
-from tui.views.help_lines import HelpView, Key, help_lines
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())

@@ -10,9 +10,8 @@ from textual.content import Content
 
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.text.cells import pad, plain
-from tui.text.match import match
 from tui.text.numbers import list_price, percent, tokens_exact, tokens_short
-from tui.views.view import Menu, Option
+from tui.views.view import Menu, Option, match
 
 if TYPE_CHECKING:
     from tui.chat.model_list import ListedModel, ModelList

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from tui.text.match import match
-
 if TYPE_CHECKING:
     from textual.content import Content
 
@@ -144,3 +142,25 @@ def filtered(load: Callable[[], Awaitable[Sequence[Option]]]) -> Source:
         return [option for score, option in sorted(ranked, key=lambda pair: -pair[0]) if score > 0]
 
     return source
+
+
+def match(query: str, candidate: str) -> float:
+    """Score how well `candidate` matches `query`: 0.0 not at all, a prefix best.
+
+    The letters of `query` have to occur in order, ignoring case. An empty query matches everything equally.
+    """
+    wanted, text = query.lower().strip(), candidate.lower()
+    if not wanted:
+        return 1.0
+    if text.startswith(wanted):
+        return 4.0
+    if (at := text.find(wanted)) >= 0:
+        return 3.0 if not text[at - 1].isalnum() else 2.0
+    places, start = [], 0
+    for letter in wanted:
+        at = text.find(letter, start)
+        if at < 0:
+            return 0.0
+        places.append(at)
+        start = at + 1
+    return len(wanted) / (places[-1] - places[0] + 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.config.test_private import mode
+from tests.config.test_files import mode
 from tui.cli.subcommands.doctor import _private
 from tui.config.settings import Settings
 

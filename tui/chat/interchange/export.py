@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tui.chat.interchange.jsonl import write_jsonl
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.config.private import open_private
+from tui.config.files import open_private
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.clean import clean_text
 from tui.text.endings import is_web_address, source_markdown

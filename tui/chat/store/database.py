@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from tui.chat.store.ids import new_id
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
-from tui.config.private import close_to_others, open_private, private_folder
+from tui.config.files import close_to_others, open_private, private_folder
 
 BUSY_SECONDS = 10.0
 _DIRECTIONS: tuple[Literal["ASC", "DESC"], ...] = ("ASC", "DESC")

@@ -35,7 +35,7 @@ from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.cli.streams import on_interrupt
-from tui.config.paths import FileTooLargeError, read_all
+from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw

@@ -22,8 +22,7 @@ from tui.chat.store import repair as repairing
 from tui.chat.store.database import DamagedError, StoreError, database_files
 from tui.chat.store.store import SessionStore
 from tui.cli import table, write
-from tui.config.paths import at_home, is_there
-from tui.config.private import readable_by_others
+from tui.config.files import at_home, is_there, readable_by_others
 from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact

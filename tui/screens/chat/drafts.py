@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError, mentioned, not_taken, read_attachment
 from tui.commands.registry import is_command
-from tui.config.private import unsent_files, write_unsent
+from tui.config.files import unsent_files, write_unsent
 from tui.screens.chat.mentions import open_mention
 from tui.text.cells import plain
 from tui.text.numbers import plural, share, tokens_exact, tokens_short

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config.paths import at_home
+from tui.config.files import at_home
 from tui.text.cells import plain
-from tui.text.match import match
 from tui.text.names import mention_of
 from tui.text.numbers import size_text
-from tui.views.view import Choice
+from tui.views.view import Choice, match
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers

@@ -29,6 +29,7 @@ from tui.widgets.transcript.transcript import Transcript
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
+    from tui.commands.help import Key
     from tui.config.settings import Settings
     from tui.screens.chat.message_actions import MessageActions
     from tui.screens.chat.turns import Turns
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from tui.text.numbers import Cost
     from tui.tools.mcp.questions import Question as ServerQuestion
     from tui.tools.mcp.questions import Reply
-    from tui.views.help_lines import Key
 
 log = logging.getLogger(__name__)
 

@@ -26,11 +26,11 @@ from tui.widgets.themes import load_themes
 if TYPE_CHECKING:
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
+    from tui.commands.help import HelpView
     from tui.screens.base import Panel, Result
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.summary import SummaryPanel
     from tui.views.context_table import ContextView
-    from tui.views.help_lines import HelpView
     from tui.views.summary_text import SummaryText
     from tui.views.tools_mcp import McpView, ToolsView
     from tui.views.usage_table import UsageView

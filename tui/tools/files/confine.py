@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tui.config.paths import is_link
+from tui.config.files import is_link
 from tui.tools.base import ToolError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tui.config.paths import is_file
+from tui.config.files import is_file
 from tui.messages import ToolSchema
 from tui.text.numbers import plural, size_text
 from tui.tools.base import ToolError, ToolOutput

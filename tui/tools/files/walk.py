@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tui.config.paths import is_there
+from tui.config.files import is_there
 from tui.tools.base import ToolError
 from tui.tools.files.confine import BY_FOLDER, OPEN_FOLDER, Confinement, Place
 from tui.tools.files.globs import Glob, make_glob

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from tui.config.paths import at_home
+from tui.config.files import at_home
 from tui.messages import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.clean import clean_text

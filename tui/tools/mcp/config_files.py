@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.config.paths import is_file, is_there
+from tui.config.files import is_file, is_there
 
 if TYPE_CHECKING:
     from tui.tools.mcp.config import ServerConfig

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tui.config.private import private_log
+from tui.config.files import private_log
 from tui.providers.keys import redact
 from tui.text.clean import clean_output
 

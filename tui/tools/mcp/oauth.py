@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from tui.config.private import open_private, private_folder
+from tui.config.files import open_private, private_folder
 from tui.providers.keys import hold_secret
 from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.config.paths import at_home
+from tui.config.files import at_home
 from tui.text.clean import clean_text
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.questions import Ask, LinkQuestion, Question, Reply, SampleQuestion, form_question

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tui.config.paths import at_home
+from tui.config.files import at_home
 from tui.providers.http.sse import TooLargeError
 from tui.providers.keys import redact
 from tui.text.clean import clean_line

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from tui.config.paths import at_home
+from tui.config.files import at_home
 from tui.providers.http.proxies import client_options
 from tui.providers.http.sse import TooLargeError, check_json_cost
 from tui.tools.mcp.config import Launch, ServerConfig

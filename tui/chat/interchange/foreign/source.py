@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.chat.interchange.recording import MALFORMED, RecordingError
-from tui.config.paths import FileTooLargeError, read_all
+from tui.config.files import FileTooLargeError, read_all
 from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read

@@ -14,8 +14,8 @@ from click.shell_completion import ShellComplete
 
 from tests.cli.conftest import Run, one_line
 from tests.corpus import required
-from tui.cli.command_line import COMMANDS, PROGRAM, ROOT
-from tui.cli.subcommands.completion import VARIABLE
+from tui.cli.command_line import COMMANDS, ROOT
+from tui.cli.parsing import COMPLETE, PROGRAM
 
 NAMES = [str(command.name) for command in COMMANDS]
 
@@ -31,7 +31,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("CHATCTX_")},
         "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
         "HOME": str(tmp_path),
         "CHATCTX_CONFIG": str(tmp_path / "config.toml"),
         "CHATCTX_DATA_DIR": str(tmp_path / "data"),
@@ -49,7 +49,7 @@ def shell(name: str) -> str:
 def offered(line: str) -> list[str]:
     """What click answers after `line`, types of files aside."""
     *words, incomplete = line.split(" ")[1:]
-    return [str(item.value) for item in ShellComplete(ROOT, {}, PROGRAM, VARIABLE).get_completions(words, incomplete)]
+    return [str(item.value) for item in ShellComplete(ROOT, {}, PROGRAM, COMPLETE).get_completions(words, incomplete)]
 
 
 def in_bash(line: str, folder: Path, env: dict[str, str]) -> list[str]:
@@ -111,7 +111,7 @@ def test_titles_are_one_line_beside_their_ids(run: Run, tmp_path: Path, env: dic
     run("ask", "first\x1b[31m line\nsecond line")
     done = subprocess.run(
         ["chatctx"], capture_output=True, text=True,
-        env={**env, VARIABLE: "zsh_complete", "COMP_WORDS": "chatctx context ", "COMP_CWORD": "2"},
+        env={**env, COMPLETE: "zsh_complete", "COMP_WORDS": "chatctx context ", "COMP_CWORD": "2"},
     )  # fmt: skip
     kind, ident, title = done.stdout.splitlines()
     assert kind == "plain" and run("context", ident).returncode == 0
