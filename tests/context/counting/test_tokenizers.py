@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.context.helpers import registered
 from tui.context.counting.bpe import ENCODINGS
 from tui.context.counting.families import ESTIMATED, FAMILIES, RELATIVE_SIZES, family_of, plain_name
 from tui.context.counting.tokenizers import (
     Tokenizer,
+    count_text,
     fitted_families,
     get_tokenizer,
     heuristic_count,
@@ -107,9 +109,11 @@ def test_a_vocabulary_that_cannot_be_read_is_tried_once() -> None:
         raise TokenizerError("gone")
 
     tokenizer = Tokenizer("gone", missing)
-    for _ in range(3):
-        with pytest.raises(TokenizerError, match="gone"):
-            tokenizer.count("x")
+    with registered("gone-1", tokenizer):
+        for _ in range(3):
+            assert tokenizer.count("x" * 400) == 100
+            with pytest.raises(TokenizerError, match="gone"):
+                count_text("x", "gone-1")
     assert len(tries) == 1
 
 

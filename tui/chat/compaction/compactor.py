@@ -156,7 +156,7 @@ class Compactor:
             plan.source,
             base=replace(sent, messages=()),
             budget=budget,
-            count=lambda text: ceil(max(1.0, factor) * (counter.count_text(text, sent.model) or len(text))),
+            count=lambda text: ceil(max(1.0, factor) * counter.count_text(text, sent.model)),
             instructions=instructions,
             prefix=prefix,
             allowance=allowance,

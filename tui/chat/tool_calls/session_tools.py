@@ -94,10 +94,8 @@ class SessionTools:
         model, counter = target.model, self._services.counter
         new = [tool for tool in self._all_on(target) if tool.origin != BUILT_IN and (model, tool) not in self._costs]
         if new:
-            counts = await asyncio.to_thread(lambda: [counter.count_tool(tool, model) for tool in new])
-            self._costs.update(
-                ((model, tool), count) for tool, count in zip(new, counts, strict=True) if count is not None
-            )
+            counts = await asyncio.to_thread(lambda: {(model, tool): counter.count_tool(tool, model) for tool in new})
+            self._costs.update(counts)
         self.update_offer()
 
     @property

@@ -21,7 +21,6 @@ from tui.chat.store.store import SessionStore
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.config.settings import Rule
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, Message, Part, ToolCall, ToolResult
 from tui.tools.approval import Decision
 from tui.tools.arguments import read_arguments
@@ -254,8 +253,7 @@ class Results:
         return ToolResult(call.id, call.name, shown, output.is_error, full), *pictures
 
     def _count(self, text: str) -> int:
-        tokens = self.counter.count_text(text, self.model)
-        return heuristic_count(text) if tokens is None else tokens
+        return self.counter.count_text(text, self.model)
 
     def _store(self, digest: str, data: bytes) -> bool:
         """Store the bytes; returns whether that worked. On a full disk the message is kept in memory, without them."""

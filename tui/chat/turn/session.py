@@ -325,8 +325,8 @@ class ChatSession:
         await self.tools.prepare()
         return await self._meter.usage()
 
-    def draft_tokens(self, text: str) -> int | None:
-        """Tokens of a draft by the model's tokenizer; None if it can't be counted. Slow for megabytes."""
+    def draft_tokens(self, text: str) -> int:
+        """Tokens of a draft by the model's tokenizer. Slow for megabytes."""
         return self._services.counter.count_text(text, self.model)
 
     async def count_exactly(self) -> int | None:

@@ -144,12 +144,11 @@ def _unwritable(file: Path) -> str:
 
 def _tokenizer(settings: Settings) -> Iterator[Finding]:
     from tui.context.counting.tokenizers import get_tokenizer
-    from tui.context.counting.words import TokenizerError
 
-    try:
-        get_tokenizer("gpt-5").load()
-    except TokenizerError as error:
-        text = f"{error}; counts come from a rough heuristic until it is reinstalled"
+    tokenizer = get_tokenizer("gpt-5")
+    tokenizer.load()
+    if tokenizer.error is not None:
+        text = f"{tokenizer.error}; counts come from a rough heuristic until it is reinstalled"
         yield Finding("problem", "tokenizer", text)
     else:
         yield Finding("ok", "tokenizer", "the vocabularies that were shipped with the program can be read")

@@ -6,23 +6,24 @@ provider's count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 MEMORY_ENTRIES = 65_536  # values in memory that can be read from the store; when there are more, it begins anew
 
-Value = TypeVar("Value")
+Counts: TypeAlias = Mapping[bytes, tuple[int, ...]]
+"""Values by digest."""
 
 
 class CountCache(Protocol):
     """Persistent storage for counts. Values are small tuples of integers."""
 
-    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Mapping[bytes, tuple[int, ...]]:
+    def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> Counts:
         """The stored values of `digests`; those without one are left out."""
         ...
 
-    def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
+    def put_many(self, tokenizer: str, version: int, values: Counts) -> None:
         """Store `values`, replacing earlier ones. The store may drop old entries at any time."""
         ...
 
@@ -31,34 +32,26 @@ class CountCache(Protocol):
         ...
 
 
-class Cache(Generic[Value]):
+class Cache:
     """Values by digest, under the name of a tokenizer or of a model. Safe to use from several threads.
 
-    `to_value` and `to_tuple` convert between values and what is stored. Values stored under another `version` are not
-    read.
+    Values stored under another `version` are not read.
     """
 
-    def __init__(
-        self,
-        stored: CountCache | None,
-        version: int,
-        to_value: Callable[[tuple[int, ...]], Value],
-        to_tuple: Callable[[Value], tuple[int, ...]],
-    ) -> None:
+    def __init__(self, stored: CountCache | None, version: int) -> None:
         self._stored = stored
         self._version = version
-        self._to_value, self._to_tuple = to_value, to_tuple
-        self._values: dict[str, dict[bytes, Value]] = {}
+        self._values: dict[str, dict[bytes, tuple[int, ...]]] = {}
         self._lock = Lock()
 
-    def copy(self) -> Cache[Value]:
+    def copy(self) -> Cache:
         """What is in memory, without the store."""
-        copied = Cache(None, self._version, self._to_value, self._to_tuple)
+        copied = Cache(None, self._version)
         with self._lock:
             copied._values = {name: dict(values) for name, values in self._values.items()}
         return copied
 
-    def get(self, name: str, digests: Sequence[bytes]) -> dict[bytes, Value]:
+    def get(self, name: str, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
         """The values of `digests`; those without one are left out."""
         with self._lock:
             remembered = self._values.setdefault(name, {})
@@ -66,17 +59,15 @@ class Cache(Generic[Value]):
         missing = [digest for digest in digests if digest not in values]
         if missing and self._stored is not None:
             stored = self._stored.get_many(name, self._version, missing)
-            read = {digest: self._to_value(value) for digest, value in stored.items()}
-            self._remember(name, read)
-            values |= read
+            self._remember(name, stored)
+            values |= stored
         return values
 
-    def put(self, name: str, values: Mapping[bytes, Value]) -> None:
+    def put(self, name: str, values: Counts) -> None:
         """Add or replace values."""
         self._remember(name, values)
         if values and self._stored is not None:
-            tuples = {digest: self._to_tuple(value) for digest, value in values.items()}
-            self._stored.put_many(name, self._version, tuples)
+            self._stored.put_many(name, self._version, values)
 
     def clear(self, name: str) -> None:
         """Remove all values of `name`."""
@@ -85,7 +76,7 @@ class Cache(Generic[Value]):
         if self._stored is not None:
             self._stored.clear(name)
 
-    def _remember(self, name: str, values: Mapping[bytes, Value]) -> None:
+    def _remember(self, name: str, values: Counts) -> None:
         with self._lock:
             entries = len(values) + sum(map(len, self._values.values()))
             if self._stored is not None and entries > MEMORY_ENTRIES:
@@ -111,7 +102,7 @@ class CostBook:
     """Costs by (provider, model, full digest), persisted in the same store as the counts."""
 
     def __init__(self, stored: CountCache | None = None) -> None:
-        self._costs = Cache(stored, COST_VERSION, _to_cost, _to_tuple)
+        self._costs = Cache(stored, COST_VERSION)
 
     def copy(self) -> CostBook:
         """A book of the costs in memory that stores nothing."""
@@ -121,26 +112,18 @@ class CostBook:
 
     def get(self, provider: str, model: str, digests: Sequence[bytes]) -> list[TokenCost | None]:
         """The cost of each message, or None where it is unknown."""
-        costs = self._costs.get(_name(provider, model), digests)
-        return [costs.get(digest) for digest in digests]
+        costs: list[TokenCost | None] = []
+        stored = self._costs.get(f"cost:{provider}/{model}", digests)
+        for digest in digests:
+            tokens, reasoning, source = stored.get(digest, (0, 0, -1))
+            costs.append(None if source < 0 else TokenCost(tokens, reasoning, _SOURCES[source]))
+        return costs
 
     def put(self, provider: str, model: str, costs: Mapping[bytes, TokenCost]) -> None:
         """Add or replace costs."""
-        self._costs.put(_name(provider, model), costs)
+        tuples = {digest: (*cost[:2], _SOURCES.index(cost.source)) for digest, cost in costs.items()}
+        self._costs.put(f"cost:{provider}/{model}", tuples)
 
     def forget(self, provider: str, model: str) -> None:
         """Remove all costs of a model."""
-        self._costs.clear(_name(provider, model))
-
-
-def _name(provider: str, model: str) -> str:
-    return f"cost:{provider}/{model}"
-
-
-def _to_cost(values: tuple[int, ...]) -> TokenCost:
-    tokens, reasoning, source = values
-    return TokenCost(tokens, reasoning, _SOURCES[source])
-
-
-def _to_tuple(cost: TokenCost) -> tuple[int, ...]:
-    return cost.tokens, cost.reasoning, _SOURCES.index(cost.source)
+        self._costs.clear(f"cost:{provider}/{model}")

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from tui.context.counting.cache import Cache, CountCache
+from tui.context.counting.cache import Cache, CountCache, Counts
 from tui.context.counting.digests import message_digest, system_digest, tool_digest
 from tui.context.counting.families import family_of, plain_name, prior_of
-from tui.context.counting.tokenizers import Tokenizer, get_tokenizer, heuristic_count
-from tui.context.counting.words import LATIN, TokenizerError, pack, total, unpack
+from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
+from tui.context.counting.words import LATIN, pack, total, unpack
 from tui.messages import (
     Attachment,
     Message,
@@ -35,15 +34,14 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 5  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
+PROJECTION_VERSION = 6  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
 
 
 class RawCount(NamedTuple):
     """Tokens of one message as the tokenizer counts them, by kind of part.
 
-    `calls`, `arguments` (of those calls) and `results` are numbers of things. `failed` is 1 where the tokenizer could
-    not count and the character heuristic stands in. `classes` are the tokens by class of text, packed, but for those
-    of reasoning, which are `reasoning_classes`.
+    `calls`, `arguments` (of those calls) and `results` are numbers of things. `classes` are the tokens by class of
+    text, packed, but for those of reasoning, which are `reasoning_classes`.
     """
 
     text: int
@@ -54,7 +52,6 @@ class RawCount(NamedTuple):
     calls: int
     arguments: int
     results: int
-    failed: int = 0
     classes: int = 0
     reasoning_classes: int = 0
 
@@ -65,8 +62,7 @@ class MessageCount(NamedTuple):
     `split` is by kind of content ("text", "reasoning", "tool_calls", "tool_results", "attachments") and adds up to
     `size`; a message's markup goes to its largest kind but reasoning. Of `size`, `markup` is what roles and wrappers
     cost, `media` images and PDFs by formula, `fixed` reasoning whose tokens the provider reported; the rest is content
-    that the tokenizer counted, by class of text in `classes` (see `tui.context.counting.words`). Where the tokenizer
-    `failed`, `size` comes from the character heuristic.
+    that the tokenizer counted, by class of text in `classes` (`words.CLASSES`), packed.
     """
 
     size: float
@@ -74,7 +70,6 @@ class MessageCount(NamedTuple):
     markup: float = 0.0
     media: float = 0.0
     fixed: float = 0.0
-    failed: bool = False
     classes: int = 0
 
     @property
@@ -98,15 +93,11 @@ class TokenCounter:
     """Counts content with the tokenizer of a model, each once. Safe to use from several threads."""
 
     def __init__(self, stored: CountCache | None = None) -> None:
-        self._messages = Cache(stored, PROJECTION_VERSION, RawCount._make, tuple)
-        self._texts: Cache[int] = Cache(stored, PROJECTION_VERSION, itemgetter(0), lambda tokens: (tokens,))
+        self._cache = Cache(stored, PROJECTION_VERSION)
 
-    def count_text(self, text: str, model: str) -> int | None:
-        """Tokens of `text` for `model`, or None where counting failed. Not cached."""
-        try:
-            return get_tokenizer(model).count(text)
-        except TokenizerError:
-            return None
+    def count_text(self, text: str, model: str) -> int:
+        """Tokens of `text` for `model`. Not cached."""
+        return get_tokenizer(model).count(text)
 
     def count_message(self, message: Message, model: str) -> MessageCount:
         """The tokens of `message` in a request to `model`."""
@@ -120,42 +111,42 @@ class TokenCounter:
     def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
         """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
         tokenizer = get_tokenizer(model)
-        counts = self._messages.get(tokenizer.name, digests)
+        counts = self._cache.get(tokenizer.name, digests)
         if len(counts) < len(digests):
-            missing = {d: message for d, message in zip(digests, messages, strict=True) if d not in counts}
-            fresh = {digest: _raw_count(message, tokenizer) for digest, message in missing.items()}
-            self._messages.put(tokenizer.name, {digest: raw for digest, raw in fresh.items() if not raw.failed})
-            counts |= fresh
-        return [counts[digest] for digest in digests]
+            fresh: dict[bytes, tuple[int, ...]] = {}
+            for digest, message in zip(digests, messages, strict=True):
+                if digest not in counts:
+                    counts[digest] = fresh[digest] = _raw_count(message, tokenizer)
+            self._store(tokenizer, fresh)
+        return [RawCount._make(counts[digest]) for digest in digests]
 
-    def count_section(self, section: SystemSection, model: str) -> int | None:
-        """Tokens of one section of the system prompt, or None where counting failed."""
+    def count_section(self, section: SystemSection, model: str) -> int:
+        """Tokens of one section of the system prompt."""
         return self._text_tokens(section.text, model, system_digest(section))
 
-    def count_tool(self, tool: ToolSchema, model: str) -> int | None:
-        """Tokens of one tool's schema, without the family's fixed cost of having tools at all; None where it failed."""
+    def count_tool(self, tool: ToolSchema, model: str) -> int:
+        """Tokens of one tool's schema, without the family's fixed cost of having tools at all."""
         prior = prior_of(model)
         style = prior.schema_style
         tokens = self._text_tokens(schema_text(tool, style), model, tool_digest(tool) + style.encode())
-        return None if tokens is None else max(1, round(prior.per_tool + tokens * prior.schema_factor))
+        return max(1, round(prior.per_tool + tokens * prior.schema_factor))
 
-    def _text_tokens(self, text: str, model: str, digest: bytes) -> int | None:
-        name = get_tokenizer(model).name
-        tokens = self._texts.get(name, [digest]).get(digest)
-        if tokens is None and (tokens := self.count_text(text, model)) is not None:
-            self._texts.put(name, {digest: tokens})
+    def _text_tokens(self, text: str, model: str, digest: bytes) -> int:
+        tokenizer = get_tokenizer(model)
+        if count := self._cache.get(tokenizer.name, [digest]).get(digest):
+            return count[0]
+        tokens = tokenizer.count(text)
+        self._store(tokenizer, {digest: (tokens,)})
         return tokens
+
+    def _store(self, tokenizer: Tokenizer, counts: Counts) -> None:
+        """Those of a vocabulary that can't be read are not kept: it may be repaired."""
+        if tokenizer.error is None:
+            self._cache.put(tokenizer.name, counts)
 
 
 def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
-    try:
-        return _count_parts(message, tokenizer.classes, tokenizer.name)
-    except TokenizerError:
-        return _count_parts(message, lambda text: pack({LATIN: heuristic_count(text)}), tokenizer.name, failed=1)
-
-
-def _count_parts(message: Message, count: Callable[[str], int], tokenizer: str, failed: int = 0) -> RawCount:
-    """`count` gives the tokens of a text by class, packed."""
+    count = tokenizer.classes
     classes = reasoning_classes = 0
 
     def add(text: str) -> int:
@@ -175,7 +166,7 @@ def _count_parts(message: Message, count: Callable[[str], int], tokenizer: str, 
                 reasoning_classes += counted
                 reasoning += round(total(counted))
             case ToolCall():
-                tool_calls += add(part.name) + add(_arguments_as_read(part.arguments, tokenizer))
+                tool_calls += add(part.name) + add(_arguments_as_read(part.arguments, tokenizer.name))
                 calls += 1
                 arguments += _argument_count(part.arguments)
             case ToolResult():
@@ -188,7 +179,7 @@ def _count_parts(message: Message, count: Callable[[str], int], tokenizer: str, 
             case Source():
                 pass  # never sent
     return RawCount(
-        text, reasoning, tool_calls, tool_results, files, calls, arguments, results, failed, classes, reasoning_classes
+        text, reasoning, tool_calls, tool_results, files, calls, arguments, results, classes, reasoning_classes
     )
 
 
@@ -275,7 +266,7 @@ def with_markup(message: Message, raw: RawCount, model: str) -> MessageCount:
         shown = [kind for kind in split if kind != "reasoning"]  # may be dropped while the message stays
         largest = max(shown, key=split.__getitem__, default="text")
         split[largest] = split.get(largest, 0.0) + prior.per_message
-    return MessageCount(sum(split.values()), split, markup, media, fixed, bool(raw.failed), classes)
+    return MessageCount(sum(split.values()), split, markup, media, fixed, classes)
 
 
 # -- images ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -12,7 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.bpe import ENCODINGS, BpeCounter, Weights
 from tui.context.counting.families import ESTIMATED, family_of
-from tui.context.counting.words import CLASSES, TokenizerError, WordCounter, total, unpack
+from tui.context.counting.words import CLASSES, LATIN, TokenizerError, WordCounter, pack, total, unpack
+
+log = logging.getLogger(__name__)
 
 # By the model's own vocabulary, by weights fitted to its counts, or by weights fitted to many models.
 CountMethod: TypeAlias = Literal["vocabulary", "fitted", "estimated"]
@@ -32,6 +35,13 @@ def heuristic_count(text: str) -> int:
     wide = sum(1 for char in text if char >= "\u2e80")
     other = len(text) - ascii_count - wide
     return -(-(ascii_count * 10 + other * 20 + wide * 52) // 40)
+
+
+class Characters(WordCounter):
+    """Stands in for a vocabulary that can't be read."""
+
+    def classes(self, text: str) -> int:
+        return pack({LATIN: heuristic_count(text)})
 
 
 class FittedFamily(NamedTuple):
@@ -61,7 +71,7 @@ class Tokenizer:
     `how` the count relates to the models' own vocabulary. `margins` are the shares of a count, by class of text, that
     are added for the upper bound: with the own vocabulary they cover parts of a text that the model treats as something
     else, otherwise the errors on texts that were not part of the fit. Of all vocabularies only the one used last stays
-    in memory.
+    in memory. Without its vocabulary it counts by `heuristic_count`, and `error` says why; it is not read again.
     """
 
     _lock = threading.Lock()
@@ -79,31 +89,30 @@ class Tokenizer:
         self.margins = margins
         self._read = read
         self._counter: WordCounter | None = None
-        self._error: TokenizerError | None = None
+        self.error: TokenizerError | None = None
 
     def load(self) -> WordCounter:
-        """Return the vocabulary, reading it if it is not in memory. Raises `TokenizerError`; a failure is not tried
-        again."""
+        """Return the vocabulary, reading it if it is not in memory."""
         with self._lock:
-            if self._error is not None:
-                raise self._error
             if self._counter is None:
                 try:
                     self._counter = self._read()
                 except TokenizerError as error:
-                    self._error = error
-                    raise
+                    log.error("%s", error)
+                    self.error = error
+                    self._read = Characters
+                    self._counter = Characters()
                 latest, Tokenizer._latest = Tokenizer._latest, self
                 if latest is not None and latest is not self:
                     latest._counter = None  # a thread that is counting keeps its reference until it is done
             return self._counter
 
     def count(self, text: str) -> int:
-        """Tokens of `text`; special tokens in it are counted as plain text. Raises `TokenizerError`."""
+        """Tokens of `text`; special tokens in it are counted as plain text."""
         return round(total(self.classes(text)))
 
     def classes(self, text: str) -> int:
-        """Tokens of `text` by class, packed. Raises `TokenizerError`."""
+        """Tokens of `text` by class, packed."""
         return (self._counter or self.load()).classes(text)
 
 
@@ -144,6 +153,8 @@ def count_text(text: str, model: str) -> TextCount:
     """Tokens of `text` for `model`. Raises `TokenizerError`."""
     tokenizer = get_tokenizer(model)
     by_class = unpack(tokenizer.classes(text))
+    if tokenizer.error is not None:
+        raise tokenizer.error
     tokens = sum(count for _, count in by_class)
     bound = sum(count * (1 + tokenizer.margins[kind]) for kind, count in by_class)
     return TextCount(round(tokens), ceil(bound), tokenizer.how)

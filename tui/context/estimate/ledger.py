@@ -16,10 +16,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from tui.context.counting.cache import CostBook, CountSource, TokenCost
-from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, schema_text, with_markup
+from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, with_markup
 from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
 from tui.context.counting.families import prior_of
-from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 
 BLOCK = 16
@@ -190,7 +189,7 @@ def shares_of(message: Message, cost: TokenCost | None, count: MessageCount) -> 
 
 def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Sums:
     """What a message adds to the sums."""
-    size, split, markup, media, fixed, _, classes = count
+    size, split, markup, media, fixed, classes = count
     reasoning = split.get("reasoning", 0.0)
     text = max(0.0, size - reasoning - media - markup)
     visible, most = _limits(message)
@@ -349,17 +348,10 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     sections, tools, size = list[float](), list[float](), 0
     most = SECTION_MARKUP * len(request.system) + TOOL_MARKUP * len(request.tools)
     for section in request.system:
-        counted = counter.count_section(section, request.model) if section.text else 0
-        if counted is None:
-            counted = heuristic_count(section.text)
-        sections.append(float(counted))
+        sections.append(float(counter.count_section(section, request.model) if section.text else 0))
         size += utf8_size(section.text)
     for tool in request.tools:
-        counted = counter.count_tool(tool, request.model)
-        if counted is None:
-            schema = heuristic_count(schema_text(tool, prior.schema_style))
-            counted = round(prior.per_tool + prior.schema_factor * schema)
-        tools.append(float(counted))
+        tools.append(float(counter.count_tool(tool, request.model)))
         most += utf8_size(f"{tool.name}{tool.description}{tool.parameters}")
     chat = 0.0 if request.provider == "openai" else prior.tools_chat  # OpenAI itself is called by the Responses API
     fixed = prior.tools_fixed + chat if tools else 0.0

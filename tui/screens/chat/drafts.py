@@ -145,13 +145,8 @@ PAUSE = 0.08
 """Seconds after a key before the draft is counted; longer if counting takes longer."""
 
 
-def draft_line(tokens: int | None, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
-    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter variants.
-
-    Nothing if the size is unknown.
-    """
-    if tokens is None:
-        return ()
+def draft_line(tokens: int, window: int | None, files: Sequence[tuple[str, int]] = ()) -> tuple[str, ...]:
+    """`draft ~48 tok + parser.py ~2.1k · +1.1 %`, `files` with their tokens, and shorter variants."""
     names = "".join(f" + {plain(name)} {tokens_short(size, 'estimated')}" for name, size in files[:2])
     if len(files) > 2:
         names += f" + {len(files) - 2} more {tokens_short(sum(size for _, size in files[2:]), 'estimated')}"
@@ -169,7 +164,7 @@ class DraftCost:
         self.screen = screen
         self.typed = ""
         self.pasted: tuple[str, ...] = ()
-        self._pastes: dict[tuple[str, str], int | None] = {}  # (model, text) -> tokens
+        self._pastes: dict[tuple[str, str], int] = {}  # (model, text) -> tokens
         self._files: dict[tuple[str, str], tuple[int, str]] = {}  # (model, file) -> tokens, the kind if not accepted
         self._resources: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
         self._prepared = ""  # the provider that can be asked at once
@@ -208,27 +203,24 @@ class DraftCost:
         if session is None or not self._is_counted():
             return
         began = time.monotonic()
-        sizes = [await self._size(session, self.typed)]
-        sizes += [await self._paste_size(session, text) for text in self.pasted]
+        tokens = await asyncio.to_thread(session.draft_tokens, self.typed) if self.typed else 0
+        for text in self.pasted:
+            tokens += await self._paste_size(session, text)
         self._cost = min(1.0, time.monotonic() - began)
-        counted = [size for size in sizes if size is not None]
         window = session.usage.limits.context if session.usage is not None else None
         files, unfit = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
             files += await self._resource_sizes(session, self.screen.workspace.servers)
-        ways = (unfit,) if unfit else draft_line(sum(counted) if len(counted) == len(sizes) else None, window, files)
+        ways = (unfit,) if unfit else draft_line(tokens, window, files)
         self.screen.composer.rule.show(right=ways if self._is_counted() else ())
 
-    async def _size(self, session: ChatSession, text: str) -> int | None:
-        return await asyncio.to_thread(session.draft_tokens, text) if text else 0
-
-    async def _paste_size(self, session: ChatSession, text: str) -> int | None:
+    async def _paste_size(self, session: ChatSession, text: str) -> int:
         """Tokens of a paste, counted once."""
         key = (session.model, text)
         if key not in self._pastes:
             if len(self._pastes) > 16:
                 self._pastes.clear()
-            self._pastes[key] = await self._size(session, text)
+            self._pastes[key] = await asyncio.to_thread(session.draft_tokens, text)
         return self._pastes[key]
 
     def _file_sizes(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
@@ -280,5 +272,6 @@ def _attachment_tokens(attachment: Attachment, session: ChatSession) -> int:
     """Tokens of a file. Not on the event loop."""
     from tui.context.counting.counting import attachment_tokens
 
-    counted = session.draft_tokens(attachment.text) if attachment.text else None
-    return attachment_tokens(attachment, session.model) if counted is None else counted
+    if attachment.text:
+        return session.draft_tokens(attachment.text)
+    return attachment_tokens(attachment, session.model)
