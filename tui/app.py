@@ -23,13 +23,13 @@ from tui.commands import registry as commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
+from tui.terminal.process import on_termination
 from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
-from tui.terminal.signals import on_termination
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
 if TYPE_CHECKING:
     from tui.config.settings import Settings
-    from tui.terminal.early import EarlyTerminal
+    from tui.terminal.process import EarlyTerminal
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,7 @@ import pytest
 
 from tests.render.documents import DOCUMENTS
 from tui.messages import Message, Reasoning, Text
-from tui.render.live import SLICE, LiveReply
-from tui.render.message import View, message_rows
+from tui.render.message import SLICE, LiveReply, View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.render.stream import StreamRenderer

@@ -37,7 +37,7 @@ from tui.commands.ui import Chat
 from tui.config.files import write_unsent
 from tui.config.settings import Settings
 from tui.providers.keys import redact
-from tui.terminal.signals import on_termination
+from tui.terminal.process import on_termination
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.endings import provider_explanation, source_lines, status_text
 from tui.text.names import label_of, short_model

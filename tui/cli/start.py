@@ -19,7 +19,7 @@ from tui.config.settings import ConfigError, Settings, load_settings
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
     from tui.cli.parsing import Invocation
-    from tui.terminal.early import EarlyTerminal
+    from tui.terminal.process import EarlyTerminal
 
 LOG_BYTES = 2_000_000  # of each of three files
 LOGGERS = ("tui", "chatctx")
@@ -100,7 +100,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
             from tui.cli import plain
 
             return plain.run(settings, resume=resume)
-    from tui.terminal.early import EarlyTerminal
+    from tui.terminal.process import EarlyTerminal
 
     with EarlyTerminal() as terminal:
         return _run_chat(settings, resume, terminal)

@@ -12,8 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tui.render.palette import Palette
-from tui.render.rows import Row, text_row
-from tui.render.wrap import MIN_WIDTH, first_piece
+from tui.render.rows import MIN_WIDTH, Row, first_piece, text_row
 from tui.text.clean import TAB_SIZE, clean_line
 
 

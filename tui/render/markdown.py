@@ -17,9 +17,8 @@ from rich.style import Style
 
 from tui.render.code import code_rows
 from tui.render.palette import Palette
-from tui.render.rows import Row, blank_row, clear_gradually, prefixed, text_row
+from tui.render.rows import MIN_WIDTH, Row, Run, blank_row, clear_gradually, plain_rows, prefixed, text_row, wrap
 from tui.render.tables import Align, Layout, Table, table_rows
-from tui.render.wrap import MIN_WIDTH, Run, plain_rows, wrap
 from tui.text.clean import TAB_SIZE, clean_text, clean_url
 from tui.text.markdown import make_parser
 

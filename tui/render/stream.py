@@ -24,9 +24,8 @@ from rich.style import Style
 from tui.render.code import code_rows, safe_cuts
 from tui.render.markdown import WHOLE, Piece, block_end, block_rows, is_loose, parse, read_table
 from tui.render.palette import Palette
-from tui.render.rows import Row, blank_row
+from tui.render.rows import Line, Row, Run, blank_row, wrap
 from tui.render.tables import Extents, measure, table_layout
-from tui.render.wrap import Line, Run, wrap
 from tui.text.clean import TAB_SIZE, clean_text
 from tui.text.markdown import MAX_FORMULA_LINES, formula_end, formula_opener, may_hold_blank_lines
 

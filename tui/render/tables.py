@@ -11,8 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tui.render.palette import Palette
-from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.wrap import MIN_WIDTH, Line, Run, wrap
+from tui.render.rows import MIN_WIDTH, Line, Row, Run, blank_row, prefixed, text_row, wrap
 
 Align: TypeAlias = Literal["left", "right", "center"]
 Cell: TypeAlias = list[Run]

@@ -40,8 +40,8 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
     from tui.screens.context import ContextPanel, FitsPanel
     from tui.screens.context_lists import HistoryPanel, MessagesPanel
     from tui.screens.mcp import McpPanel
+    from tui.screens.picker import SessionPicker
     from tui.screens.question import ApprovalPanel
-    from tui.screens.sessions import SessionPicker
     from tui.screens.summary import SummaryPanel
     from tui.screens.tools import ToolsPanel
     from tui.widgets.composer import PromptArea

@@ -21,7 +21,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Static
 
-from tui.render.wrap import plain_rows
+from tui.render.rows import plain_rows
 from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable, set_title
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line

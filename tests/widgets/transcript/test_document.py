@@ -10,7 +10,7 @@ from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, Document
 from tui.widgets.transcript.entries import Entry, estimate
-from tui.widgets.transcript.paint import LinePainter
+from tui.widgets.transcript.lines import LinePainter
 
 PALETTE = make_palette({})
 

@@ -39,7 +39,7 @@ from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
-from tui.terminal.signals import on_termination
+from tui.terminal.process import on_termination
 from tui.text.clean import clean_line
 from tui.text.endings import ending_line, provider_explanation, source_lines, sources_of
 from tui.text.names import arguments_summary

@@ -18,8 +18,7 @@ from textual.binding import Binding, BindingType
 from tui.commands import registry as slash
 from tui.commands.ui import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
-from tui.screens.chat.drafts import DraftCost, Drafts
-from tui.screens.chat.mentions import FileIndex, mention_offers
+from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import QueueList, Status, StatusBar, TitleBar, welcome
 from tui.widgets.composer import Composer

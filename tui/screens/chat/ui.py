@@ -148,7 +148,7 @@ class ScreenUI:
 
                 return await self._open(ModelPicker(menu))
             case SessionMenu():
-                from tui.screens.sessions import SessionPicker
+                from tui.screens.picker import SessionPicker
 
                 key = await self._open(SessionPicker(menu))
                 self.chat.refresh_title()

@@ -8,8 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from tui.messages import Message, ToolCall, ToolResult
-from tui.render.live import LiveReply
-from tui.render.message import Count, View, message_rows
+from tui.render.message import Count, LiveReply, View, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text

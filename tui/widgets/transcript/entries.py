@@ -13,11 +13,9 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
-from tui.render.live import LiveReply
-from tui.render.message import HEAD_LINES, Count, View, folds, is_long, message_rows
+from tui.render.message import HEAD_LINES, Count, LiveReply, View, folds, is_long, message_rows
 from tui.render.palette import Palette
-from tui.render.rows import Row, blank_row, prefixed, text_row
-from tui.render.wrap import plain_rows
+from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
 from tui.text.names import label_of
 from tui.text.numbers import SURE, plural, tokens_short, total_of
 

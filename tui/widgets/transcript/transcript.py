@@ -15,9 +15,8 @@ from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
 from tui.widgets.transcript.entries import Job
-from tui.widgets.transcript.paint import GUTTER
+from tui.widgets.transcript.lines import GUTTER, character_at, entry_selection, word_selection
 from tui.widgets.transcript.search import Hit, Search
-from tui.widgets.transcript.selection import character_at, entry_selection, word_selection
 from tui.widgets.transcript.view import MORE_MARK, TranscriptView
 
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude", "open"]

@@ -21,15 +21,13 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.messages import Message
-from tui.render.live import DeltaKind, LiveReply, warm_up
-from tui.render.message import Count
+from tui.render.message import Count, DeltaKind, LiveReply, warm_up
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row, clear_gradually
 from tui.widgets.transcript.document import Document, MessagePlace
 from tui.widgets.transcript.entries import Job, Level, Place, gc_paused
-from tui.widgets.transcript.paint import GUTTER, LinePainter, StaticText
+from tui.widgets.transcript.lines import GUTTER, LinePainter, StaticText, selected_text
 from tui.widgets.transcript.search import Search
-from tui.widgets.transcript.selection import selected_text
 
 MAX_WIDTH = 120
 """Maximal cells of a line: longer ones are hard to read."""

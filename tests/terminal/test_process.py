@@ -11,8 +11,8 @@ from select import select
 
 import pytest
 
-from tui.terminal.early import EarlyTerminal
 from tui.terminal.input import with_enter
+from tui.terminal.process import EarlyTerminal
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
-from tui.render import wrap as wrapping
-from tui.render.wrap import Run, wrap
+from tui.render import rows as wrapping
+from tui.render.rows import Run, wrap
 
 PLAIN, BOLD = Style(color="red"), Style(bold=True)
 TEXT = st.text(alphabet=st.sampled_from("ab c-日本。（👩é "), max_size=120)
@@ -54,7 +54,7 @@ def test_neighbours_in_one_style_are_one_run_whether_they_fit_or_not(texts: list
 def test_a_long_text_is_split_like_a_short_one(text: str, width: int) -> None:
     whole = wrap([Run(text, PLAIN)], width)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tui.render.wrap.AT_ONCE", 0)
+        patch.setattr("tui.render.rows.AT_ONCE", 0)
         assert wrap([Run(text, PLAIN)], width) == whole
 
 

@@ -1,19 +1,34 @@
-"""The terminal until Textual has it: Textual takes a fifth of a second to load, and keys typed meanwhile are kept.
-
-They wait in the terminal's own buffer. Until the terminal is in raw mode it would echo them and turn enter into a
-newline. Only POSIX terminals; elsewhere nothing happens.
-"""
+"""The program and its terminal: keys typed while Textual loads, and signals that ask it to end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from tui.terminal.signals import ENDING
+ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT")
+
+
+def on_termination(act: Callable[[], object]) -> None:
+    """Call `act` on the running loop at these signals, instead of ending the process.
+
+    Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
+    """
+    import asyncio  # not before the terminal is taken
+
+    loop = asyncio.get_running_loop()
+    for name in ENDING:
+        if (number := getattr(signal, name, None)) is None:
+            continue
+        try:
+            loop.add_signal_handler(number, act)
+        except NotImplementedError:
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
+
 
 if sys.platform != "win32":
     import fcntl
