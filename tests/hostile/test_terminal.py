@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.recorder import CHATCTX, EVIL, foreign, recorded
-from tui.chat.interchange.jsonl import write_jsonl
+from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
 

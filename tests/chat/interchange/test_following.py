@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from tests.chat.interchange.foreign.files import claude_answer, claude_line, pi_
 from tests.chat.interchange.foreign.test_codex import Rollout
 from tui.chat.interchange import following
 from tui.chat.interchange.following import Followed, Follower, Tail
-from tui.chat.interchange.foreign import read_recordings
-from tui.chat.interchange.locations import newest_session
+from tui.chat.interchange.foreign import opencode, read_recordings
+from tui.chat.interchange.foreign.reading import SourceFile
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.interchange.replay import replay
 from tui.cli.subcommands.watch import watch_lines
@@ -146,9 +147,7 @@ def test_of_a_large_file_with_branches_the_header_and_the_end_are_read(
 
 
 def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
-    home, work = tmp_path / "home", tmp_path / "work"
-    path = home / ".local" / "share" / "opencode" / "opencode.db"
-    path.parent.mkdir(parents=True)
+    work, path = tmp_path / "work", tmp_path / "opencode.db"
     db = sqlite3.connect(path)
     db.executescript(
         "PRAGMA journal_mode = WAL;"
@@ -170,10 +169,10 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
         db.commit()
 
     answer(1, 1_000)
-    file = newest_session({}, home, work)
-    assert file is not None
-    assert file.session == "new"
-    follower = Follower(file.path, file.session)
+    with closing(SourceFile(path)) as source:
+        assert opencode.newest_session(source, str(work)) == "new"
+        assert opencode.newest_session(source, str(tmp_path / "nowhere")) == ""
+    follower = Follower(path, "new")
     assert state(follower).usage.basis.last_input == 1_000
     answer(2, 1_100)
     answer(3, 500, "helper")
@@ -187,7 +186,6 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
     db.commit()
     assert follower.poll() and follower.state() is None
     db.close()
-    assert newest_session({}, home, tmp_path / "nowhere") is None
 
 
 def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
 from tui.chat.interchange.following import Follower
-from tui.chat.interchange.jsonl import write_jsonl
-from tui.chat.interchange.recording import RecordingError
+from tui.chat.interchange.recording import RecordingError, write_jsonl
 from tui.chat.store.store import Record, SessionInfo
 from tui.cli.subcommands.import_export import replay_files
 from tui.config.settings import Settings

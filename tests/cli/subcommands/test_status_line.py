@@ -170,6 +170,10 @@ def test_the_newest_session_of_the_folder_without_a_status(
         of(agent, {"payload": {"info": CODEX_INFO | {"model_context_window": 9}}}), "utf-8"
     )
     assert (status_line.run(), capsys.readouterr().out[:9]) == (0, "~64k/258k")
+    for number in range(2, 5):
+        (day.with_name(f"0{number}")).mkdir()
+    assert status_line.newest(str(work)) == ""
+    assert status_line.newest(str(work), thorough=True) == str(day / "rollout-1.jsonl")
     (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
     os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.chat.interchange.jsonl import write_jsonl
+from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.files import open_private

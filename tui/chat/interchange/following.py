@@ -15,8 +15,7 @@ from statistics import quantiles
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
-from tui.chat.interchange.foreign.source import Line, SourceFile
-from tui.chat.interchange.locations import HEAD_BYTES, file_stamp, last_change
+from tui.chat.interchange.foreign.reading import Line, SourceFile
 from tui.chat.interchange.recording import (
     MALFORMED,
     NoMessagesError,
@@ -42,6 +41,7 @@ ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not de
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
 SECONDS_A_DAY = 86_400
+HEAD_BYTES = 64_000  # at the beginning of a file: the first prompt, a rollout's metadata
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
 MOST_WAITING = 100  # lines before the first that shows the format
@@ -353,3 +353,21 @@ def _growth(usages: Sequence[Usage]) -> float | None:
     begin = max((i for i in range(1, len(inputs)) if inputs[i] < 0.7 * inputs[i - 1]), default=0)
     grown = inputs[begin:]
     return (grown[-1] - grown[0]) / (len(grown) - 1) if len(grown) > 1 else None
+
+
+def file_stamp(path: Path) -> tuple[float, ...]:
+    """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
+    status = path.stat()
+    try:
+        log = path.with_name(path.name + "-wal").stat()
+    except OSError:
+        return status.st_size, status.st_mtime
+    return status.st_size, status.st_mtime, log.st_size, log.st_mtime
+
+
+def last_change(path: Path) -> float:
+    """When a file was changed last, in seconds since the epoch; 0 if it is gone."""
+    try:
+        return max(file_stamp(path)[1::2])
+    except OSError:
+        return 0.0

@@ -12,9 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from tui.chat.interchange.export import export_session
-from tui.chat.interchange.foreign import read_recordings
+from tui.chat.interchange.foreign import read_recordings, session_files
 from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
-from tui.chat.interchange.locations import session_files
 from tui.chat.interchange.recording import RecordingError, checked
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines

@@ -24,7 +24,7 @@ SOMETIMES_LARGE, ALWAYS_LARGE = (4, 6), (5, 0)  # version of Claude from which o
 MOST_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # to wait for a pipe
 HEAD_BYTES = 64_000  # of a rollout; they contain its folder
-CODEX_DAYS, CODEX_FILES, CHATS = 3, 20, 20  # newest folders, rollouts and chats of Gemini CLI that are looked at
+CODEX_DAYS, CHATS = 3, 20  # newest folders of Codex, and files of a program, that are looked at
 SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
 MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
 LAST_MESSAGES = 40  # of a session in a database
@@ -39,7 +39,7 @@ def run(path: str | None = None) -> int | None:
     """
     text = "" if path else _piped()
     try:
-        line = status_line(json.loads(text)) if text else _session_line(path or _newest(os.getcwd()))  # noqa: PTH109
+        line = status_line(json.loads(text)) if text else _session_line(path or newest(os.getcwd()))  # noqa: PTH109
     except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
         sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
         return 2
@@ -217,31 +217,48 @@ def _database(path: str) -> list[bytes | str]:
     return [row[0] for row in reversed(rows)]
 
 
-def _newest(folder: str) -> str:
-    """The session file that was written last in `folder`, "" without one."""
+def newest(folder: str, *, thorough: bool = False) -> str:
+    """The session file that was written last in `folder`, "" without one.
+
+    Claude Code and pi have a folder for it; of the others the newest few are looked at, or all if `thorough`.
+    """
+    days, most = (None, None) if thorough else (-CODEX_DAYS, CHATS)
     home = os.path.expanduser("~")  # noqa: PTH111 - as above
     claude = os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
     named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
-    files = _files(f"{claude}/projects/{named}") + _files(f"{home}/.pi/agent/sessions/-{named}--")
+    files = _files(f"{claude}/projects/{named}") + _files(f"{home}/.config/claude/projects/{named}")
+    for name in {named, folder.replace("/", "-")}:
+        files += _files(f"{home}/.pi/agent/sessions/-{name}--")
     codex = os.environ.get("CODEX_HOME") or f"{home}/.codex"
-    days = [codex + "/sessions"]
+    codex_days = [codex + "/sessions"]
     for _ in range(3):  # the last days of the last months, in folders of the year, the month and the day
-        days = [f"{day}/{name}" for day in days for name in sorted(_names(day))[-CODEX_DAYS:]]
+        codex_days = [f"{day}/{name}" for day in codex_days for name in sorted(_names(day))[days:]]
+    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+    gemini, older = f"{home}/.gemini/tmp", f"{data}/opencode/storage/session"  # of opencode before 1.2
     here = json.dumps(folder).encode()
-    rollouts = sorted((file for day in days for file in _files(day)), reverse=True)[:CODEX_FILES]
-    heads = ((file, _head(file[1])) for file in rollouts)
-    files += [file for file, head in heads if here in head and SUBAGENT not in head.replace(b" ", b"")][:1]
-    gemini = f"{home}/.gemini/tmp"
     chats = [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", (".json", ".jsonl"))]
     if chats:
         import hashlib
 
-        digest = hashlib.sha256(folder.encode()).hexdigest().encode()
-        files += [file for file in sorted(chats, reverse=True)[:CHATS] if digest in _head(file[1])][:1]
-    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+        files += _first(chats, hashlib.sha256(folder.encode()).hexdigest().encode(), most)
+    files += _first([file for day in codex_days for file in _files(day)], here, most)
+    files += _first([file for name in _names(older) for file in _files(f"{older}/{name}", ".json")], here, most)
     changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(f"{data}/opencode", (".db", ".db-wal")))}
     files += [(time, path) for path, time in changed.items() if _database(path)]
     return max(files, default=(0.0, ""))[1]
+
+
+def _first(files: list[tuple[float, str]], mark: bytes, most: int | None) -> list[tuple[float, str]]:
+    """Of the newest files the first that has `mark` at its beginning, and is not of a sub-agent of Codex."""
+    for file in sorted(files, reverse=True)[:most]:
+        try:
+            with open(file[1], "rb") as stream:  # noqa: PTH123 - as above
+                head = stream.read(HEAD_BYTES)
+        except OSError:
+            continue
+        if mark in head and SUBAGENT not in head.replace(b" ", b""):
+            return [file]
+    return []
 
 
 def _names(folder: str) -> list[str]:
@@ -258,11 +275,6 @@ def _files(folder: str, ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[
             return [(e.stat().st_mtime, e.path) for e in entries if e.name.endswith(ending) and e.is_file()]
     except OSError:
         return []
-
-
-def _head(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 - as above
-        return file.read(HEAD_BYTES)
 
 
 # As in `tui.text.numbers`, which takes longer to import than this takes to run.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from textual.content import Content
 
 from tui.chat.interchange.following import Followed, Follower
-from tui.chat.interchange.locations import newest_session
+from tui.chat.interchange.foreign import opencode
+from tui.chat.interchange.foreign.reading import SourceFile
 from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
 from tui.cli import write
-from tui.cli.subcommands.status_line import line_text
+from tui.cli.subcommands.status_line import line_text, newest
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import ContextUsage, usage_to_json
@@ -51,12 +52,15 @@ def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, win
 
 def _follower(file: Path | None) -> Follower:
     """Of `file`, or of the newest session in this folder."""
-    if file is not None and file.suffix != ".db":
-        return Follower(file)
-    session = newest_session(os.environ, Path.home(), Path.cwd(), file)
-    if session is None:
+    folder = str(Path.cwd())
+    path = Path(newest(folder, thorough=True)) if file is None else file
+    session = ""
+    if path.suffix == ".db":
+        with closing(SourceFile(path)) as source:
+            session = opencode.newest_session(source, folder)
+    if path == Path() or (path.suffix == ".db" and not session):
         raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
-    return Follower(session.path, session.session)
+    return Follower(path, session)
 
 
 def _stream(follower: Follower, window: int | None) -> int:

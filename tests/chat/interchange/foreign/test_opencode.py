@@ -135,5 +135,5 @@ def test_opencode_database(tmp_path: Path) -> None:
 
 
 def test_a_database_is_not_read_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.chat.interchange.foreign.source.MAX_BYTES", 1_000)
+    monkeypatch.setattr("tui.chat.interchange.foreign.reading.MAX_BYTES", 1_000)
     test_opencode_database(tmp_path)

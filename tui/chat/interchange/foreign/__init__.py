@@ -1,4 +1,4 @@
-"""Conversations of other programs: their messages, and records of what left the context.
+"""Conversations of other programs: where they are, their messages, and records of what left the context.
 
 The content decides on the reader, not the file's name. A format is one module with `SOURCE` (its name in data), `NAME`
 (its name for a person), `detect(file)` and `read(file)`, and an entry in `FORMATS`.
@@ -6,12 +6,12 @@ The content decides on the reader, not the file's name. A format is one module w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tui.chat.interchange import jsonl
 from tui.chat.interchange.foreign import (
     aider,
     claude,
@@ -27,8 +27,15 @@ from tui.chat.interchange.foreign import (
     qwen,
     web_chats,
 )
-from tui.chat.interchange.foreign.source import SourceFile
-from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError, refuse_malformed
+from tui.chat.interchange.foreign.reading import SourceFile
+from tui.chat.interchange.recording import (
+    FORMAT,
+    NoMessagesError,
+    Recording,
+    RecordingError,
+    read_jsonl,
+    refuse_malformed,
+)
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
 """In the order they are tried: stricter ones first."""
@@ -52,8 +59,8 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
 
 
 def _read(file: SourceFile) -> Iterable[Recording]:
-    if file.lines and file.lines[0].get("format") == jsonl.FORMAT:
-        return [jsonl.read_jsonl(file.lines, file.name)]
+    if file.lines and file.lines[0].get("format") == FORMAT:
+        return [read_jsonl(file.lines, file.name)]
     for reader in FORMATS:
         if reader.detect(file):
             recordings: Iterator[Recording] = reader.read(file)
@@ -67,3 +74,60 @@ def _read(file: SourceFile) -> Iterable[Recording]:
         raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")
     json_but = "JSON, but " if file.document is not None or file.lines else ""
     raise RecordingError(f"{file.name}: {json_but}not a conversation of chatctx, {names}")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A file with conversations of a program. `changed` is in seconds since the epoch, `size` in bytes."""
+
+    program: str
+    path: Path
+    changed: float
+    size: int
+
+
+def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
+    """Existing files, newest first. Unreadable folders are skipped."""
+    files: list[SessionFile] = []
+    for program, folder, pattern in _places(env, home):
+        try:
+            paths = list(folder.glob(pattern))
+        except OSError:
+            continue
+        for path in paths:
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            files.append(SessionFile(program, path, status.st_mtime, status.st_size))
+    return sorted(files, key=lambda file: -file.changed)
+
+
+def _places(env: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path, str]]:
+    """Program, folder and pattern. The environment variables are those of the programs."""
+
+    def at(variable: str, default: Path) -> Path:
+        return Path(env[variable]) if env.get(variable) else default
+
+    data = at("XDG_DATA_HOME", home / ".local" / "share")
+    config = at("XDG_CONFIG_HOME", home / ".config")
+    mac, library = sys.platform == "darwin", home / "Library" / "Application Support"
+    apps, app_data = (library, library) if mac else (config, data)
+    claude, codex = at("CLAUDE_CONFIG_DIR", home / ".claude"), at("CODEX_HOME", home / ".codex")
+    yield "Claude Code", claude / "projects", "*/*.jsonl"
+    yield "Claude Code", config / "claude" / "projects", "*/*.jsonl"
+    yield "Codex", codex / "sessions", "*/*/*/rollout-*.jsonl"
+    yield "Codex", codex / "archived_sessions", "rollout-*.jsonl"
+    yield "Gemini CLI", home / ".gemini" / "tmp", "*/chats/session-*.json*"
+    yield "opencode", data / "opencode", "opencode*.db"
+    yield "opencode", data / "opencode" / "storage" / "session", "*/ses_*.json"
+    yield "pi", home / ".pi" / "agent" / "sessions", "*/*.jsonl"
+    yield "qwen-code", home / ".qwen" / "projects", "*/chats/*.jsonl"
+    yield "Kimi", at("KIMI_SHARE_DIR", home / ".kimi") / "sessions", "*/*/wire.jsonl"
+    yield "goose", app_data / "goose" / "sessions", "sessions.db"
+    yield "goose", app_data / "goose" / "sessions", "*.jsonl"
+    yield "llm", at("LLM_USER_PATH", apps / "io.datasette.llm"), "logs.db"
+    for editor in ("Code", "VSCodium", "Cursor"):
+        for extension in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code"):
+            tasks = apps / editor / "User" / "globalStorage" / extension / "tasks"
+            yield "Cline, Roo Code or Kilo Code", tasks, "*/api_conversation_history.json"

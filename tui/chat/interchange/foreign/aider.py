@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tui.chat.interchange.foreign.builder import Builder, seconds
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import Text
 

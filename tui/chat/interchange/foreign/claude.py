@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, blocks, results_first, seconds
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import MessageKind, Part, Text, ToolCall, ToolResult, Usage
 from tui.providers.usage_reading import read_usage
@@ -71,13 +70,10 @@ class Reader(Builder):
         self._side = side
         self._answers: dict[str, int] = {}  # request id -> position of its message
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
-        self._unpredictable: dict[str, str] = {}  # answer -> why
-        self._window: int | None = None  # which no line names
-        self._lacking = ""  # what the request of the next answer has that the file lacks
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
-        self._dequeued: list[tuple[str, float]] = []  # texts sent with the next line
+        self._dequeued = 0  # the first ones of them, which are sent with the next line
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
@@ -85,7 +81,7 @@ class Reader(Builder):
         message = line.get("message")
         if bool(line.get("isSidechain")) != self._side and line.get("type") != "queue-operation":
             return
-        if self._queue or self._dequeued:
+        if self._queue:
             self._send_dequeued(line)
         before = len(self.messages)
         match line.get("type"):
@@ -109,27 +105,32 @@ class Reader(Builder):
 
     def read_so_far(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        return self.recording(SOURCE, fallback, window=self._window, unpredictable=self._unpredictable)
+        return self.recording(SOURCE, fallback)
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
-        for text, at in (*self._dequeued, *self._queue):
+        for text, at in self._queue:
             self._typed(text, at)
 
     def _queued(self, line: Line) -> None:
         """Files of before 2.1 hold what was typed while an answer came in these lines only."""
         if line.get("operation") == "enqueue":
             self._queue.append((str(line.get("content") or ""), seconds(line.get("timestamp"))))
-        elif self._queue:
-            self._dequeued.append(self._queue.pop(0))
+        else:
+            self._dequeued = min(self._dequeued + 1, len(self._queue))
 
     def _send_dequeued(self, line: Line) -> None:
         """Make messages of the dequeued texts, unless `line` has the same text."""
         if line.get("type") not in ("user", "assistant", "attachment"):
             return
-        texts = _texts(line)
+        content: Any = (line.get("attachment") or {}).get("prompt")
+        if line.get("type") == "user":
+            content = (line.get("message") or {}).get("content")
+        parts = self.parts(content if isinstance(content, str | list) else None)
+        texts = {part.text.strip() for part in parts if isinstance(part, Text)}
+        dequeued, self._queue = self._queue[: self._dequeued], self._queue[self._dequeued :]
+        self._dequeued = 0
         self._queue = [entry for entry in self._queue if entry[0].strip() not in texts]
-        dequeued, self._dequeued = self._dequeued, []
         for text, at in dequeued:
             if text.strip() not in texts:
                 self._typed(text, at)
@@ -147,10 +148,10 @@ class Reader(Builder):
             prompt = data.get("prompt") or data.get("content")
             origin = (data.get("origin") or {}).get("kind", "human")
             typed = data.get("commandMode", "prompt") == "prompt" and origin == "human"
-            self.add("user", self.anthropic_parts(prompt, PROVIDER, ""), at, kind="chat" if typed else "injected")
+            self.add("user", self.parts(prompt, PROVIDER), at, kind="chat" if typed else "injected")
         elif kind in _NOT_IN_FILE:
             if data.get("reminderType") != "sparse":  # which is a sentence
-                self._lacking = _NOT_IN_FILE[kind]
+                self.lacking = _NOT_IN_FILE[kind]
         elif kind not in _NOT_SENT:
             self.add("user", self._reminder(data), at, kind="injected")
 
@@ -193,7 +194,7 @@ class Reader(Builder):
     def _compacted(self, metadata: Mapping[str, Any]) -> None:
         """It compacts by itself when the window is nearly full."""
         if metadata.get("trigger") == "auto" and SMALL_WINDOW / 2 < (metadata.get("preTokens") or 0) <= SMALL_WINDOW:
-            self._window = SMALL_WINDOW
+            self.window = SMALL_WINDOW
 
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         """A person went back and said something else: set aside what the new line does not follow from.
@@ -224,24 +225,22 @@ class Reader(Builder):
         if message.get("model") == "<synthetic>":
             return
         model = str(message.get("model", ""))
-        parts = self.anthropic_parts(message.get("content") or [], PROVIDER, model)
+        parts = self.parts(message.get("content") or [], PROVIDER, model)
         key = str(line.get("requestId") or message.get("id") or "")
         usage = read_usage(message.get("usage"))
         if usage is not None and (usage.input_total or 0) > SMALL_WINDOW:
-            self._window = LARGE_WINDOW
-        at = self._answers.get(key) if key else None
+            self.window = LARGE_WINDOW
+        at = self._answers.get(key)
         if at is None:
             if key:
                 self._answers[key] = len(self.messages)
+            if usage is not None and usage.searches:
+                self.lacking = "what the server read by itself"
             ident = self.add(
                 "assistant", parts, seconds(line.get("timestamp")), provider=PROVIDER, model=model, usage=usage,
                 finish_reason=message.get("stop_reason"),
             )  # fmt: skip
             self._lines[ident] = {str(line.get("uuid"))}
-            if usage is not None and usage.searches:
-                self._lacking = "what the server read by itself"
-            if self._lacking:
-                self._unpredictable[ident], self._lacking = f"the file lacks {self._lacking}", ""
             return
         before = self.messages[at]
         self._lines[before.id].add(str(line.get("uuid")))
@@ -254,32 +253,21 @@ class Reader(Builder):
 
     def _input(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         content = blocks(message.get("content"))
-        parts, at = self.anthropic_parts(content, PROVIDER, ""), seconds(line.get("timestamp"))
+        parts, at = self.parts(content, PROVIDER), seconds(line.get("timestamp"))
         if line.get("isCompactSummary"):
             self.compact(parts, at)
             return
         answered = (block for block in content if block.get("type") == "tool_result")
         pieces = (piece for block in answered for piece in blocks(block.get("content")))
         if any(piece.get("type") == "tool_reference" for piece in pieces):
-            self._lacking = "the schemas of tools that were loaded"
-        results, rest = results_first(parts)
-        answer = self.add("tool", results, at)
-        self._results |= {part.call_id: answer for part in results if isinstance(part, ToolResult)}
-        self.add("user", rest, at, kind="injected" if line.get("isMeta") else "chat")
+            self.lacking = "the schemas of tools that were loaded"
+        results = self.add_entry("user", parts, at, kind="injected" if line.get("isMeta") else "chat")
+        self._results |= {part.call_id: results for part in parts if isinstance(part, ToolResult)}
 
 
 def _kind(text: str) -> MessageKind:
     """Results of background agents stand among the words of a person, marked up."""
     return "injected" if text.lstrip().startswith("<") else "chat"
-
-
-def _texts(line: Line) -> set[str]:
-    """The texts of a user line or a queued prompt."""
-    content: Any = (line.get("attachment") or {}).get("prompt")
-    if line.get("type") == "user":
-        content = (line.get("message") or {}).get("content")
-    parts = blocks(content) if isinstance(content, str | list) else []
-    return {str(block.get("text") or "").strip() for block in parts if isinstance(block, dict)}
 
 
 def _strings(value: Any) -> list[str]:

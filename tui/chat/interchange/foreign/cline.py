@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, results_first, seconds, usage_apart
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, usage_apart
 from tui.chat.interchange.recording import Recording
 from tui.messages import Usage
 
@@ -51,17 +50,11 @@ def read(file: SourceFile) -> Iterator[Recording]:
 
 def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
     """Add the messages of an entry."""
-    at = seconds(entry.get("ts"))
     about = entry.get("modelInfo") or {}
     provider, model = str(about.get("providerId") or ""), str(about.get("modelId") or "unknown")
-    parts = chat.anthropic_parts(entry.get("content"), provider, model)
-    if entry.get("role") != "assistant":
-        results, rest = results_first(parts)
-        chat.add("tool", results, at)
-        chat.add("user", rest, at)
-    elif parts:
-        usage = _metrics((entry.get("metrics") or {}).get("tokens"))
-        chat.add("assistant", parts, at, provider=provider, model=model, usage=usage)
+    parts = chat.parts(entry.get("content"), provider, model)
+    usage = _metrics((entry.get("metrics") or {}).get("tokens"))
+    chat.add_entry(entry.get("role"), parts, seconds(entry.get("ts")), provider=provider, model=model, usage=usage)
 
 
 def _metrics(tokens: Any) -> Usage | None:

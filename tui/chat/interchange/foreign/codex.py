@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, texts_in
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds, texts_in
 from tui.chat.interchange.recording import Recording
 from tui.messages import Attachment, Part, Reasoning, Text, ToolCall, Usage
 
@@ -46,7 +45,6 @@ class Reader(Builder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.window: int | None = None
         self._fork: bool | None = None  # None until the first `session_meta`
         self._began = 0.0
         self._provider = "openai"
@@ -55,12 +53,10 @@ class Reader(Builder):
         self._at = 0.0
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
         self._results: list[Part] = []  # outputs of calls in `_answer`
-        self._unpredictable: dict[str, str] = {}  # answer -> why
-        self._lacking = ""  # part of the open or next answer's input that the file lacks, in words
 
     def read_so_far(self, fallback: str) -> Recording:
         """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        return self.recording(SOURCE, fallback, window=self.window, unpredictable=self._unpredictable)
+        return self.recording(SOURCE, fallback)
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
@@ -115,9 +111,7 @@ class Reader(Builder):
             return
         parts = _share_reasoning(self._answer, usage)
         usage = usage if of_session else None
-        ident = self.add("assistant", parts, self._at, provider=self._provider, model=self._model, usage=usage)
-        if self._lacking:
-            self._unpredictable[ident], self._lacking = f"the file lacks {self._lacking}", ""
+        self.add("assistant", parts, self._at, provider=self._provider, model=self._model, usage=usage)
         results, self._answer, self._results = self._results, [], []
         self.add("tool", results, self._at)
 
@@ -140,12 +134,12 @@ class Reader(Builder):
         elif kind in _OUTPUTS:
             self._output(item)
         elif kind == "image_generation_call":
-            self._lacking = "pictures that the server made"
+            self.lacking = "pictures that the server made"
         elif kind in ("agent_message", "additional_tools"):
             self._injected(item)
 
     def _message(self, item: Mapping[str, Any]) -> None:
-        parts = self._parts(item.get("content"))
+        parts = self.parts(item.get("content"))
         if item.get("role") == "assistant":
             self._answer += parts
             return
@@ -158,8 +152,8 @@ class Reader(Builder):
         self.close_answer(None)
         content = item.get("content") or []
         if any(piece.get("type") == "encrypted_content" for piece in content):
-            self._lacking = "what agents told each other"
-        parts = self._parts(content)
+            self.lacking = "what agents told each other"
+        parts = self.parts(content)
         if item.get("tools"):
             parts.append(Text(as_json(item["tools"])))
         self.add("user", parts, self._at, kind="injected")
@@ -171,7 +165,7 @@ class Reader(Builder):
             arguments = as_json(arguments)
         ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.tool_names)}")
         if item["type"] == "web_search_call":  # run by the server: what it read is in no line
-            self._lacking = "what the server read by itself"
+            self.lacking = "what the server read by itself"
             return
         self._answer.append(self.call(ident, name, arguments))
 
@@ -179,27 +173,13 @@ class Reader(Builder):
         """An output belongs to the request after the one that called, wherever its line stands."""
         ident = str(item.get("call_id") or "")
         tools = item.get("tools")  # that a search loaded
-        parts = self._parts(as_json(tools) if tools else _content(item.get("output")))
+        parts = self.parts(as_json(tools) if tools else _content(item.get("output")))
         images = [part for part in parts if isinstance(part, Attachment)]
         output: list[Part] = [self.result(ident, texts_in(parts)), *images]
         if any(isinstance(part, ToolCall) and part.id == ident for part in self._answer):
             self._results += output
         else:
             self.add("tool", output, self._at)
-
-    def _parts(self, content: Any) -> list[Part]:
-        parts: list[Part] = []
-        for piece in blocks(content):
-            if piece.get("type") in ("input_text", "output_text", "text"):
-                parts.append(Text(str(piece.get("text", ""))))
-            elif piece.get("type") == "input_image":
-                parts += self._image(str(piece.get("image_url") or ""))
-        return parts
-
-    def _image(self, url: str) -> list[Part]:
-        head, _, data = url.partition(",")
-        media = head.removeprefix("data:").removesuffix(";base64")
-        return [*self.picture(media, data)] if head.endswith(";base64") else []
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         """`replacement_history` is the whole new context: what was there before stays, the rest is the summary."""
@@ -212,7 +192,7 @@ class Reader(Builder):
         verbatim: list[str] = []
         texts = [str(payload.get("message") or "")]
         for item in items:
-            parts = self._parts(item.get("content")) if item.get("type") == "message" else []
+            parts = self.parts(item.get("content")) if item.get("type") == "message" else []
             text = texts_in(parts)
             role = "assistant" if item.get("role") == "assistant" else "user"
             same = unused.pop((role, text), "")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from sqlite3 import Row
-from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile
 from tui.chat.interchange.recording import Recording
-from tui.messages import MessageStatus, Part, Reasoning, Text
+from tui.messages import MessageStatus
 
 SOURCE, NAME = "crush", "crush"
 
@@ -43,31 +41,13 @@ def _session(session: Row, rows: list[Row]) -> Recording:
 
 def _message(row: Row, chat: Builder) -> str:
     """Add the message of a row; returns its id, "" if it has none."""
-    parts: list[Part] = []
-    results: list[Part] = []
-    finish: Mapping[str, Any] = {}
-    for piece in json.loads(row["parts"]):
-        data = piece.get("data") or {}
-        match piece.get("type"):
-            case "text" if data.get("text"):
-                parts.append(Text(str(data["text"])))
-            case "reasoning":
-                signature = data.get("signature") or None
-                text = str(data.get("thinking") or "")
-                parts.append(Reasoning(text, row["provider"] or "", row["model"] or "", signature=signature))
-            case "tool_call":
-                parts.append(chat.call(data["id"], data.get("name", ""), data.get("input") or "{}"))
-            case "tool_result":
-                text = str(data.get("content") or "")
-                results.append(chat.result(data.get("tool_call_id"), text, data.get("is_error")))
-            case "finish":
-                finish = data
+    blocks = [{**(piece.get("data") or {}), "type": piece.get("type")} for piece in json.loads(row["parts"])]
+    reason = next((str(block.get("reason") or "") for block in blocks if block["type"] == "finish"), "")
+    about = {"provider": row["provider"] or "", "model": row["model"] or ""}
     at = float(row["created_at"])
     at = at / 1000 if at > 1e11 else at  # the column says milliseconds, most files hold seconds
-    if results:
-        return chat.add("tool", results, at)
-    if row["role"] == "user":
-        return chat.add("user", parts, at)
-    reason, provider, model = str(finish.get("reason") or ""), row["provider"] or "", row["model"] or ""
-    status = _STATUS.get(reason, "complete")
-    return chat.add("assistant", parts, at, provider=provider, model=model, finish_reason=reason or None, status=status)
+    parts = chat.parts(blocks, **about)
+    if row["role"] == "assistant":
+        status = _STATUS.get(reason, "complete")
+        return chat.add("assistant", parts, at, **about, finish_reason=reason or None, status=status)
+    return chat.add_entry("user", parts, at)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, seconds, usage_with_thoughts
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.providers.wire import object_of
 
 SOURCE, NAME = "gemini-cli", "Gemini CLI"
 PROVIDER = "google"
@@ -125,7 +125,9 @@ def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
         ident, tool = str(call["id"]), str(call["name"])
         parts.append(ToolCall(ident, tool, as_json(call.get("args"))))
         results.append(ToolResult(ident, tool, _output(call), call.get("status") == "error"))
-    usage = usage_with_thoughts(entry.get("tokens"), "input", "output", "cached", "thoughts")
+    tokens = object_of(entry.get("tokens"))
+    read, output, cached, thoughts = (int(tokens.get(name) or 0) for name in ("input", "output", "cached", "thoughts"))
+    usage = Usage(read, output + thoughts, cached, reasoning=thoughts) if read else None
     chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=usage)
     chat.add("tool", results, at)
 

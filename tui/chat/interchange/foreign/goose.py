@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, text_of
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, text_of
 from tui.chat.interchange.recording import Recording
-from tui.messages import Part, Reasoning, Text
+from tui.messages import Part
 
 SOURCE, NAME = "goose", "goose"
 
@@ -29,7 +28,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages."""
     if not file.is_database:
         head, *entries = file.lines
-        yield _session(str(head.get("description") or ""), entries, file.stem, "", "")
+        yield _session(str(head.get("description") or ""), entries, file.stem, "", "", None)
         return
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
@@ -51,44 +50,29 @@ def read(file: SourceFile) -> Iterator[Recording]:
 
 
 def _session(
-    title: str,
-    entries: Sequence[Mapping[str, Any]],
-    fallback: str,
-    provider: str,
-    model: str,
-    window: int | None = None,
+    title: str, entries: Sequence[Mapping[str, Any]], fallback: str, provider: str, model: str, window: int | None
 ) -> Recording:
     chat = Builder()
+    chat.window = window
     for entry in entries:
         if (entry.get("metadata") or {}).get("agentVisible") is False:
             continue  # compacted away: on goose's screen, but not sent any more
-        parts, results = _content(entry.get("content") or [], chat)
+        parts = [part for block in entry.get("content") or [] for part in _parts(block, chat)]
         at = float(entry.get("created") or 0)
-        chat.add("tool", results, at)
-        if entry.get("role") == "user":
-            chat.add("user", parts, at)
-        elif parts:
-            chat.add("assistant", parts, at, provider=provider, model=model or "unknown")
-    return chat.recording(SOURCE, fallback, title, window=window, unscored=UNSCORED)
+        chat.add_entry(entry.get("role"), parts, at, provider=provider, model=model or "unknown")
+    return chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
 
 
-def _content(blocks: Sequence[Mapping[str, Any]], chat: Builder) -> tuple[list[Part], list[Part]]:
-    """Parts and tool results of a message."""
-    parts: list[Part] = []
-    results: list[Part] = []
-    for block in blocks:
-        match block.get("type"):
-            case "text" if block.get("text"):
-                parts.append(Text(str(block["text"])))
-            case "thinking":
-                parts.append(Reasoning(str(block.get("thinking") or ""), signature=block.get("signature") or None))
-            case "toolRequest":
-                call = (block.get("toolCall") or {}).get("value") or {}
-                parts.append(chat.call(block.get("id"), call.get("name", ""), call.get("arguments") or {}))
-            case "toolResponse":
-                outcome = block.get("toolResult") or {}
-                value = outcome.get("value") or []
-                pieces = value.get("content") or [] if isinstance(value, dict) else value
-                text = text_of(pieces) or str(outcome.get("error") or "")
-                results.append(chat.result(block.get("id"), text, outcome.get("status") == "error"))
-    return parts, results
+def _parts(block: Mapping[str, Any], chat: Builder) -> list[Part]:
+    match block.get("type"):
+        case "toolRequest":
+            call = (block.get("toolCall") or {}).get("value") or {}
+            return [chat.call(block.get("id"), call.get("name", ""), call.get("arguments") or {})]
+        case "toolResponse":
+            outcome = block.get("toolResult") or {}
+            value = outcome.get("value") or []
+            pieces = value.get("content") or [] if isinstance(value, dict) else value
+            text = text_of(pieces) or str(outcome.get("error") or "")
+            return [chat.result(block.get("id"), text, outcome.get("status") == "error")]
+        case _:
+            return chat.parts([block])

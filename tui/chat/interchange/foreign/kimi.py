@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, blocks, seconds, texts_in, usage_apart
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds, texts_in, usage_apart
 from tui.chat.interchange.recording import Recording
-from tui.messages import MessageKind, Part, Reasoning, Text, Usage
+from tui.messages import MessageKind, Part, Text, Usage
 
 SOURCE, NAME = "kimi", "Kimi"
 PROVIDER = "moonshotai"
@@ -61,11 +60,7 @@ class _Wire(Builder):
             case "step.begin":
                 self._finish(None, None, at)
             case "content.part":
-                part = event.get("part") or {}
-                if part.get("type") == "think":
-                    self._parts.append(Reasoning(str(part.get("think", "")), PROVIDER, self._model))
-                elif part.get("type") == "text":
-                    self._parts.append(Text(str(part.get("text", ""))))
+                self._parts += self.parts([event.get("part") or {}], PROVIDER, self._model)
             case "tool.call":
                 self._parts.append(self.call(event.get("toolCallId"), event.get("name", ""), event.get("args") or {}))
             case "tool.result":
@@ -74,7 +69,8 @@ class _Wire(Builder):
                 text = output if isinstance(output, str) else as_json(output)
                 self._results.append(self.result(event.get("toolCallId"), text, result.get("isError")))
             case "step.end":
-                self._finish(_usage(event.get("usage")), event.get("finishReason"), at)
+                usage = usage_apart(event.get("usage"), "inputOther", "output", "inputCacheRead", "inputCacheCreation")
+                self._finish(usage, event.get("finishReason"), at)
 
     def _finish(self, usage: Usage | None, reason: Any, at: float) -> None:
         """The step is over: an answer and, where tools ran, their results."""
@@ -90,24 +86,15 @@ class _Wire(Builder):
 
 def _context_message(chat: Builder, data: Mapping[str, Any], at: float = 0.0, kind: MessageKind = "chat") -> None:
     """Add a message in OpenAI's form, nothing for the records between them."""
-    role = data.get("role")
-    parts: list[Part] = []
-    for block in blocks(data.get("content")):
-        if block.get("type") == "text" and block.get("text"):
-            parts.append(Text(str(block["text"])))
-        elif block.get("type") == "think":
-            parts.append(Reasoning(str(block.get("think", "")), PROVIDER))
-    if role == "user":
-        chat.add("user", parts, at, kind=kind)
-    elif role == "assistant":
-        for call in data.get("tool_calls") or []:
-            function = call.get("function") or {}
-            parts.append(chat.call(call.get("id"), function.get("name", ""), function.get("arguments") or "{}"))
-        if parts:
-            chat.add("assistant", parts, provider=PROVIDER, model="kimi")
-    elif role == "tool":
-        chat.add("tool", [chat.result(data.get("tool_call_id"), texts_in(parts))])
-
-
-def _usage(data: Any) -> Usage | None:
-    return usage_apart(data, "inputOther", "output", "inputCacheRead", "inputCacheCreation")
+    parts = chat.parts(data.get("content"), PROVIDER)
+    match data.get("role"):
+        case "user":
+            chat.add("user", parts, at, kind=kind)
+        case "assistant":
+            for call in data.get("tool_calls") or []:
+                function = call.get("function") or {}
+                parts.append(chat.call(call.get("id"), function.get("name", ""), function.get("arguments") or "{}"))
+            if parts:
+                chat.add("assistant", parts, provider=PROVIDER, model="kimi")
+        case "tool":
+            chat.add("tool", [chat.result(data.get("tool_call_id"), texts_in(parts))])

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from sqlite3 import Row
 
-from tui.chat.interchange.foreign.builder import Builder, as_json, seconds
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, as_json, seconds
 from tui.chat.interchange.recording import Recording
-from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult, Usage
+from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult
+from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "llm", "llm"
 
@@ -101,12 +101,8 @@ def _parts(file: SourceFile, row: Row) -> list[Part]:
 
 def _answer(chat: Builder, row: Row, parts: list[Part], at: float) -> None:
     """Add an answer with its call's usage: `input_tokens` includes cached tokens."""
-    usage = None
-    if row["input_tokens"]:
-        details = json.loads(row["token_details"] or "{}")
-        cached = (details.get("prompt_tokens_details") or {}).get("cached_tokens")
-        reasoning = (details.get("completion_tokens_details") or {}).get("reasoning_tokens")
-        usage = Usage(row["input_tokens"], row["output_tokens"], cached, reasoning=reasoning)
+    details = json.loads(row["token_details"] or "{}")
+    usage = read_usage({**details, "prompt_tokens": row["input_tokens"], "completion_tokens": row["output_tokens"]})
     model = row["resolved_model"] or row["model"]
     chat.add("assistant", parts, at, provider="llm", model=model, usage=usage)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, seconds, text_of
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, text_of
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.ids import new_id
 from tui.messages import Part, Reasoning, Text, Usage
@@ -42,12 +41,12 @@ def read(file: SourceFile) -> Iterator[Recording]:
         yield _session(file.document, _older_messages(file), file.stem)
 
 
-def newest_session(file: SourceFile, folder: str) -> str | None:
-    """The id of the session in a database that was changed last in `folder`, or None. Sub-agents are left out."""
+def newest_session(file: SourceFile, folder: str) -> str:
+    """The id of the session in a database that was changed last in `folder`, "" for none. Sub-agents are left out."""
     rows = [dict(row) for row in file.query("SELECT * FROM session")]
     rows = [row for row in rows if row.get("directory") == folder and not row.get("parent_id")]
     newest = max(rows, key=lambda row: row.get("time_updated") or 0, default=None)
-    return None if newest is None else str(newest["id"])
+    return "" if newest is None else str(newest["id"])
 
 
 def read_session(file: SourceFile, ident: str) -> Recording | None:
@@ -130,10 +129,9 @@ def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fal
         context.set_aside((message.id for message in context.messages[reverted:]), _time(messages[-1]["info"]))
     title = str(info.get("title") or "")
     corrected = _corrected(context)
-    doubted = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
-    return context.recording(
-        SOURCE, fallback, "" if title.startswith("New session") else title, unpredictable=doubted, corrected=corrected
-    )
+    context.unpredictable = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
+    recording = context.recording(SOURCE, fallback, "" if title.startswith("New session") else title)
+    return replace(recording, corrected=corrected)
 
 
 def _corrected(context: _Context) -> dict[str, int]:
@@ -168,19 +166,10 @@ def _add_prompt(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], con
     for part in parts:
         if part.get("type") == "text" and not part.get("ignored"):
             (added if part.get("synthetic") else typed).append(Text(str(part.get("text", ""))))
-        elif part.get("type") == "file":
-            typed += _file(part, context)
+        elif part.get("type") == "file":  # the text of a text file stands in synthetic parts beside it
+            typed += context.picture_in(str(part.get("url") or ""), str(part.get("filename") or ""))
     context.add("user", typed, _time(info))
     context.add("user", added, _time(info), kind="injected")
-
-
-def _file(part: Mapping[str, Any], context: _Context) -> list[Part]:
-    """A picture or document. The text of a text file stands in synthetic parts beside it."""
-    url, media = str(part.get("url") or ""), str(part.get("mime") or "")
-    if not url.startswith("data:") or not (media.startswith("image/") or media == "application/pdf"):
-        return []
-    pictures = context.picture(media, url.partition(",")[2])
-    return [replace(picture, name=str(part.get("filename") or picture.name)) for picture in pictures]
 
 
 def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:

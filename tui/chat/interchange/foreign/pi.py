@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, blocks, seconds, texts_in, usage_apart
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, seconds, texts_in, usage_apart
 from tui.chat.interchange.recording import Recording
-from tui.messages import Attachment, MessageStatus, Part, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Attachment, MessageStatus, Text, ToolCall, ToolResult
 
 SOURCE, NAME = "pi", "pi"
 
@@ -65,7 +64,7 @@ def _add(chat: Builder, line: Line) -> str:
         case "message":
             return _message(chat, line["message"], at)
         case "custom_message":
-            return chat.add("user", _parts(line.get("content"), line, chat), at, kind="injected")
+            return chat.add("user", chat.parts(line.get("content")), at, kind="injected")
         case "branch_summary":
             text = Text(f"Summary of a branch that was abandoned:\n\n{line.get('summary', '')}")
             return chat.add("user", [text], at, kind="injected")
@@ -83,42 +82,24 @@ def _drop_unfinished_calls(chat: Builder) -> None:
 
 
 def _message(chat: Builder, data: Mapping[str, Any], at: float) -> str:
+    provider, model = str(data.get("provider", "")), str(data.get("model", ""))
+    parts = chat.parts(data.get("content"), provider, model)
     match data.get("role"):
         case "user":
-            return chat.add("user", _parts(data.get("content"), data, chat), at)
+            return chat.add("user", parts, at)
         case "toolResult":
-            parts = _parts(data.get("content"), data, chat)
-            result = ToolResult(
-                str(data["toolCallId"]), str(data.get("toolName", "")), texts_in(parts, "\n"), bool(data.get("isError"))
-            )
+            name, failed = str(data.get("toolName", "")), bool(data.get("isError"))
+            result = ToolResult(str(data["toolCallId"]), name, texts_in(parts, "\n"), failed)
             return chat.add("tool", [result, *(part for part in parts if isinstance(part, Attachment))], at)
         case "assistant":
             stop = str(data.get("stopReason", ""))
             return chat.add(
-                "assistant", _parts(data.get("content"), data, chat), at, status=_STATUS.get(stop, "complete"),
-                provider=str(data.get("provider", "")), model=str(data.get("model", "")), finish_reason=stop or None,
+                "assistant", parts, at, provider=provider, model=model, status=_STATUS.get(stop, "complete"),
                 usage=usage_apart(data.get("usage"), "input", "output", "cacheRead", "cacheWrite"),
-                error=data.get("errorMessage"),
+                finish_reason=stop or None, error=data.get("errorMessage"),
             )  # fmt: skip
         case "bashExecution" if not data.get("excludeFromContext"):
             text = f"Ran `{data.get('command', '')}`\n```\n{data.get('output', '')}\n```"
             return chat.add("user", [Text(text)], at, kind="injected")
         case _:
             return ""
-
-
-def _parts(content: Any, data: Mapping[str, Any], chat: Builder) -> list[Part]:
-    parts: list[Part] = []
-    for block in blocks(content):
-        match block.get("type"):
-            case "text":
-                parts.append(Text(str(block["text"])))
-            case "thinking":
-                signature = block.get("thinkingSignature") or None
-                provider, model = str(data.get("provider", "")), str(data.get("model", ""))
-                parts.append(Reasoning(str(block["thinking"]), provider, model, signature=signature))
-            case "toolCall":
-                parts.append(chat.call(block["id"], block["name"], block.get("arguments")))
-            case "image":
-                parts += chat.picture(str(block.get("mimeType", "image/png")), str(block.get("data") or ""))
-    return parts

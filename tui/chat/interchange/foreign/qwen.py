@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds, usage_with_thoughts
 from tui.chat.interchange.foreign.gemini import contents
-from tui.chat.interchange.foreign.source import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Text
+from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "qwen-code", "qwen-code"
 PROVIDER = "qwen"
@@ -31,7 +31,6 @@ def read(file: SourceFile) -> Iterator[Recording]:
     chat = Builder()
     aside: list[str] = []
     answers: dict[str, int] = {}  # uuid -> position of the answer that began with it
-    window: int | None = None
     for line in lines:
         if line.get("agentId"):
             continue
@@ -40,7 +39,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
             history = contents((line.get("systemPayload") or {}).get("compressedHistory") or [], PROVIDER)
             chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
             continue
-        window = line.get("contextWindowSize") or window
+        chat.window = line.get("contextWindowSize") or chat.window
         uuid = str(line.get("uuid"))
         for message in _messages(line, at):
             if message.role == "assistant" and uuid in answers:
@@ -54,7 +53,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
             if uuid not in path:
                 aside.append(message.id)
     chat.set_aside(aside)
-    yield chat.recording(SOURCE, file.stem, window=window, unscored="no usage in this chat")
+    yield chat.recording(SOURCE, file.stem, unscored="no usage in this chat")
 
 
 def _messages(line: Line, at: float) -> list[Message]:
@@ -63,6 +62,4 @@ def _messages(line: Line, at: float) -> list[Message]:
     if not isinstance(message, dict) or kind not in ("user", "assistant", "tool_result"):
         return []
     content = {"role": "model" if kind == "assistant" else "user", "parts": message.get("parts") or []}
-    names = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount")
-    usage = usage_with_thoughts(line.get("usageMetadata"), *names)
-    return contents([content], PROVIDER, at, str(line.get("model") or ""), usage)
+    return contents([content], PROVIDER, at, str(line.get("model") or ""), read_usage(line.get("usageMetadata")))

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.builder import Builder, ancestors, seconds, text_of
-from tui.chat.interchange.foreign.source import SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, ancestors, seconds, text_of
 from tui.chat.interchange.recording import Recording
-from tui.messages import Attachment, Part, Text, Usage
+from tui.messages import Attachment, Part, Text
+from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "web-chat", "ChatGPT, Claude.ai or Open WebUI"
 
@@ -131,16 +131,7 @@ def _open_webui(chat: Mapping[str, Any], fallback: str) -> Recording:
         if entry.get("role") == "user":
             tree.chat.add("user", parts, at)
         elif parts:
-            model, usage = str(entry.get("model") or "unknown"), _usage(entry.get("usage"))
+            model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
             tree.chat.add("assistant", parts, at, provider="open-webui", model=model, usage=usage)
     title = chat.get("title") or chat["chat"].get("title")
     return tree.chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
-
-
-def _usage(data: Any) -> Usage | None:
-    """The usage as the provider or Ollama wrote it. llama.cpp's `cache_n` is inside `prompt_tokens`."""
-    if not isinstance(data, Mapping):
-        return None
-    total = data.get("prompt_tokens") or data.get("input_tokens") or data.get("prompt_eval_count")
-    output = data.get("completion_tokens") or data.get("output_tokens") or data.get("eval_count")
-    return Usage(total, output if isinstance(output, int) else None) if isinstance(total, int) else None
