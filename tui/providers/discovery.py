@@ -235,9 +235,9 @@ async def openai_limits(client: Client, model: str) -> ModelLimits | None:
 
 async def _gemini_limits(client: Client, model: str) -> ModelLimits | None:
     """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
-    root = client.base_url.rstrip("/").removesuffix("/openai")
+    root = client.base_url.removesuffix("/openai")
     url = f"{root}/models/{model.removeprefix('models/')}"
-    entry = await ask_json(client, url, headers={"x-goog-api-key": client.key})
+    entry = await ask_json(client, url)
     return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
 
 
@@ -272,11 +272,11 @@ async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
     return None
 
 
-async def input_tokens(client: Client, path: str, body: Json, headers: Mapping[str, str] | None = None) -> int | None:
+async def input_tokens(client: Client, path: str, body: Json) -> int | None:
     """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
     counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
     try:
-        answer = await ask_json(client, path, counted, headers=headers, patience=COUNTING_TIMEOUT)
+        answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
     except ProviderError as error:
         if error.kind == "not_found" or error.status in (404, 405, 501):
             return None

@@ -20,7 +20,7 @@ from tui.messages import Request
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEnd, StreamEvent, TextDelta
 from tui.providers.config import ProviderConfig
 from tui.providers.dialects.openai_chat import OpenAIChat
-from tui.providers.http.client import Client, openai_client
+from tui.providers.http.client import Client, connect
 from tui.providers.keys import hold_secret, one_line
 
 BUNDLED_MODEL = "smollm2-135m"
@@ -184,8 +184,8 @@ class LocalProvider(OpenAIChat):
         self.server = LocalServer(config.gguf, window=config.window)
         self._starting = asyncio.Lock()
 
-    async def _connect(self, key: str | None) -> Client:
-        return await openai_client(replace(self.config, base_url=f"{self.server.url}/v1"), self.server.api_key)
+    async def _connect(self) -> Client:
+        return await connect(replace(self.config, base_url=f"{self.server.url}/v1"), self.server.api_key)
 
     async def client(self) -> Client:
         """A client of the server, which is started if it doesn't run. Raises `ProviderError`."""

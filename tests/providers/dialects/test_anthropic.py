@@ -21,6 +21,7 @@ from tests.providers.wire_values import (
     user,
 )
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
+from tui.providers.base import ModelInfo
 from tui.providers.config import ProviderConfig
 from tui.providers.dialects.anthropic import AnthropicMessages, to_wire, with_cache_breakpoints
 
@@ -29,7 +30,7 @@ class TestAnthropic:
     def body(self, req: Request, types: frozenset[str] | None = None) -> dict[str, Any]:
         provider = AnthropicMessages(ProviderConfig("p", "anthropic"))
         if types is not None:
-            provider._listed_thinking[req.model] = types
+            provider._listed[req.model] = ModelInfo(req.model, thinking=tuple(types))
         return to_wire(req, provider.style(req.model))
 
     def test_a_tool_turn(self) -> None:

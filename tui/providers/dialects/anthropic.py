@@ -24,9 +24,8 @@ from tui.providers.base import (
     ToolCallDelta,
 )
 from tui.providers.capabilities import anthropic_capabilities, claude
-from tui.providers.config import ProviderConfig
 from tui.providers.dialects.dialect import DialectProvider, Reader, Style
-from tui.providers.http.client import Client, anthropic_client
+from tui.providers.http.client import Client
 from tui.providers.http.refusals import Cause
 from tui.providers.usage_reading import read_edits, read_usage
 from tui.providers.wire import (
@@ -359,15 +358,9 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
     route = "/v1/messages"
     reader = AnthropicReader
 
-    def __init__(self, config: ProviderConfig) -> None:
-        super().__init__(config)
-        self._listed_thinking: dict[str, frozenset[str]] = {}  # model -> the values of `thinking.type` it takes
-
-    async def _connect(self, key: str | None) -> Client:
-        return await anthropic_client(self.config, key)
-
     def _first_style(self, model: str) -> AnthropicStyle:
-        types, kind = self._listed_thinking.get(model), claude(model)  # the list takes precedence over the name
+        listed, kind = self._listed.get(model), claude(model)  # the list takes precedence over the name
+        types = None if listed is None or listed.thinking is None else frozenset(listed.thinking)
         if kind is None:
             return AnthropicStyle(thinking=types, thinks_by_default=types is not None and "disabled" not in types)
         return AnthropicStyle(
@@ -406,9 +399,7 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         return next((info.limits for info in await self.models() if info.id == model), None)
 
     async def _list(self, client: Client) -> list[ModelInfo]:
-        infos = await discovery.anthropic_models(client)
-        self._listed_thinking |= {info.id: frozenset(info.thinking) for info in infos if info.thinking is not None}
-        return infos
+        return await discovery.anthropic_models(client)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}

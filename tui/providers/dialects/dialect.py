@@ -1,4 +1,4 @@
-"""What the three dialects share: reading an answer, one client and its key, retries in another style after a refusal.
+"""What the three dialects share: reading an answer, one client, retries in another style after a refusal.
 
 See `README.md` in this folder, "What a server's refusals teach".
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS, Request, ToolSchema, Usage
@@ -19,7 +19,7 @@ from tui.providers import discovery
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
 from tui.providers.capabilities import USUAL
 from tui.providers.config import ProviderConfig
-from tui.providers.http.client import Client, openai_client
+from tui.providers.http.client import Client, connect
 from tui.providers.http.refusals import Cause, efforts_after_refusal, refused
 from tui.providers.http.sse import event_cost, too_large
 from tui.providers.http.transport import events
@@ -55,8 +55,34 @@ class Style:
         return tool_sent(tool, self.plain_schemas, self.short_descriptions)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a refusal for `cause` changes in a style: `field` becomes `value`.
+
+    `lesson` tells it to a person, "" for nothing worth telling. `with_tools`: only for requests that offer tools.
+    """
+
+    cause: Cause
+    field: str
+    value: bool
+    lesson: str = ""
+    with_tools: bool = False
+
+
+_CHANGES = (
+    Change(
+        "schema", "plain_schemas", True, "It refused the schema of a tool: all are sent in fewer words", with_tools=True
+    ),
+    Change(
+        "description",
+        "short_descriptions",
+        True,
+        "It refused a tool's description: none is sent longer than 1,024 characters",
+        with_tools=True,
+    ),
+)
+
 StyleT = TypeVar("StyleT", bound=Style)
-T = TypeVar("T")
 
 
 class Reader(ABC):
@@ -99,24 +125,19 @@ class Reader(ABC):
 
 
 class DialectProvider(Provider, Generic[StyleT]):
-    """One server. Subclasses write requests and read answers.
-
-    A key that a command printed is renewed when the server refuses it: tokens of cloud providers (`gcloud auth
-    print-access-token`) are valid for an hour, a conversation may last longer.
-    """
+    """One server. Subclasses write requests and read answers."""
 
     route: ClassVar[str]  # the path that answers
     reader: ClassVar[type[Reader]]
+    changes: ClassVar[tuple[Change, ...]] = ()  # those that only this dialect knows
 
     def __init__(self, config: ProviderConfig) -> None:
         self.name = config.name
         self.config = config
         self._client: Client | None = None
-        self._key: str | None = None
-        self._outdated: list[Client] = []  # may still stream an answer: the key counts at the start of a request
         self._connecting = asyncio.Lock()
         self._styles: dict[str, StyleT] = {}  # model -> style learned from refusals, once it led to an answer
-        self._listed_efforts: dict[str, tuple[str, ...]] = {}  # model -> its entry in the server's list
+        self._listed: dict[str, ModelInfo] = {}  # model -> its entry in the server's list
 
     # -- what a subclass implements ----------------------------------------------------------------------------------
 
@@ -133,12 +154,11 @@ class DialectProvider(Provider, Generic[StyleT]):
         """The server's count of the input of `body`; None if it has no such route. Raises `ProviderError`."""
 
     def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
-        """The style to try next after a refusal specific to this dialect, or None."""
+        """The style to try next after a refusal that `changes` don't cover, or None."""
         return None
 
-    async def _connect(self, key: str | None) -> Client:
-        """The server's client, with this key. Raises `ProviderError`."""
-        return await openai_client(self.config, key)
+    async def _connect(self) -> Client:
+        return await connect(self.config, await self.config.key())
 
     async def _list(self, client: Client) -> list[ModelInfo]:
         return await discovery.openai_models(client)
@@ -147,51 +167,23 @@ class DialectProvider(Provider, Generic[StyleT]):
         """Events that the server left out of a complete answer."""
         return []
 
-    # -- the client and its key --------------------------------------------------------------------------------------
+    # -- the client --------------------------------------------------------------------------------------------------
 
     async def client(self) -> Client:
         """The server's client, created at first use. Raises `ProviderError` if there is no key."""
         async with self._connecting:
             if self._client is None:
-                self._key = await self.config.key()
-                self._client = await self._connect(self._key)
+                self._client = await self._connect()
             return self._client
 
     async def prepare(self) -> None:
         """Load the HTTP library and the certificates. Raises `ProviderError` if there is no key."""
         await self.client()
 
-    async def _ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
-        """The result of `question`, repeated with a new key if there is one. Raises `ProviderError`."""
-        client = await self.client()
-        try:
-            return await question(client)
-        except ProviderError as error:
-            if not await self._renewed(error, client):
-                raise
-        return await question(await self.client())
-
-    async def _renewed(self, error: ProviderError, used: Client) -> bool:
-        """Whether the client differs from `used`, which failed with `error`: the command prints another key now."""
-        if error.status != 401 or not self.config.api_key_command:
-            return False
-        async with self._connecting:
-            if self._client is not used:
-                return True  # done by another refused request
-            if await self.config.key() == self._key:
-                return False
-            log.info("%s refused the key; the command gives another one now", self.name)
-            self._outdated.append(used)
-            self._client = None
-            return True
-
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        clients, self._outdated = self._outdated, []
-        if self._client is not None:
-            clients.append(self._client)
-        self._client = None
-        for client in clients:
+        client, self._client = self._client, None
+        if client is not None:
             await client.close()
 
     # -- answers -----------------------------------------------------------------------------------------------------
@@ -222,12 +214,10 @@ class DialectProvider(Provider, Generic[StyleT]):
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Send the request, again in another style if a refusal suggests one. Only a style that worked is kept."""
         style = self.style(request.model)
-        renewed = False
         while True:
-            client = await self.client()
             begun = False
             try:
-                async with aclosing(self._attempt(client, request, style)) as answer:
+                async with aclosing(self._attempt(request, style)) as answer:
                     async for event in answer:
                         if not begun and not isinstance(event, ModelNamed):
                             begun = True
@@ -236,20 +226,15 @@ class DialectProvider(Provider, Generic[StyleT]):
                         yield event
                 return
             except ProviderError as error:
-                if begun:
-                    raise
-                if not renewed and await self._renewed(error, client):
-                    renewed = True
-                    continue
-                changed = self._after(error, style, request)
+                changed = None if begun else self._after(error, style, request)
                 if changed is None or changed == style:
                     raise
                 log.warning("%s is asked otherwise: %s", request.model, error)
                 style = changed
 
-    async def _attempt(self, client: Client, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(self, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once. Raises `ProviderError`."""
-        reader = self.reader(self.name)
+        client, reader = await self.client(), self.reader(self.name)
         body = await asyncio.to_thread(self._body, request, style)
         try:
             async with aclosing(events(client, self.route, body)) as received:
@@ -267,26 +252,23 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     def style(self, model: str) -> StyleT:
         """How requests for `model` are written, as far as known."""
-        style = self._styles.get(model)
-        if style is None:
-            style = self._first_style(model)
-            if (listed := self._listed_efforts.get(model)) is not None:
-                style = replace(style, efforts=listed)
-        return style
+        if (learned := self._styles.get(model)) is not None:
+            return learned
+        style, listed = self._first_style(model), self._listed.get(model)
+        return style if listed is None or listed.efforts is None else replace(style, efforts=listed.efforts)
 
     def _after(self, error: ProviderError, style: StyleT, request: Request) -> StyleT | None:
         """The style to try next after `error`, or None."""
-        cause = refused(error)
-        sent = style.effort(request.reasoning)
-        match cause:
-            case None:
-                return None
-            case "schema" if request.tools and not style.plain_schemas:
-                return replace(style, plain_schemas=True)
-            case "description" if request.tools and not style.short_descriptions:
-                return replace(style, short_descriptions=True)
-            case "effort" if sent is not None:
-                return replace(style, efforts=efforts_after_refusal(style.efforts, sent, str(error)))
+        cause, sent = refused(error), style.effort(request.reasoning)
+        if cause is None:
+            return None
+        if cause == "effort" and sent is not None:
+            return replace(style, efforts=efforts_after_refusal(style.efforts, sent, str(error)))
+        for change in (*_CHANGES, *self.changes):
+            possible = getattr(style, change.field, change.value) != change.value
+            if change.cause == cause and possible and (request.tools or not change.with_tools):
+                new: dict[str, Any] = {change.field: change.value}
+                return replace(style, **new)
         changed = self._adapted(style, cause, request)
         if changed is None and cause == "field" and sent is not None:  # a strict server that doesn't name the field
             return replace(style, efforts=())
@@ -309,18 +291,15 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     def learned(self, model: str) -> tuple[str, ...]:
         """What refusals taught about `model` in this run, one line each."""
-        style = self._styles.get(model)
-        return () if style is None else self._lessons(style, self._first_style(model))
-
-    def _lessons(self, style: StyleT, first: StyleT) -> tuple[str, ...]:
-        lines = []
+        if (style := self._styles.get(model)) is None:
+            return ()
+        first, lines = self._first_style(model), []
         if style.efforts != first.efforts and style.efforts is not None:
             efforts = ", ".join(style.efforts)
             lines.append(f"It takes the reasoning efforts {efforts}" if efforts else "It takes no reasoning effort")
-        if style.plain_schemas and not first.plain_schemas:
-            lines.append("It refused the schema of a tool: all are sent in fewer words")
-        if style.short_descriptions and not first.short_descriptions:
-            lines.append("It refused a tool's description: none is sent longer than 1,024 characters")
+        for change in (*_CHANGES, *self.changes):
+            if change.lesson and getattr(style, change.field) == change.value != getattr(first, change.field):
+                lines.append(change.lesson.format(provider=self.name))
         return tuple(lines)
 
     def forget(self, model: str) -> None:
@@ -331,21 +310,21 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def models(self) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""
-        infos = await self._ask(self._list)
-        self._listed_efforts |= {info.id: info.efforts for info in infos if info.efforts is not None}
+        infos = await self._list(await self.client())
+        self._listed |= {info.id: info for info in infos}
         return infos
 
     async def limits(self, model: str) -> ModelLimits | None:
         """The window reported by the server, or None. Raises `ProviderError`."""
-        return await self._ask(lambda client: discovery.openai_limits(client, model))
+        return await discovery.openai_limits(await self.client(), model)
 
     async def takes_tools(self, model: str) -> bool | None:
         """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
-        return await self._ask(lambda client: discovery.server_takes_tools(client, model))
+        return await discovery.server_takes_tools(await self.client(), model)
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
         if not self.capabilities(request.model).count_endpoint:
             return None
         body = await asyncio.to_thread(self._body, request, self.style(request.model))
-        return await self._ask(lambda client: self._count(client, body))
+        return await self._count(await self.client(), body)

@@ -25,7 +25,7 @@ from tui.providers.base import (
 )
 from tui.providers.capabilities import chat_capabilities, openai_efforts
 from tui.providers.config import EffortStyle, ReasoningField
-from tui.providers.dialects.dialect import DialectProvider, Reader, Style
+from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
 from tui.providers.discovery import input_tokens
 from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
@@ -547,6 +547,18 @@ class OpenAIChat(DialectProvider[ChatStyle]):
     dialect = "openai-chat"
     route = "/chat/completions"
     reader = ChatReader
+    changes = (
+        Change(
+            "reasoning_with_tools",
+            "reasons_with_tools",
+            False,
+            "Over Chat Completions it reasons or calls tools, not both: with tools it is asked not to reason. "
+            'With kind = "openai" in [providers.{provider}] it does both',
+            with_tools=True,
+        ),
+        Change("missing_reasoning", "needs_reasoning", True),
+        Change("field", "include_usage", False),
+    )
 
     def _first_style(self, model: str) -> ChatStyle:
         return ChatStyle(
@@ -563,31 +575,16 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         return to_wire(request, style)
 
     def _adapted(self, style: ChatStyle, cause: Cause, request: Request) -> ChatStyle | None:
-        match cause:
-            case "max_tokens_name" if request.max_output is not None:
-                other = style.max_tokens_field == "max_tokens"
-                return replace(style, max_tokens_field="max_completion_tokens" if other else "max_tokens")
-            case "reasoning_with_tools" if request.tools:
-                return replace(style, reasons_with_tools=False)
-            case "missing_reasoning":
-                return replace(style, needs_reasoning=True)
-            case "field" if style.include_usage:
-                return replace(style, include_usage=False)
-            case _:
-                return None
+        if cause != "max_tokens_name" or request.max_output is None:
+            return None
+        other = style.max_tokens_field == "max_tokens"
+        return replace(style, max_tokens_field="max_completion_tokens" if other else "max_tokens")
 
     def _after(self, error: ProviderError, style: ChatStyle, request: Request) -> ChatStyle | None:
         changed = super()._after(error, style, request)
         if changed is not None and changed.efforts == () != style.efforts:
             return replace(changed, include_usage=True)  # the unsupported field was the effort, not this one
         return changed
-
-    def _lessons(self, style: ChatStyle, first: ChatStyle) -> tuple[str, ...]:
-        lines = super()._lessons(style, first)
-        if style.reasons_with_tools or not first.reasons_with_tools:
-            return lines
-        line = "Over Chat Completions it reasons or calls tools, not both: with tools it is asked not to reason. "
-        return (*lines, f'{line}With kind = "openai" in [providers.{self.name}] it does both')
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
@@ -601,8 +598,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
         if self.config.family == "gemini":
             root, model = client.root.removesuffix("/openai"), body["model"].removeprefix("models/")
-            headers = {"x-goog-api-key": client.key}
-            return await input_tokens(client, f"{root}/models/{model}:countTokens", gemini_body(body), headers)
+            return await input_tokens(client, f"{root}/models/{model}:countTokens", gemini_body(body))
         if self.config.family == "llamacpp":
             return await input_tokens(client, "/chat/completions/input_tokens", body)
         counted = {key: value for key, value in body.items() if key in _TOKENIZED}
@@ -613,7 +609,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         if self.config.family != "openrouter":
             return
         try:
-            await self._ask(lambda client: ask_json(client, "/key"))
+            await ask_json(await self.client(), "/key")
         except ProviderError as error:
             if error.kind == "auth":
                 raise

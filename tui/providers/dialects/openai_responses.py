@@ -21,11 +21,10 @@ from tui.providers.base import (
     ToolCallDelta,
 )
 from tui.providers.capabilities import gpt_version, openai_efforts, responses_capabilities
-from tui.providers.dialects.dialect import DialectProvider, Reader, Style
+from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
 from tui.providers.discovery import input_tokens
 from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
-from tui.providers.http.refusals import Cause
 from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import (
     Json,
@@ -387,6 +386,15 @@ class OpenAIResponses(DialectProvider[ResponsesStyle]):
     dialect = "openai-responses"
     route = "/responses"
     reader = ResponsesReader
+    changes = (
+        Change(
+            "summaries",
+            "summaries",
+            False,
+            "Its reasoning is not summarized: OpenAI does that for verified organizations",
+        ),
+        Change("streams", "streams", False, "Its answers come whole: OpenAI streams them to verified organizations"),
+    )
 
     def _first_style(self, model: str) -> ResponsesStyle:
         efforts = openai_efforts(model)
@@ -400,23 +408,6 @@ class OpenAIResponses(DialectProvider[ResponsesStyle]):
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key in _COUNTED}
         return await input_tokens(client, "/responses/input_tokens", counted)
-
-    def _adapted(self, style: ResponsesStyle, cause: Cause, request: Request) -> ResponsesStyle | None:
-        match cause:
-            case "summaries":
-                return replace(style, summaries=False)
-            case "streams":
-                return replace(style, streams=False)
-            case _:
-                return None
-
-    def _lessons(self, style: ResponsesStyle, first: ResponsesStyle) -> tuple[str, ...]:
-        lines = super()._lessons(style, first)
-        if not style.summaries:
-            lines += ("Its reasoning is not summarized: OpenAI does that for verified organizations",)
-        if not style.streams:
-            lines += ("Its answers come whole: OpenAI streams them to verified organizations",)
-        return lines
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""

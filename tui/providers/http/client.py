@@ -1,11 +1,11 @@
-"""One server: its address, the headers it gets, and the one way to ask it."""
+"""One server: its address, its key and headers, and the one way to ask it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,10 +15,11 @@ from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import CERTIFICATES, client_options, proxy_for
 from tui.providers.keys import one_line, redact
 from tui.providers.text_repairs import whole_texts
-from tui.providers.wire import Json
 
 if TYPE_CHECKING:
     import httpx2
+
+log = logging.getLogger(__name__)
 
 NO_KEY = "none"
 """Sent where no key is configured: a server may want any."""
@@ -34,53 +35,63 @@ CONTEXT_EDITING = "context-management-2025-06-27"
 
 
 class Client:
-    """Speaks to the server of `config` and nothing else. `headers` go with every request.
+    """Speaks to the server of `config` and nothing else.
 
-    `base_url` is its address without a query; a query goes with every request (Azure: `?api-version=...`).
+    `base_url` is its address without a query; a query goes with every request (Azure: `?api-version=...`). A key that a
+    command printed is renewed when the server refuses it: tokens of cloud providers (`gcloud auth print-access-token`)
+    are valid for an hour, a conversation may last longer.
     """
 
-    def __init__(
-        self, config: ProviderConfig, http: httpx2.AsyncClient, key: str | None, headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, config: ProviderConfig, http: httpx2.AsyncClient, key: str | None) -> None:
         self.config = config
-        self.key = key or NO_KEY
-        self.base_url, _, query = config.base_url.partition("?")
-        self.encoder = BodyEncoder()
+        address, _, query = config.base_url.partition("?")
+        self.base_url = address.rstrip("/")
+        self.root = self.base_url.removesuffix("/v1")  # for routes that are not of the dialect
+        if config.dialect == "anthropic":
+            self.base_url = self.root  # the paths of its routes begin with /v1
         self.missing_routes: set[str] = set()  # below `root`, which this server turned out not to have
         self.probing = asyncio.Lock()  # held while one is asked for
         self._http = http
         self._query = dict(parse_qsl(query))
-        self._headers = {"user-agent": f"chatctx/{__version__}", "accept": "application/json", **headers}
-
-    @property
-    def root(self) -> str:
-        """The address for routes that are not of the dialect."""
-        return self.base_url.rstrip("/").removesuffix("/v1")
+        self._key = key
+        self._renewing = asyncio.Lock()
 
     async def ask(
-        self,
-        path: str,
-        content: bytes | None = None,
-        *,
-        headers: Mapping[str, str] | None = None,
-        patience: float | httpx2.Timeout,
-        stream: bool = False,
+        self, path: str, content: bytes | None = None, *, patience: float | httpx2.Timeout, stream: bool = False
     ) -> httpx2.Response:
         """GET `path` or an absolute URL, or POST `content`, which is JSON. The answer may have any status.
 
-        `patience` is in seconds. With `stream` the body is not read, and the caller closes the answer. Repeated once if
-        the connection was closed before any answer: servers close idle connections after some seconds, or after a
-        stream (llama.cpp), possibly at this moment. Raises `httpx2.HTTPError`.
+        `patience` is in seconds. With `stream` the body is not read, and the caller closes the answer. Raises
+        `httpx2.HTTPError`, and `ProviderError` if there is no key any more.
+        """
+        key = self._key
+        response = await self._send(path, content, patience, stream)
+        if response.status_code != 401 or not await self._renew(key):
+            return response
+        await response.aclose()
+        return await self._send(path, content, patience, stream)
+
+    async def _send(
+        self, path: str, content: bytes | None, patience: float | httpx2.Timeout, stream: bool
+    ) -> httpx2.Response:
+        """Send a request, twice if the connection was closed before any answer.
+
+        Servers close idle connections after some seconds, or after a stream (llama.cpp), possibly at this moment.
         """
         import httpx2
 
-        address = path if "://" in path else f"{self.base_url.rstrip('/')}{path}"
-        kind = {} if content is None else {"content-type": "application/json"}
+        headers = {"user-agent": f"chatctx/{__version__}", "accept": "application/json"}
+        headers |= _headers(self.config, self._key)
+        if content is not None:
+            headers["content-type"] = "application/json"
+        elsewhere = "://" in path
+        if elsewhere and self.config.family == "gemini":  # a route of Gemini's own API
+            headers["x-goog-api-key"] = self._key or NO_KEY
         request = self._http.build_request(
             "GET" if content is None else "POST",
-            httpx2.URL(address).copy_merge_params(self._query),
+            httpx2.URL(path if elsewhere else self.base_url + path).copy_merge_params(self._query),
             content=content,
-            headers={**self._headers, **kind, **(headers or {})},
+            headers=headers,
             timeout=patience,
         )
         try:
@@ -90,41 +101,45 @@ class Client:
                 raise
         return await self._http.send(request, stream=stream)
 
+    async def _renew(self, refused: str | None) -> bool:
+        """Whether there is another key than the one that was `refused`. Raises `ProviderError`."""
+        if not self.config.api_key_command:
+            return False
+        async with self._renewing:
+            if self._key == refused:  # else it was done for another request
+                self._key = await self.config.key()
+                log.info("%s refused the key; its command was asked for another one", self.config.name)
+            return self._key != refused
+
     async def close(self) -> None:
         """Close the connections. Idempotent."""
         await self._http.aclose()
 
 
-async def openai_client(config: ProviderConfig, key: str | None) -> Client:
-    """A client for OpenAI's dialects. Raises `ProviderError`."""
-    http = await _connect(config)
+def _headers(config: ProviderConfig, key: str | None) -> dict[str, str]:
+    """The headers with the key and the account. Raises `ProviderError`."""
+    host = urlsplit(config.base_url).hostname
     headers = {"authorization": f"Bearer {key or NO_KEY}"}
-    if key and "api-version=" in config.base_url:
+    if config.dialect == "anthropic":
+        headers["anthropic-version"] = ANTHROPIC_VERSION
+        # Anthropic's SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
+        if key and host != "api.anthropic.com":
+            headers["x-api-key"] = key
+        if config.context_management:
+            headers["anthropic-beta"] = CONTEXT_EDITING
+    elif key and "api-version=" in config.base_url:
         headers = {"api-key": key}  # Azure's classic form takes a key under this name only
-    if urlsplit(config.base_url).hostname == "api.openai.com":  # other servers have no business with the account
+    if host == "api.openai.com":  # other servers have no business with the account
         for name, variable in _OPENAI_ACCOUNT.items():
             if value := os.environ.get(variable, "").strip():
                 if not (value.isascii() and value.isprintable()):  # an HTTP library would quote it in an error
                     raise ProviderError("bad_request", f"{variable} has characters that no header may have.")
                 headers[name] = value
-    return Client(config, http, key, headers)
+    return headers
 
 
-async def anthropic_client(config: ProviderConfig, key: str | None) -> Client:
-    """A client for Anthropic's dialect. Raises `ProviderError`."""
-    http = await _connect(config)
-    headers = {"anthropic-version": ANTHROPIC_VERSION, "authorization": f"Bearer {key or NO_KEY}"}
-    # Anthropic's SDK sends a bearer token; servers that merely speak the dialect often know only the older header.
-    if key and urlsplit(config.base_url).hostname != "api.anthropic.com":
-        headers["x-api-key"] = key
-    if config.context_management:
-        headers["anthropic-beta"] = CONTEXT_EDITING
-    client = Client(config, http, key, headers)
-    client.base_url = client.base_url.rstrip("/").removesuffix("/v1")  # the paths of its routes begin with /v1
-    return client
-
-
-async def _connect(config: ProviderConfig) -> httpx2.AsyncClient:
+async def connect(config: ProviderConfig, key: str | None) -> Client:
+    """A client of the server of `config`. Raises `ProviderError`."""
     base_url = config.base_url
 
     def build() -> httpx2.AsyncClient:
@@ -135,7 +150,7 @@ async def _connect(config: ProviderConfig) -> httpx2.AsyncClient:
     if not _is_address(base_url):
         raise ProviderError("bad_request", _BAD_ADDRESS.format(redact(base_url)))
     try:
-        return await asyncio.to_thread(build)
+        return Client(config, await asyncio.to_thread(build), key)
     except Exception as error:
         explained = _no_client(error, base_url)
         if explained is None:
@@ -173,37 +188,6 @@ def _no_client(error: Exception, base_url: str) -> ProviderError | None:
         case _:
             return None
     return ProviderError("bad_request", text)
-
-
-class BodyEncoder:
-    """Writes the requests of one server as JSON, off the event loop.
-
-    A request begins with the messages of the one before, whose JSON is kept: encoding all of it again takes 20 ms for
-    10,000 messages (`tests/bench/growth.py`), during which Python's encoder lets no other thread run.
-    """
-
-    def __init__(self) -> None:
-        self._items: list[Any] = []
-        self._encoded: list[bytes] = []
-
-    def encode(self, body: Json) -> bytes:
-        """`body` as `encode_json` would write it."""
-        fields = []
-        for name, value in body.items():
-            is_conversation = name in ("messages", "input") and isinstance(value, list)
-            encoded = b"[" + b",".join(self._items_of(value)) + b"]" if is_conversation else encode_json(value)
-            fields.append(encode_json(name) + b":" + encoded)
-        return b"{" + b",".join(fields) + b"}"
-
-    def _items_of(self, items: list[Any]) -> list[bytes]:
-        shared = 0
-        for before, now in zip(self._items, items, strict=False):  # mostly the same texts: their identity is compared
-            if before != now:
-                break
-            shared += 1
-        encoded = [*self._encoded[:shared], *map(encode_json, items[shared:])]
-        self._items, self._encoded = items, encoded
-        return encoded
 
 
 def encode_json(value: Any) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
 
     provider, idle, limit = client.config.name, client.config.idle_timeout, client.config.max_response
     with _translated_errors(client, idle):
-        content = await asyncio.to_thread(client.encoder.encode, body)
+        content = await asyncio.to_thread(encode_json, body)
         # The read timeout restarts with every byte.
         patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
         response = await client.ask(path, content, patience=patience, stream=True)
@@ -200,21 +200,14 @@ def _check_address(where: str) -> str:
 # -- requests whose answers are not streams -------------------------------------------------------------------------
 
 
-async def ask_json(
-    client: Client,
-    path: str,
-    body: Json | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-    patience: float = LISTING_TIMEOUT,
-) -> object:
+async def ask_json(client: Client, path: str, body: Json | None = None, *, patience: float = LISTING_TIMEOUT) -> object:
     """GET `path` (or an absolute URL), or POST `body` to it. Raises `ProviderError`, also for a web page.
 
     Returns the answer's JSON; its text where it is neither JSON nor says to be. `patience` is in seconds.
     """
     with _translated_errors(client):
         content = None if body is None else await asyncio.to_thread(encode_json, body)
-        response = await client.ask(path, content, headers=headers, patience=patience)
+        response = await client.ask(path, content, patience=patience)
         if not response.is_success:
             raise _refusal(response, client.config.name)
         text = response.text
