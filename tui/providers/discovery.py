@@ -11,7 +11,7 @@ from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
-from tui.providers.wire import Json, find_count, object_of, objects_of
+from tui.providers.wire import Json, as_object, find_count, object_of, objects_of
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
@@ -72,6 +72,7 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
     return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
 
 
+_TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
 # Keys for the reasoning efforts of a model.
 _EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 
@@ -235,10 +236,11 @@ async def openai_limits(client: Client, model: str) -> ModelLimits | None:
 
 async def _gemini_limits(client: Client, model: str) -> ModelLimits | None:
     """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
-    root = client.base_url.removesuffix("/openai")
-    url = f"{root}/models/{model.removeprefix('models/')}"
-    entry = await ask_json(client, url)
-    return entry_limits(entry, "Gemini models API") if isinstance(entry, Mapping) else None
+    return entry_limits(object_of(await ask_json(client, _gemini_url(client, model))), "Gemini models API")
+
+
+def _gemini_url(client: Client, model: str) -> str:
+    return f"{client.base_url.removesuffix('/openai')}/models/{model.removeprefix('models/')}"
 
 
 async def _ollama_limits(client: Client, model: str) -> ModelLimits | None:
@@ -282,6 +284,70 @@ async def input_tokens(client: Client, path: str, body: Json) -> int | None:
             return None
         raise
     return find_count(answer, "input_tokens", "count", "totalTokens", least=1)
+
+
+async def chat_input_tokens(client: Client, body: Json) -> int | None:
+    """The count of a Chat Completions request. Each kind of server has a route of its own: Gemini, llama.cpp, vLLM."""
+    match client.config.family:
+        case "gemini":
+            return await input_tokens(client, f"{_gemini_url(client, body['model'])}:countTokens", gemini_body(body))
+        case "llamacpp":
+            return await input_tokens(client, "/chat/completions/input_tokens", body)
+        case _:
+            counted = {key: value for key, value in body.items() if key in _TOKENIZED}
+            return await input_tokens(client, f"{client.root}/tokenize", counted)
+
+
+def gemini_body(body: Json) -> Json:
+    """A Chat Completions body as Gemini's `countTokens` takes it (ai.google.dev/api/tokens)."""
+    contents: list[Json] = []
+    request: Json = {"model": f"models/{body['model'].removeprefix('models/')}", "contents": contents}
+    names: dict[str, str] = {}  # of calls, by id
+    for message in body["messages"]:
+        parts = [_gemini_part(piece) for piece in _pieces(message["content"])]
+        if message["role"] == "system":
+            request["systemInstruction"] = {"parts": parts}
+            continue
+        if message["role"] == "tool":
+            output = "".join(part["text"] for part in parts)
+            name = names.get(message["tool_call_id"], "tool")
+            parts = [{"functionResponse": {"name": name, "response": {"output": output}}}]
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            names[call["id"]] = function["name"]
+            parts.append({"functionCall": {"name": function["name"], "args": as_object(function["arguments"])}})
+        role = "model" if message["role"] == "assistant" else "user"
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"] += parts
+        else:
+            contents.append({"role": role, "parts": parts})
+    if tools := body.get("tools"):  # Gemini takes JSON Schema beside its own form
+        request["tools"] = [
+            {
+                "functionDeclarations": [
+                    {
+                        "name": tool["function"]["name"],
+                        "description": tool["function"]["description"],
+                        "parametersJsonSchema": tool["function"]["parameters"],
+                    }
+                    for tool in tools
+                ]
+            }
+        ]
+    return {"generateContentRequest": request}
+
+
+def _pieces(content: str | list[Json] | None) -> list[Json]:
+    return [{"text": content}] if isinstance(content, str) else content or []
+
+
+def _gemini_part(piece: Json) -> Json:
+    match piece:
+        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
+            kind, _, data = url.removeprefix("data:").partition(";base64,")
+            return {"inlineData": {"mimeType": kind, "data": data}}
+        case _:
+            return {"text": piece["text"]}
 
 
 async def anthropic_models(client: Client) -> list[ModelInfo]:

@@ -149,10 +149,17 @@ def arguments_text(arguments: str) -> str:
 def as_object(text: str | None) -> Json:
     """JSON text as an object; empty for anything else."""
     try:
-        value = parse_json(text or "{}")
+        return object_of(parse_json(text or "{}"))
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+
+
+def as_objects(text: str | None) -> list[Json]:
+    """The objects in JSON text if it is a list, else none."""
+    try:
+        return objects_of(parse_json(text or "[]"))
+    except ValueError:
+        return []
 
 
 _TOOL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -24,7 +24,8 @@ from tests.providers.wire_values import (
 from tui.config.settings import ProviderSettings
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import PRESETS, EffortStyle, ProviderConfig
-from tui.providers.dialects.openai_chat import ChatStyle, OpenAIChat, gemini_body, to_wire
+from tui.providers.dialects.openai_chat import ChatStyle, OpenAIChat, to_wire
+from tui.providers.discovery import gemini_body
 from tui.providers.registry import provider_config
 
 

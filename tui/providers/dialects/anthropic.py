@@ -82,14 +82,6 @@ def to_wire(request: Request, style: AnthropicStyle) -> Json:
         last = messages[-1]["content"][-1]  # an answer to be continued must not end with blanks
         last["text"] = last["text"].rstrip()
     system = [{"type": "text", "text": section.text} for section in request.system if section.text.strip()]
-    tools = [
-        {
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": as_object(tool.parameters),
-        }
-        for tool in map(style.tool, request.tools)
-    ]
     body: Json = {
         "model": request.model,
         "max_tokens": request.max_output or DEFAULT_MAX_OUTPUT,
@@ -98,8 +90,8 @@ def to_wire(request: Request, style: AnthropicStyle) -> Json:
     }
     if system:
         body["system"] = system
-    if tools:
-        body["tools"] = tools
+    if request.tools:
+        body["tools"] = style.tools(request, "input_schema")
     if request.server_edits:
         body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     return body | _thinking_fields(style, request.reasoning, body["max_tokens"])

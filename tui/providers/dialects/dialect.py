@@ -26,7 +26,7 @@ from tui.providers.http.transport import events
 from tui.providers.text_repairs import SurrogateJoiner, ThinkTags
 from tui.providers.tool_schemas import tool_sent
 from tui.providers.usage_reading import merged_usage
-from tui.providers.wire import Json
+from tui.providers.wire import Json, as_object
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,13 @@ class Style:
     def tool(self, tool: ToolSchema) -> ToolSchema:
         """`tool` with the schema and the description that are sent."""
         return tool_sent(tool, self.plain_schemas, self.short_descriptions)
+
+    def tools(self, request: Request, schema: str) -> list[Json]:
+        """The tools of `request` as JSON, with their schemas under the name `schema`."""
+        return [
+            {"name": tool.name, "description": tool.description, schema: as_object(tool.parameters)}
+            for tool in map(self.tool, request.tools)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

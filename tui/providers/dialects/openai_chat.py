@@ -6,9 +6,10 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
-from tui.messages import EFFORTS, Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
+from tui.messages import EFFORTS, Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
+from tui.providers import discovery
 from tui.providers.base import (
     Capabilities,
     ErrorKind,
@@ -26,7 +27,6 @@ from tui.providers.base import (
 from tui.providers.capabilities import chat_capabilities, openai_efforts
 from tui.providers.config import EffortStyle, ReasoningField
 from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
-from tui.providers.discovery import input_tokens
 from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
 from tui.providers.http.refusals import Cause
@@ -36,6 +36,7 @@ from tui.providers.wire import (
     Json,
     arguments_text,
     as_object,
+    as_objects,
     attachment_text,
     chat_tool_id,
     data_url,
@@ -53,7 +54,6 @@ from tui.text.endings import finish_kind
 
 log = logging.getLogger(__name__)
 
-_TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
 NO_THOUGHT = " "
 """Placeholder for required but missing reasoning: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
 
@@ -102,17 +102,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
     if request.max_output is not None:
         body[style.max_tokens_field] = request.max_output
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": as_object(tool.parameters),
-                },
-            }
-            for tool in map(style.tool, request.tools)
-        ]
+        body["tools"] = [{"type": "function", "function": tool} for tool in style.tools(request, "parameters")]
     if style.cache_key and request.session:
         body["prompt_cache_key"] = request.session
     return body | _effort(request, style)
@@ -152,8 +142,6 @@ def _effort(request: Request, style: ChatStyle) -> Json:
 
 
 def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:
-    if len(message.parts) == 1 and isinstance(message.parts[0], Text) and message.role != "tool":
-        return _text_alone(message.role, message.parts[0].text, request, style)  # most messages: not the long way
     match message.role:
         case "assistant":
             return _assistant(message, request, style)
@@ -168,13 +156,6 @@ def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]
 def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:
     call = chat_tool_id(part.call_id, short=style.short_tool_ids)
     return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
-
-
-def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> list[Json]:
-    wire: Json = {"role": role, "content": text}
-    if role == "assistant" and style.needs_reasoning and request.tools:
-        wire[style.reasoning_field] = NO_THOUGHT
-    return [wire] if text else []
 
 
 def _content(message: Message, request: Request) -> str | list[Json]:
@@ -208,9 +189,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Jso
         return []  # an answer with nothing but reasoning is refused as empty
     wire["content"] = text or None
     thoughts = [part for part in message.parts if isinstance(part, Reasoning) and own_reasoning(part, request)]
-    details: list[Any] = []
-    for part in thoughts:
-        details += _details(part)
+    details = [entry for part in thoughts for entry in as_objects(part.details)]
     if details:
         wire["reasoning_details"] = details
     elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
@@ -218,14 +197,6 @@ def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Jso
     if calls:
         wire["tool_calls"] = calls
     return [wire]
-
-
-def _details(part: Reasoning) -> list[Any]:
-    try:
-        value = json.loads(part.details or "[]")
-    except ValueError:
-        return []
-    return value if isinstance(value, list) else []
 
 
 def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
@@ -238,73 +209,6 @@ def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
     if same_provider and (extra := as_object(part.extra)):
         wire["extra_content"] = extra
     return wire
-
-
-def gemini_body(body: Json) -> Json:
-    """A Chat Completions body as Gemini's `countTokens` takes it (ai.google.dev/api/tokens)."""
-    contents: list[Json] = []
-    system: list[Json] = []
-    names: dict[str, str] = {}  # of calls, by id
-    for message in body["messages"]:
-        if message["role"] in ("system", "developer"):
-            system += _parts(message["content"])
-            continue
-        role = "model" if message["role"] == "assistant" else "user"
-        parts = _results(message, names) if message["role"] == "tool" else [*_spoken(message, names)]
-        if contents and contents[-1]["role"] == role:
-            contents[-1]["parts"] += parts
-        else:
-            contents.append({"role": role, "parts": parts})
-    request: Json = {"model": f"models/{body['model'].removeprefix('models/')}", "contents": contents}
-    if system:
-        request["systemInstruction"] = {"parts": system}
-    if tools := [_declaration(tool["function"]) for tool in body.get("tools") or ()]:
-        request["tools"] = [{"functionDeclarations": tools}]
-    return {"generateContentRequest": request}
-
-
-def _spoken(message: Json, names: dict[str, str]) -> Iterator[Json]:
-    yield from _parts(message.get("content"))
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        names[call["id"]] = function["name"]
-        yield {"functionCall": {"name": function["name"], "args": _object(function["arguments"])}}
-
-
-def _results(message: Json, names: dict[str, str]) -> list[Json]:
-    name = names.get(message["tool_call_id"], "tool")
-    text = "".join(part.get("text", "") for part in _parts(message["content"]))
-    return [{"functionResponse": {"name": name, "response": {"output": text}}}]
-
-
-def _parts(content: object) -> list[Json]:
-    """Text and inline files."""
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    return [_part(piece) for piece in content] if isinstance(content, list) else []
-
-
-def _part(piece: Json) -> Json:
-    match piece:
-        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
-            kind, _, data = url.removeprefix("data:").partition(";base64,")
-            return {"inlineData": {"mimeType": kind, "data": data}}
-        case _:
-            return {"text": str(piece.get("text") or "")}
-
-
-def _declaration(function: Json) -> Json:
-    """A function with its schema as JSON Schema, which Gemini takes beside its own form."""
-    declaration = {"name": function["name"], "description": function.get("description", "")}
-    return declaration | {"parametersJsonSchema": function.get("parameters") or {"type": "object"}}
-
-
-def _object(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {"arguments": text}
-    return value if isinstance(value, dict) else {"arguments": value}
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -454,17 +358,17 @@ class _Call:
     wire_index: object
     id: str
     pieces: list[str] = field(default_factory=list)  # of its arguments
-    in_chunk: bool = True  # a piece of it came in the chunk that is being read
 
     @property
-    def complete(self) -> bool:
-        """Whether the arguments so far are a JSON object."""
+    def whole(self) -> str:
+        """The arguments so far if they are a JSON object, else ""."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
-            return False
+            return ""
+        arguments = "".join(self.pieces)
         try:
-            return isinstance(json.loads("".join(self.pieces)), dict)
+            return arguments if isinstance(json.loads(arguments), dict) else ""
         except (ValueError, RecursionError):
-            return False
+            return ""
 
 
 class _Calls:
@@ -472,24 +376,21 @@ class _Calls:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []  # by our index
+        self._earlier = 0  # how many of them began in earlier chunks
 
     def begin_chunk(self) -> None:
         """Begin a chunk: the calls so far came in earlier ones."""
-        for call in reversed(self._calls):
-            if not call.in_chunk:
-                break
-            call.in_chunk = False
+        self._earlier = len(self._calls)
 
     def read(self, call: Json) -> ToolCallDelta:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
         function = object_of(call.get("function"))
         call_id, name, arguments = text_of(call.get("id")), text_of(function.get("name")), _arguments(function)
         index, new = self._place(call.get("index"), call_id, arguments if name else None)
-        merged = self._calls[index]
-        if not new and name and merged.complete and arguments == "".join(merged.pieces):
+        if not new and name and arguments == self._calls[index].whole:
             arguments = ""  # the whole call was repeated
         if arguments:
-            merged.pieces.append(arguments)
+            self._calls[index].pieces.append(arguments)
         extra = call.get("extra_content")
         return ToolCallDelta(
             index,
@@ -501,14 +402,13 @@ class _Calls:
 
     def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
         """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
-        for index in range(len(self._calls) - 1, -1, -1):
-            earlier = self._calls[index]
+        for index, earlier in reversed(list(enumerate(self._calls))):
             if named is not None and None not in (wire_index, earlier.wire_index) and wire_index != earlier.wire_index:
                 continue  # another call, even with the same id
             same_id = bool(call_id) and call_id == earlier.id
             both_named = bool(call_id and earlier.id) and named is not None
             if same_id or (wire_index is not None and wire_index == earlier.wire_index and not both_named):
-                if named is not None and self._is_another(earlier, named):
+                if named is not None and self._is_another(index, named):
                     break
                 fresh = bool(call_id) and not earlier.id
                 earlier.id = earlier.id or call_id
@@ -518,14 +418,13 @@ class _Calls:
         self._calls.append(_Call(wire_index, call_id))
         return len(self._calls) - 1, True
 
-    def _is_another(self, earlier: _Call, arguments: str) -> bool:
+    def _is_another(self, index: int, arguments: str) -> bool:
         """Whether a named piece begins a new call after a complete one with the same id or index.
 
         A repetition of the whole call does not, unless both are in one chunk.
         """
-        if not arguments.lstrip().startswith("{") or not earlier.complete:
-            return False
-        return earlier.in_chunk or arguments != "".join(earlier.pieces)
+        whole = self._calls[index].whole
+        return bool(whole) and arguments.lstrip().startswith("{") and (index >= self._earlier or arguments != whole)
 
 
 def _arguments(function: Json) -> str:
@@ -595,14 +494,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
 
     async def _count(self, client: Client, body: Json) -> int | None:
-        """Each kind of server has a route of its own, if any: Gemini, llama.cpp, vLLM."""
-        if self.config.family == "gemini":
-            root, model = client.root.removesuffix("/openai"), body["model"].removeprefix("models/")
-            return await input_tokens(client, f"{root}/models/{model}:countTokens", gemini_body(body))
-        if self.config.family == "llamacpp":
-            return await input_tokens(client, "/chat/completions/input_tokens", body)
-        counted = {key: value for key, value in body.items() if key in _TOKENIZED}
-        return await input_tokens(client, f"{client.root}/tokenize", counted)
+        return await discovery.chat_input_tokens(client, body)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""

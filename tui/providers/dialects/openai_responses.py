@@ -29,7 +29,7 @@ from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import (
     Json,
     arguments_text,
-    as_object,
+    as_objects,
     attached_files,
     attachment_text,
     data_url,
@@ -68,16 +68,8 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
     if system := system_text(request.system):
         body["instructions"] = system
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": as_object(tool.parameters),
-                "strict": False,
-            }
-            for tool in map(style.tool, request.tools)
-        ]
+        tools = style.tools(request, "parameters")
+        body["tools"] = [{"type": "function", **tool, "strict": False} for tool in tools]
     if request.max_output is not None:
         body["max_output_tokens"] = request.max_output
     if official and request.session:
@@ -171,12 +163,9 @@ def _assistant(message: Message, request: Request, *, official: bool) -> list[Js
 
 def _reasoning_items(part: Reasoning) -> list[Json]:
     if part.encrypted is not None:
-        try:
-            summary = json.loads(part.details or "null")
-        except ValueError:
-            summary = None
-        if not isinstance(summary, list):
-            summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+        summary = as_objects(part.details)
+        if not summary and part.text:
+            summary = [{"type": "summary_text", "text": part.text}]
         item: Json = {"type": "reasoning", "summary": summary, "encrypted_content": part.encrypted}
         return [item | {"id": part.item_id} if part.item_id else item]
     if not part.text:
