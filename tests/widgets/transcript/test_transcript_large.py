@@ -13,7 +13,7 @@ from tests.widgets.transcript.messages import conversation
 from tests.widgets.transcript.test_transcript import running, until
 from tui.messages import Message, Text
 from tui.render.rows import Row
-from tui.widgets.transcript.entries import Job
+from tui.widgets.transcript.entries import Drawing
 from tui.widgets.transcript.lines import line_number
 from tui.widgets.transcript.transcript import Transcript
 
@@ -36,14 +36,14 @@ def top_line(view: Transcript) -> str:
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Drawing in the thread waits for this; on the event loop's thread it is an error."""
     opened, loop = threading.Event(), threading.get_ident()
-    run = Job.run
+    run = Drawing.large_rows
 
-    def gated(self: Job) -> list[Row]:
+    def gated(self: Drawing) -> list[Row]:
         assert threading.get_ident() != loop, "drawn on the event loop"
         assert opened.wait(10)
         return run(self)
 
-    monkeypatch.setattr(Job, "run", gated)
+    monkeypatch.setattr(Drawing, "large_rows", gated)
     return opened
 
 
@@ -95,8 +95,7 @@ async def test_a_copy_has_the_text_even_before_it_is_drawn(gate: threading.Event
     gate.set()
     async with running([large(), *conversation(1)]) as (pilot, view):
         await until(pilot, lambda: drawn(view))
-        view.document.redraw(0)
-        view.document.entries[0].before = None
+        view.document.entries[0].rows = view.document.entries[0].drawn = None
         view.document.draw(0)
         selection = Selection(Offset(0, line_number(0, 2)), Offset(11, line_number(0, 4)))
         copied = await asyncio.to_thread(view.get_selection, selection)
@@ -105,11 +104,11 @@ async def test_a_copy_has_the_text_even_before_it_is_drawn(gate: threading.Event
 
 async def test_what_was_drawn_for_another_width_is_drawn_again(gate: threading.Event) -> None:
     async with running([large()]) as (pilot, view):
-        job = view.document.job(0)
-        assert isinstance(job, Job)
+        job = view.document.entries[0].job
+        assert job is not None
         await pilot.resize_terminal(30, 20)
         await until(pilot, lambda: view.document.width != job.width)
-        assert view.document.accept(job, []) is None
+        assert view.document.accept(0, job, []) is None
         gate.set()
         await until(pilot, lambda: drawn(view))
         assert max(row.cells for row in view.document.entries[0].rows or ()) <= view.document.width

@@ -8,15 +8,15 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from tui.messages import Message, ToolCall, ToolResult
-from tui.render.message import Count, LiveReply, View, message_rows
+from tui.render.message import Count, LiveReply, View
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text
 from tui.text.numbers import clock_time
 from tui.widgets.transcript.entries import (
+    Drawing,
     Entry,
     Heights,
-    Job,
     Level,
     Place,
     drawn_size,
@@ -24,7 +24,6 @@ from tui.widgets.transcript.entries import (
     estimate,
     find_dividers,
     foldable,
-    notice_rows,
     waiting_rows,
 )
 
@@ -47,8 +46,8 @@ LARGE = 6_000
 class Document:
     """The entries in order. Rows are created on demand (`draw`); until then heights are estimates.
 
-    With `later`, large messages are not drawn on demand: it is called with their index, to run `job` in a thread and
-    pass the rows to `accept`.
+    With `later`, large messages are not drawn on demand: it is called with their index, to run the entry's `job` in a
+    thread and pass the rows to `accept`.
     """
 
     def __init__(self, palette: Palette, later: Callable[[int], None] | None = None) -> None:
@@ -74,8 +73,6 @@ class Document:
     def show_times(self, on: bool, now: float) -> None:
         """Show when each message was written, relative to `now` (seconds since the epoch)."""
         self._times, self._now = on, now
-        for index in list(self._drawn):
-            self.redraw(index)
 
     def set_messages(self, messages: Sequence[Message], not_sent: Mapping[str, str]) -> None:
         """Show these messages. Open folds stay open if the message is still there."""
@@ -89,9 +86,8 @@ class Document:
         for message in messages:
             if message.role != "user":
                 self._pair_calls(message)
-        self._note_not_sent(not_sent)
+        self.set_not_sent(not_sent)
         self._counted = len(self.entries)
-        self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
         self._estimate_all()
 
     def _pair_calls(self, message: Message) -> None:
@@ -113,8 +109,6 @@ class Document:
         self.index[message.id] = len(self.entries)
         self._pair_calls(message)
         self._add(Entry(message))
-        if message.id in self._calls and (caller := self.index.get(self._open[0])) is not None:
-            self.redraw(caller)
 
     def add_notice(self, level: Level, text: str) -> None:
         """Add a notice, which is not a message and is removed by the next `set_messages`."""
@@ -129,8 +123,7 @@ class Document:
             self.index[message_id] = len(self.entries)
             self._add(Entry(shell, live))
         else:  # a retry: drop what had arrived
-            self.entries[index].message, self.entries[index].live = shell, live
-            self.redraw(index)
+            self.entries[index] = Entry(shell, live, rows=self.entries[index].rows)
         return live
 
     def finish_reply(self, message: Message) -> None:
@@ -143,7 +136,6 @@ class Document:
         entry.thought = entry.live.thought() if entry.live else entry.thought
         entry.message, entry.live = message, None
         self._pair_calls(message)
-        self.redraw(index)
 
     def drop_last(self, message_id: str) -> bool:
         """Remove a reply if it is the last entry."""
@@ -151,7 +143,7 @@ class Document:
         if index is None or index != len(self.entries) - 1:
             return False
         del self.index[message_id]
-        self.redraw(index)
+        self._drawn.discard(index)
         self.entries.pop()
         self.heights.pop()
         return True
@@ -170,34 +162,16 @@ class Document:
 
         Messages that are not sent any more have none: they keep their last figure, as an estimate.
         """
-        if counts is self._counts:
-            return
-        before = {index: self._count(index) for index in self._drawn}
         self._counts, self._counted = counts, len(self.entries)
-        for index, count in before.items():
-            if count != self._count(index):
-                self.redraw(index)
 
     def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
         """Set the messages that are not sent any more, and why: trimmed, compacted, excluded."""
-        changed = [index for index in self._drawn if self._reason(index) != not_sent.get(self._id(index), "")]
-        self._note_not_sent(not_sent)
-        for index in changed:
-            self.redraw(index)
-        self._update_dividers()
-
-    def _note_not_sent(self, not_sent: Mapping[str, str]) -> None:
         last = {ident: count for ident, count in self._last_counts.items() if ident in not_sent}
         for ident in not_sent.keys() - self._not_sent.keys():
             if (count := self._counts.get(ident)) is not None:
                 last[ident] = (count[0], "estimated")
         self._not_sent, self._last_counts = dict(not_sent), last
-
-    def _update_dividers(self) -> None:
-        before, self._dividers = self._dividers, find_dividers(self.entries, self._not_sent, self._last_counts)
-        for index in before.keys() | self._dividers.keys():
-            if before.get(index) != self._dividers.get(index):
-                self.redraw(index)
+        self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
 
     def _id(self, index: int) -> str:
         message = self.entries[index].message
@@ -227,82 +201,60 @@ class Document:
             when=clock_time(entry.message.created_at, self._now) if self._times and entry.message else "",
         )
 
-    def draw(self, index: int, now: float = 0.0) -> int:
-        """Draw the rows of entry `index`; returns the change of its height."""
+    def _drawing(self, index: int) -> Drawing:
         entry = self.entries[index]
-        if entry.rows is None:
-            large = self._later is not None and drawn_size(entry) > LARGE
-            if entry.live is not None and not large:
-                entry.live.draw(self.width, self.palette, self.view(index), now)
-                entry.rows = entry.live.rows
-            elif entry.notice is not None:
-                follows = index > 0 and self.entries[index - 1].notice is not None
-                entry.rows = notice_rows(*entry.notice, follows, self.width, self.palette)
-            elif large and self._later is not None:
-                entry.rows = entry.before or waiting_rows(self.heights[index], self.palette)
-                entry.job = object()
+        follows = index > 0 and self.entries[index - 1].notice is not None
+        notice = (*entry.notice, follows) if entry.notice is not None else None
+        live = entry.live.anew() if entry.live is not None else None
+        return Drawing(entry.message, notice, self.width, self.palette, self.view(index), live)
+
+    def draw(self, index: int) -> int:
+        """Draw entry `index` unless its rows are right; returns the change of its height."""
+        entry, drawing = self.entries[index], self._drawing(index)
+        if entry.drawn != drawing:
+            if self._later is None or drawn_size(entry) <= LARGE:
+                return self.accept(index, drawing, drawing.rows()) or 0
+            entry.rows = entry.rows or waiting_rows(self.heights[index], self.palette)
+            if entry.job != drawing:
+                entry.job = drawing
                 self._later(index)
-            elif entry.message is not None:
-                entry.rows = message_rows(entry.message, self.width, self.palette, self.view(index))
-            entry.before = None
-            self._drawn.add(index)
+        self._drawn.add(index)
         return self.heights.set(index, len(entry.rows or ()))
 
-    def draw_more(self, index: int, live: LiveReply, now: float) -> int:
+    def accept(self, index: int, drawing: Drawing, rows: list[Row]) -> int | None:
+        """Take the rows of entry `index`; returns the change of its height, None if they are outdated."""
+        if index >= len(self.entries) or self._drawing(index) != drawing:
+            return None
+        entry = self.entries[index]
+        entry.rows, entry.drawn, entry.job, entry.live = rows, drawing, None, drawing.live
+        self._drawn.add(index)
+        return self.heights.set(index, len(rows))
+
+    def draw_more(self, index: int, now: float) -> int:
         """Draw what arrived of a reply since; returns the first row that may differ."""
         entry = self.entries[index]
-        if entry.rows is not live.rows:
-            self.draw(index, now)
+        live = entry.live
+        if live is None or entry.rows is not live.rows:
+            self.draw(index)
             return 0
         first = live.update(now)
-        if live.stale and entry.job is None:
-            self.redraw(index)
-            self.draw(index, now)
+        if live.stale:
+            entry.drawn = None
+            self.draw(index)
             return 0
         self.heights.set(index, len(live.rows))
         return first
 
-    def job(self, index: int) -> Job | None:
-        """The drawing of entry `index` that is to run in a thread, or None."""
-        entry = self.entries[index] if index < len(self.entries) else None
-        if entry is None or entry.job is None or entry.message is None:
-            return None
-        live = entry.live.anew() if entry.live is not None else None
-        return Job(index, entry.job, entry.message, self.width, self.palette, self.view(index), live)
-
-    def accept(self, job: Job, rows: list[Row]) -> int | None:
-        """Take the rows of a job; returns the change of the height, None if they are outdated."""
-        entry = self.entries[job.index] if job.index < len(self.entries) else None
-        if entry is None or entry.job is not job.key:
-            return None
-        entry.rows, entry.job, entry.live = rows, None, job.live
-        return self.heights.set(job.index, len(rows))
-
     def draw_now(self, index: int) -> None:
         """Draw the rows of entry `index`, however long that takes: for copying, which needs the text."""
         self.draw(index)
-        job = self.job(index)
-        if job is not None:
-            self.accept(job, job.run())
-
-    def redraw(self, index: int) -> None:
-        """Drop the rows of an entry; its height is kept until it is drawn again."""
-        entry = self.entries[index]
-        entry.before, entry.rows, entry.job = entry.rows or entry.before, None, None
-        self._drawn.discard(index)
-
-    def restyle(self, palette: Palette) -> None:
-        """Change the colours; heights stay the same."""
-        self.palette = palette
-        for index in list(self._drawn):
-            self.redraw(index)
+        if (job := self.entries[index].job) is not None:
+            self.accept(index, job, job.large_rows())
 
     def resize(self, width: int, place: Place | None = None) -> Place | None:
         """Change the width: heights become estimates. Returns `place` at the new width, by its share of the entry."""
         share = place[1] / max(1, self.heights[place[0]]) if place else 0.0
         self.width = width
-        for index in list(self._drawn):
-            self.redraw(index)
         self._estimate_all()
         if place is None:
             return None
@@ -322,9 +274,10 @@ class Document:
         if sum(len(self.entries[index].rows or ()) for index in self._drawn) <= CACHED_ROWS:
             return
         for index in list(self._drawn):
-            if not first - 8 <= index <= last + 8 and self.entries[index].live is None:
-                self.redraw(index)
-                self.entries[index].before = None
+            entry = self.entries[index]
+            if not first - 8 <= index <= last + 8 and entry.live is None:
+                entry.rows = entry.drawn = entry.job = None
+                self._drawn.discard(index)
 
     def painted(self, row: Row) -> None:
         """Note that `row` has a strip; the oldest of too many are dropped."""
@@ -400,9 +353,7 @@ class Document:
 
     def fold(self, index: int, open_parts: AbstractSet[int]) -> None:
         """Unfold exactly these parts of an entry."""
-        if self.entries[index].open != open_parts:
-            self.entries[index].open = open_parts
-            self.redraw(index)
+        self.entries[index].open = open_parts
 
     def toggle_folds(self, indexes: Sequence[int], part: int | None = None) -> None:
         """Fold `part` of these entries (or all their parts) if one of them is unfolded, else unfold."""

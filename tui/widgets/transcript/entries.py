@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from time import monotonic
 from typing import Literal, TypeAlias
@@ -29,9 +29,10 @@ _GLYPHS: dict[Level, str] = {"info": "·", "warning": "!", "error": "✗"}
 
 @dataclass(slots=True)
 class Entry:
-    """A message, a streaming reply, or a notice; `rows` once it was drawn at the present width.
+    """A message, a streaming reply, or a notice.
 
-    While a large message is drawn in a thread `job` is set, and `rows` are `before` (its previous rows) or blank.
+    `rows` were drawn for `drawn`. While a large message waits to be drawn in a thread (`job`), they are its previous
+    ones, or blank.
     """
 
     message: Message | None = None
@@ -40,8 +41,8 @@ class Entry:
     open: AbstractSet[int] = frozenset()
     thought: float | None = None
     rows: list[Row] | None = None
-    before: list[Row] | None = None
-    job: object = None
+    drawn: Drawing | None = None
+    job: Drawing | None = None
 
 
 def foldable(entry: Entry) -> set[int]:
@@ -219,9 +220,6 @@ class Heights:
         return index, line - self.top(index)
 
 
-# --- drawing in a thread: a megabyte takes seconds, and a frame is 16 ms
-
-
 @contextmanager
 def gc_paused() -> Iterator[None]:
     """Pause garbage collection while the body creates long-lived objects, and freeze them afterwards. Thread-safe.
@@ -240,24 +238,29 @@ def gc_paused() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A message to draw, in the state when this was requested. `key` tells whether that is still current.
+class Drawing:
+    """All that the rows of an entry depend on: rows drawn for an equal one are still right.
 
-    `live` is a streaming reply that is drawn for the first time; None for a complete message.
+    `notice` includes whether it follows another one; `live` is a streaming reply, to be drawn from its beginning.
     """
 
-    index: int
-    key: object
-    message: Message
+    message: Message | None
+    notice: tuple[Level, str, bool] | None
     width: int
     palette: Palette
     view: View
-    live: LiveReply | None = None
+    live: LiveReply | None = field(compare=False)
 
-    def run(self) -> list[Row]:
-        """The rows. Takes about two seconds for a megabyte."""
+    def rows(self) -> list[Row]:
+        """The rows."""
+        if self.notice is not None:
+            return notice_rows(*self.notice, self.width, self.palette)
+        if self.live is not None:
+            self.live.draw(self.width, self.palette, self.view, monotonic())
+            return self.live.rows
+        return message_rows(self.message, self.width, self.palette, self.view) if self.message is not None else []
+
+    def large_rows(self) -> list[Row]:
+        """The rows of a large message. Takes about two seconds for a megabyte: for a thread, a frame is 16 ms."""
         with gc_paused():
-            if self.live is not None:
-                self.live.draw(self.width, self.palette, self.view, monotonic())
-                return self.live.rows
-            return message_rows(self.message, self.width, self.palette, self.view)
+            return self.rows()

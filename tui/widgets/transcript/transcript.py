@@ -14,7 +14,7 @@ from tui.messages import Message
 from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
-from tui.widgets.transcript.entries import Job
+from tui.widgets.transcript.entries import Drawing
 from tui.widgets.transcript.lines import GUTTER, character_at, entry_selection, word_selection
 from tui.widgets.transcript.search import Hit, Search
 from tui.widgets.transcript.view import MORE_MARK, TranscriptView
@@ -198,10 +198,10 @@ class Transcript(TranscriptView, can_focus=True):
         if not top <= line < top + height:
             top = max(0, line - height // 3)
         self._show(document.heights.place(top))
-        self._awaited = hit if document.job(hit.entry) is not None else None
+        self._awaited = hit if document.entries[hit.entry].job is not None else None
 
-    def _job_done(self, job: Job, rows: list[Row]) -> None:
-        super()._job_done(job, rows)
+    def _large_drawn(self, index: int, job: Drawing, rows: list[Row]) -> None:
+        super()._large_drawn(index, job, rows)
         hit, self._awaited = self._awaited, None
         if hit is not None and self._search is not None and hit in self._search.hits:
             self._show_hit(self._search, hit)

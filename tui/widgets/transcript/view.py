@@ -25,7 +25,7 @@ from tui.render.message import Count, DeltaKind, LiveReply, warm_up
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row, clear_gradually
 from tui.widgets.transcript.document import Document, MessagePlace
-from tui.widgets.transcript.entries import Job, Level, Place, gc_paused
+from tui.widgets.transcript.entries import Drawing, Level, Place, gc_paused
 from tui.widgets.transcript.lines import GUTTER, LinePainter, StaticText, selected_text
 from tui.widgets.transcript.search import Search
 
@@ -99,7 +99,7 @@ class TranscriptView(ScrollView):
         self.app.theme_changed_signal.subscribe(self, self._on_theme)
 
     def _on_theme(self, _theme: Theme) -> None:
-        self.document.restyle(self._palette())
+        self.document.palette = self._palette()
         self._lay_out()
         self.refresh()
 
@@ -224,11 +224,11 @@ class TranscriptView(ScrollView):
         self._flush_cost = monotonic() - begin
 
     def _draw_live(self) -> None:
-        index, heights, live = self._live_index, self.document.heights, self._live
-        if live is None or not self.document.width:
+        index, heights = self._live_index, self.document.heights
+        if self._live is None or not self.document.width:
             return
-        first = self.document.draw_more(index, live, monotonic())
-        if live.behind:
+        first = self.document.draw_more(index, monotonic())
+        if self._live.behind:
             self._flush_later()
         self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
 
@@ -351,25 +351,26 @@ class TranscriptView(ScrollView):
     async def _draw_large(self) -> None:
         try:
             while self._large:
-                job = self.document.job(self._large.popitem()[0])
+                index, _ = self._large.popitem()
+                job = self.document.entries[index].job if index < len(self.document.entries) else None
                 if job is not None:
-                    self._job_done(job, await asyncio.to_thread(job.run))
+                    self._large_drawn(index, job, await asyncio.to_thread(job.large_rows))
         finally:
             self._drawing = False
 
-    def _job_done(self, job: Job, rows: list[Row]) -> None:
+    def _large_drawn(self, index: int, job: Drawing, rows: list[Row]) -> None:
         """A large message was drawn: it replaces its placeholder; the reader's position is kept."""
-        document, place, height = self.document, self._place_of_reader(), self.document.heights[job.index]
-        before = document.entries[job.index].rows if job.index < len(document.entries) else None
-        change = document.accept(job, rows)
+        document, place = self.document, self._place_of_reader()
+        before = document.entries[index].rows if index < len(document.entries) else None
+        change = document.accept(index, job, rows)
         if change is not None:
             if before:  # a partial would be printed in full in the log
                 self.run_worker(lambda: clear_gradually(before), thread=True, exit_on_error=False)
-            if place is not None and place[0] == job.index and place[1] > height // 2:
-                place = job.index, max(0, place[1] + change)  # nearer to its end, since the reader came from below
+            if place is not None and place[0] == index and place[1] > (len(rows) - change) // 2:
+                place = index, max(0, place[1] + change)  # nearer to its end, since the reader came from below
             self._lay_out(place)
             self.refresh()
-        if job.index == self._live_index:
+        if index == self._live_index:
             self._flush_later()  # draw what arrived meanwhile
 
     # --- drawing
