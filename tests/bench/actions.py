@@ -26,7 +26,7 @@ from tests.chat.fakes import FakeWorkspace, open_workspace
 from tui.chat.attachments import make_attachment
 from tui.chat.compaction.compactor import FAILURES
 from tui.chat.conversation.events import ApprovalAsked, ReplyDelta, SessionEvent
-from tui.chat.store import ids
+from tui.chat.store import database
 from tui.chat.store.database import Database, StoreError
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ToolSettings
@@ -139,7 +139,7 @@ class Person:
             case "reopen":
                 await session.save_draft("")  # as the screen does on leaving
                 await self._stack.aclose()
-                ids._last = 0  # as in another run of the program
+                database._last = 0  # as in another run of the program
                 await self._open(session.id)
             case "second":
                 await self._elsewhere()
@@ -277,7 +277,7 @@ class Person:
 def _clock() -> Iterator[list[int]]:
     """What the clock is set back by, in nanoseconds."""
     offset, now = [0], time.time_ns
-    with mock.patch("tui.chat.store.ids.time.time_ns", lambda: now() + offset[0]):
+    with mock.patch("tui.chat.store.database.time.time_ns", lambda: now() + offset[0]):
         yield offset
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.bench.corpus import corpus_path
 from tests.bench.rows import BenchRow, fastest
 from tui.chat.store.calls import CallRow
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionStore
 
 CALLS = 100_000

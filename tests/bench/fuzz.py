@@ -36,9 +36,8 @@ from tui.chat.interchange.following import Follower
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.importing import import_session
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.codec import message_to_dict
+from tui.chat.store.codec import PartsBuilder, dump_events, load_events, message_to_dict
 from tui.chat.store.store import SessionStore
-from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
 from tui.config.settings import ConfigError, load_settings
 from tui.messages import Message
 from tui.providers.base import ProviderError

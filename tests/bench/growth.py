@@ -145,7 +145,7 @@ async def _quiet() -> None:
 def fill(folder: Path, size: int, *, rolling: bool = False) -> None:
     """A stored session "s" of `size` messages of 400 characters."""
     from tests.bench.accounting import text_of
-    from tui.chat.store.ids import new_id
+    from tui.chat.store.database import new_id
     from tui.chat.store.store import SessionInfo, SessionStore
     from tui.messages import Message, Role, Text
 

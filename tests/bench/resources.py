@@ -93,7 +93,7 @@ def _exchanges(kind: str, count: int, answer: str, question: str) -> tuple[float
 
 def _history(messages: int) -> float:
     """Megabytes with a conversation of so many messages open, once it is measured."""
-    from tui.chat.store.ids import new_id
+    from tui.chat.store.database import new_id
     from tui.chat.store.store import SessionInfo, SessionStore
     from tui.messages import Message, Text
 

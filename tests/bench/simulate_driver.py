@@ -37,7 +37,7 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings

@@ -75,7 +75,7 @@ def _first_frame(folder: Path, sessions: int) -> Iterable[BenchRow]:
 
 
 def _fill(folder: Path, sessions: int) -> None:
-    from tui.chat.store.ids import new_id
+    from tui.chat.store.database import new_id
     from tui.chat.store.store import SessionInfo, SessionStore
     from tui.messages import Message, Text
 

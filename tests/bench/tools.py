@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests import local_server
 from tests.corpus import REPOSITORY
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings

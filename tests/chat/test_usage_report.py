@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat import usage_report
-from tui.chat.store.calls import _GROUPS, CallLog, CallRow
+from tui.chat.store.calls import _GROUPS, CallGroup, CallLog, CallRow, billed_model, prediction_error
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.chat.usage_report import Totals, groups_of, totals_to_json
+from tui.chat.usage_report import Totals, totals_to_json
 from tui.messages import Message, Text
 from tui.text.numbers import Cost, spent
 from tui.views.usage_table import Line, UsageFigures, usage_lines
@@ -28,6 +28,42 @@ CALL = CallRow(
     1_010, 1_100, "delta", 1_000, 10, 1_000, 800, 0, 200, 50,
     "provider", 0.1, 1.0, "stop", None, 0.25,
 )  # fmt: skip
+
+
+def groups_of(calls: Iterable[CallRow]) -> list[CallGroup]:
+    """What `CallLog.groups` adds up, each finished call by itself."""
+    return [_group(call) for call in calls if call.status != "pending"]
+
+
+def _group(call: CallRow) -> CallGroup:
+    read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
+    errors: list[float] = []
+    measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
+    if measured and call.believed and call.predicted and call.input_total:
+        errors.append(prediction_error(call.predicted, call.input_total))
+    return CallGroup(
+        call.provider,
+        billed_model(call.model, call.answered_by),
+        call.unpriced or "",
+        date.fromtimestamp(call.at).isoformat(),
+        1,
+        int(call.status != "success"),
+        int(call.kind == "compaction"),
+        read,
+        _either(call.passes_cached, call.input_cached),
+        call.input_cache_write,
+        output,
+        call.reasoning,
+        int(call.reasoning is None and bool(output)),
+        call.cost,
+        call.cost is None and bool(read or output),
+        bool(call.cost) and call.usage_source == "estimated",
+        *((), errors) if call.source == "estimated" else (errors, ()),
+    )
+
+
+def _either(passes: int | None, one: int | None) -> int | None:
+    return one if passes is None else passes
 
 
 def totals(name: str, calls: Iterable[CallRow]) -> Totals:
@@ -66,7 +102,7 @@ def test_input_is_fresh_and_cached_and_costs_add_up() -> None:
     summed = totals("here", [CALL, replace(CALL, kind="compaction", predicted=None), replace(CALL, status="pending")])
     assert (summed.calls, summed.failed, summed.compactions) == (2, 0, 1)
     assert (summed.fresh, summed.cached, summed.output, summed.reasoning) == (400, 1_600, 400, 100)
-    assert summed.cost == 0.5
+    assert summed.cost.total == 0.5
     assert list(summed.estimates) == pytest.approx([1, 1.0, 1.0])
 
 
@@ -95,19 +131,19 @@ def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None
 
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
     some = totals("x", [CALL, replace(CALL, cost=None)])
-    assert (some.cost, some.priced) == (None, CALL.cost)
+    assert some.cost[:2] == (None, CALL.cost)
     failed = replace(CALL, status="failed", cost=None, input_total=None, output_total=None)
-    assert totals("x", [CALL, failed]).cost == 0.25
-    assert totals("x", []).cost == 0
+    assert totals("x", [CALL, failed]).cost.total == 0.25
+    assert totals("x", []).cost.total == 0
 
 
 def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
     stopped = replace(CALL, status="failed", usage_source="estimated", cost=0.1)
     cost = cost_of([CALL, stopped])
-    assert spent(cost.total, cost.priced, estimated=cost.estimated) == "~$0.35"
+    assert spent(cost) == "~$0.35"
     nothing = replace(CALL, cost=None, input_total=None, output_total=None, status="failed")
-    assert totals("x", [nothing]).cost is None  # not $0.00
-    assert spent(*cost_of([replace(CALL, cost=None)])[:2]) == "?"
+    assert totals("x", [nothing]).cost.total is None  # not $0.00
+    assert spent(cost_of([replace(CALL, cost=None)])) == "?"
 
 
 amounts = st.none() | st.integers(0, 100_000)
@@ -149,7 +185,7 @@ def figures(rows: Iterable[Totals]) -> dict[str, object]:
     names = ("calls", "failed", "input", "fresh", "cached", "written", "output", "reasoning", "reasoning_unknown")
     every = list(rows)
     expected: dict[str, object] = {name: sum(getattr(row, name) or 0 for row in every) for name in names}
-    return expected | {"priced": pytest.approx(sum(row.priced for row in every))}
+    return expected | {"priced": pytest.approx(sum(row.cost.priced for row in every))}
 
 
 @pytest.mark.slow
@@ -158,7 +194,7 @@ def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[Cal
     """The bar (`cost_of`), the tables (`totals`) and JSON say the same; models, providers and days add up to it."""
     cost, whole = cost_of(calls), totals("all", calls)
     done = [call for call in calls if call.status != "pending"]
-    assert (whole.cost, whole.priced, whole.estimated) == cost
+    assert whole.cost == cost
     assert cost.priced == pytest.approx(sum(call.cost or 0.0 for call in done))
     each = [totals("one", [call]) for call in done]
     for rows in (each, by_model(calls), by_provider(calls), each_day(calls), models_and_sum(calls)[-1:]):
@@ -170,7 +206,7 @@ def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[Cal
     assert (data["total_tokens"] or 0) == (whole.input or 0) + (whole.output or 0)
     by_days = by_day(calls, 4, datetime.fromtimestamp(NOON).date())
     assert sum(tokens for _, tokens in by_days) == (data["total_tokens"] or 0)
-    unpriced = [call for call in each if call.cost is None and call.tokens]
+    unpriced = [call for call in each if call.cost.total is None and call.tokens]
     assert (cost.total is None) == bool(unpriced or (done and all(call.cost is None for call in done)))
 
 
@@ -254,7 +290,8 @@ def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_wer
             store.add_message(session, Message("assistant", (Text("x"),), ident))
     store_calls(store, [first, second, later, copied, made])
     log = CallLog(store)
-    assert log.inherited("fork") == [first, second]
+    (before,) = log.inherited("fork")
+    assert (before.calls, before.input, before.cost) == (2, 2_000, 0.5)
     assert log.inherited("s1") == log.inherited("a copy of s1") == []
     store.close()
 
@@ -308,7 +345,7 @@ def any_call(chance: Random, number: int) -> CallRow:
 
 def test_all_calls_are_added_up_without_sorting_them_or_reading_their_table(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "chatctx.db")
-    plan = [row[-1] for row in store.query(f"EXPLAIN QUERY PLAN {_GROUPS.format(and_where='')}")]
+    plan = [row[-1] for row in store.query(f"EXPLAIN QUERY PLAN {_GROUPS.format(calls='calls', and_where='')}")]
     store.close()
     assert plan == ["SCAN calls USING COVERING INDEX calls_by_day"]
 

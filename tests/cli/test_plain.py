@@ -35,7 +35,7 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace

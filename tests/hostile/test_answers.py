@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tui.chat.store.streaming import PartsBuilder
+from tui.chat.store.codec import PartsBuilder
 from tui.messages import ToolCall
 from tui.providers.dialects.anthropic import AnthropicReader
 from tui.providers.dialects.openai_chat import ChatReader

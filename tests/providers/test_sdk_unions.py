@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import pytest
 
 from tests.providers.wire_values import request, user
-from tui.chat.store.codec import dump_parts, load_parts
-from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
+from tui.chat.store.codec import PartsBuilder, dump_events, dump_parts, load_events, load_parts
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
 from tui.providers.base import ProviderError, StreamEnd

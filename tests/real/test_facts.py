@@ -11,7 +11,7 @@ from tests.chat.fakes import drain
 from tests.real.conftest import StartServer
 from tests.real.test_conversation import session_on
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.messages import Message, Request, Text
 from tui.providers.base import StreamEvent
 from tui.providers.dialects.openai_chat import OpenAIChat

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.text.numbers import (
+    Cost,
     age,
     change_percent,
     clock_time,
@@ -158,12 +159,8 @@ def test_list_prices_are_short_and_never_in_powers_of_ten() -> None:
 
 
 def test_of_a_cost_that_is_not_known_in_full_what_is_known_is_said() -> None:
-    assert [spent(0.0, 0.0), spent(0.42, 0.42), spent(None, 0.42), spent(None, 0.0)] == [
-        "$0.00",
-        "$0.42",
-        "$0.42+?",
-        "?",
-    ]
+    costs = (Cost(0.0, 0.0), Cost(0.42, 0.42), Cost(None, 0.42), Cost(None, 0.0))
+    assert [spent(cost) for cost in costs] == ["$0.00", "$0.42", "$0.42+?", "?"]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tui.chat.store.calls import CallGroup, CallLog, CallRow, prediction_error
+from tui.chat.store.calls import CallGroup, CallLog
 from tui.text.numbers import Cost
 
 
@@ -33,36 +33,34 @@ class Accuracy(NamedTuple):
     p95: float | None = None
 
 
-_UNKNOWN = Accuracy()
-
-
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over calls, in tokens; None if no call has a figure.
 
-    `fresh` and `cached` make up the `input`; `written`, to the cache, is part of `fresh`, `reasoning` of `output`. For
-    `reasoning_unknown` of the calls with an output nobody reported the reasoning. `cost`, `priced` and `estimated` are
-    those of `Cost`, `list_priced` the terms (service tiers) that it leaves out. `estimates` are the
-    predictions that had a measured call to go by, `first_estimates` the others.
+    `written`, to the cache, is part of the fresh input, `reasoning` of the `output`. For `reasoning_unknown` of the
+    calls with an output nobody reported the reasoning. `list_priced` are the terms (service tiers) that the cost leaves
+    out. `estimates` are the predictions that had a measured call to go by, `first_estimates` the others.
     """
 
     name: str
-    calls: int = 0
-    failed: int = 0
-    compactions: int = 0
-    input: int | None = 0
-    fresh: int | None = 0
-    cached: int | None = 0
-    written: int | None = 0
-    output: int | None = 0
-    reasoning: int | None = 0
-    reasoning_unknown: int = 0
-    cost: float | None = 0.0
-    priced: float = 0.0
-    estimated: bool = False
-    list_priced: tuple[str, ...] = ()
-    estimates: Accuracy = _UNKNOWN
-    first_estimates: Accuracy = _UNKNOWN
+    calls: int
+    failed: int
+    compactions: int
+    input: int | None
+    cached: int | None
+    written: int | None
+    output: int | None
+    reasoning: int | None
+    reasoning_unknown: int
+    cost: Cost
+    list_priced: tuple[str, ...]
+    estimates: Accuracy
+    first_estimates: Accuracy
+
+    @property
+    def fresh(self) -> int | None:
+        """Input that was not read from the cache."""
+        return None if self.input is None else max(0, self.input - (self.cached or 0))
 
     @property
     def tokens(self) -> int | None:
@@ -70,61 +68,22 @@ class Totals:
         return _sum((self.input, self.output))
 
 
-def totals(name: str, groups: Iterable[CallGroup], *, accuracy: bool = True) -> Totals:
-    """The totals of the calls in some groups; without `accuracy`, how far the estimates were off is not computed."""
+_SUMMED = (
+    "calls", "failed", "compactions", "input", "cached", "written", "output", "reasoning", "reasoning_unknown"
+)  # fmt: skip
+
+
+def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
+    """The totals of the calls in some groups."""
     groups = list(groups)
-    cost = cost_of(groups)
-    read, cached = _sum(group.input for group in groups), _sum(group.cached for group in groups)
+    sums: dict[str, Any] = {field: _sum(getattr(group, field) for group in groups) for field in _SUMMED}
     return Totals(
-        name=name,
-        calls=sum(group.calls for group in groups),
-        failed=sum(group.failed for group in groups),
-        compactions=sum(group.compactions for group in groups),
-        input=read,
-        fresh=None if read is None else max(0, read - (cached or 0)),
-        cached=cached,
-        written=_sum(group.written for group in groups),
-        output=_sum(group.output for group in groups),
-        reasoning=_sum(group.reasoning for group in groups),
-        reasoning_unknown=sum(group.reasoning_unknown for group in groups),
-        cost=cost.total,
-        priced=cost.priced,
-        estimated=cost.estimated,
+        name,
+        **sums,
+        cost=cost_of(groups),
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        estimates=_accuracy(group.errors for group in groups) if accuracy else _UNKNOWN,
-        first_estimates=_accuracy(group.first_errors for group in groups) if accuracy else _UNKNOWN,
-    )
-
-
-def groups_of(calls: Iterable[CallRow]) -> list[CallGroup]:
-    """Each finished call as its own group. `CallLog.groups` adds up many at once."""
-    return [_group(call) for call in calls if call.status != "pending"]
-
-
-def _group(call: CallRow) -> CallGroup:
-    read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
-    errors: list[float] = []
-    measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
-    if measured and call.believed and call.predicted and call.input_total:
-        errors.append(prediction_error(call.predicted, call.input_total))
-    return CallGroup(
-        call.provider,
-        call.billed_model,
-        call.unpriced or "",
-        date.fromtimestamp(call.at).isoformat(),
-        1,
-        int(call.status != "success"),
-        int(call.kind == "compaction"),
-        read,
-        _either(call.passes_cached, call.input_cached),
-        call.input_cache_write,
-        output,
-        call.reasoning,
-        int(call.reasoning is None and bool(output)),
-        call.cost,
-        call.cost is None and bool(read or output),
-        bool(call.cost) and call.usage_source == "estimated",
-        *((), errors) if call.source == "estimated" else (errors, ()),
+        estimates=_accuracy(group.errors for group in groups),
+        first_estimates=_accuracy(group.first_errors for group in groups),
     )
 
 
@@ -143,9 +102,9 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "reasoning_tokens": row.reasoning,
         "reasoning_unknown_calls": row.reasoning_unknown,
         "total_tokens": row.tokens,
-        "cost": row.cost,
-        "known_cost": row.priced,
-        "cost_estimated": row.estimated,
+        "cost": row.cost.total,
+        "known_cost": row.cost.priced,
+        "cost_estimated": row.cost.estimated,
         "list_price_for": list(row.list_priced),
         "estimates": _accuracy_to_json(row.estimates),
         "first_estimates": _accuracy_to_json(row.first_estimates),
@@ -160,10 +119,6 @@ def _accuracy_to_json(accuracy: Accuracy) -> dict[str, object]:
     }
 
 
-def _either(passes: int | None, one: int | None) -> int | None:
-    return one if passes is None else passes
-
-
 def _sum(values: Iterable[int | None]) -> int | None:
     """The sum of the known values; None if there are values but none is known."""
     every = list(values)
@@ -174,7 +129,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 def _accuracy(errors: Iterable[Iterable[float]]) -> Accuracy:
     ordered = sorted(chain.from_iterable(errors))  # `statistics` would sort again, and takes 10 ms to load
     if not ordered:
-        return _UNKNOWN
+        return Accuracy()
     middle = len(ordered) // 2
     median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
     return Accuracy(len(ordered), median, ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
@@ -191,13 +146,13 @@ def models_and_sum(groups: Iterable[CallGroup], whole: Totals) -> list[Totals]:
     return [*rows, replace(whole, name="all models")] if len(rows) > 1 else rows
 
 
-def by_provider(groups: Iterable[CallGroup], *, accuracy: bool = True) -> list[Totals]:
-    """One row for each provider, the most used first; `accuracy` as in `totals`."""
-    return _by_name(groups, lambda group: group.provider, accuracy=accuracy)
+def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:
+    """One row for each provider, the most used first."""
+    return _by_name(groups, lambda group: group.provider)
 
 
-def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str], *, accuracy: bool = True) -> list[Totals]:
-    rows = [totals(key, some, accuracy=accuracy) for key, some in _grouped(groups, name).items()]
+def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str]) -> list[Totals]:
+    rows = [totals(key, some) for key, some in _grouped(groups, name).items()]
     return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
 
 
@@ -250,7 +205,7 @@ def usage_report(log: CallLog, session: str | None, today: date, days: int | Non
     before = log.inherited(session) if session is not None else ()
     return UsageReport(
         session=totals("session", log.groups(session)) if session is not None else None,
-        before=totals("inherited", groups_of(before)),
+        before=totals("inherited", before),
         today=totals("today", _since(every, today)),
         days=totals(f"{days} days", groups) if days is not None else None,
         all_time=totals("total", every),

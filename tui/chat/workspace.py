@@ -22,9 +22,7 @@ from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.runtime.services import Services
 from tui.chat.servers import Servers
 from tui.chat.store.calls import CallRow
-from tui.chat.store.database import DamagedError
-from tui.chat.store.ids import new_id
-from tui.chat.store.imports import ImportLog
+from tui.chat.store.database import DamagedError, new_id
 from tui.chat.store.learned import optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.fit import TRIM_LOG
@@ -190,14 +188,13 @@ class Workspace:
         self, session: str, messages: Sequence[Message], records: Sequence[Record], target: Target
     ) -> None:
         """Learn what an imported session's calls measured, when it is first opened."""
-        imports = ImportLog(self.store)
-        if unmeasured := imports.unmeasured(session):
+        if unmeasured := self.store.unmeasured(session):
             from tui.chat.interchange.replay import measure_imported
 
             system = tuple(section for section in target.system if section.kind == "system")
             measure_imported(unmeasured, session, messages, records, self.services.estimator, system)
             with optional_write():
-                imports.set_measured(session)
+                self.store.set_measured(session)
 
     async def fork(self, session_id: str, message_id: str) -> ChatSession:
         """A new session that begins like this one up to a message, with the same model; see `fork_session`."""

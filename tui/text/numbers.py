@@ -116,17 +116,13 @@ class Cost(NamedTuple):
 
     total: float | None
     priced: float
-    estimated: bool
+    estimated: bool = False
 
 
-def spent(cost: float | None, priced: float, *, estimated: bool = False) -> str:
-    """The cost of calls in dollars: "$0.42", "$0.42+?" if some prices are unknown (`priced` is the sum of the others),
-    "?".
-
-    `estimated`: some of it was priced by estimated tokens, "~$0.42".
-    """
-    figure = money(cost) or (f"{money(priced)}+?" if priced else "?")
-    return f"~{figure}" if estimated and priced else figure
+def spent(cost: Cost) -> str:
+    """The cost of calls in dollars: "$0.42", "~$0.42", "$0.42+?" if some prices are unknown, "?"."""
+    figure = money(cost.total) or (f"{money(cost.priced)}+?" if cost.priced else "?")
+    return f"~{figure}" if cost.estimated and cost.priced else figure
 
 
 def list_price(dollars: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui.chat.usage_report import Totals, UsageReport, by_day, by_provider, models_and_sum, usage_report
+from tui.chat.usage_report import Totals, UsageReport, by_day, by_provider, models_and_sum, totals, usage_report
 from tui.context.reduction.records import TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
@@ -23,7 +23,7 @@ DAYS = 30
 """Days in the chart."""
 
 NO_TRIMS = TrimLog()
-NOTHING = Totals("")
+NOTHING = totals("", ())
 
 Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
@@ -96,9 +96,9 @@ def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
     lines = _totals(figures.columns, width)
     before, trims = figures.before, figures.trims
     if before.calls:
-        cost = spent(before.cost, before.priced, estimated=before.estimated)
+        cost = spent(before.cost)
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out"
-        sizes += f", {cost}" if before.cost or before.priced else ""
+        sizes += f", {cost}" if before.cost.total or before.cost.priced else ""
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [(), *_sentence(text, width)]
@@ -139,7 +139,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
         ("output", lambda t: figure(t.output)),
         ("  of it reasoning" if wide else "reasoning", lambda t: _incomplete(figure(t.reasoning), t)),
         ("all tokens" if wide else "all", lambda t: figure(t.tokens)),
-        ("cost", lambda t: spent(t.cost, t.priced, estimated=t.estimated)),
+        ("cost", lambda t: spent(t.cost)),
         ("estimates off by" if wide else "off by", lambda t: percent(t.estimates.median, digits=1)),
         ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.estimates.p95, digits=1)),
         ("first estimates off by" if wide else "first off", lambda t: percent(t.first_estimates.median, digits=1)),
@@ -168,7 +168,7 @@ def _table(title: str, rows: Sequence[Totals], width: int) -> list[Line]:
     heads = "".join(f"{name:>{cell}}" for name in names)
     lines: list[Line] = [[(pad(title, label), "bold $foreground"), (heads, "$text-muted")]]
     for row in rows:
-        cost = spent(row.cost, row.priced, estimated=row.estimated)
+        cost = spent(row.cost)
         if wide:
             values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
             values.append(percent(row.estimates.median, digits=1))

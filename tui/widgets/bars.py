@@ -66,8 +66,7 @@ def status_line(status: Status, width: int) -> Content:
             ("until compaction ", "$text-muted"), (tokens_short(space.until_compaction), "$foreground")
         )
     if status.cost is not None and status.cost.priced:  # free models need no figure
-        total, priced, estimated = status.cost
-        pieces["cost"] = Content.styled(spent(total, priced, estimated=estimated), "$text-muted")
+        pieces["cost"] = Content.styled(spent(status.cost), "$text-muted")
     if usage is not None:
         rolling = "rolling on" if status.rolling else "rolling off"
         pieces["rolling"] = Content.styled(rolling, "$text-accent" if status.rolling else "$text-muted")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.streaming import load_events
+from tui.chat.store.codec import load_events
 from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
 from tui.messages import Message, Text
 from tui.providers.base import TextDelta

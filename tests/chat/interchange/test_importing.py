@@ -16,6 +16,7 @@ from tests.recordings import read_recording
 from tui.chat.conversation.history import fold_records
 from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.export import export_session
+from tui.chat.interchange.foreign import SessionFile
 from tui.chat.interchange.importing import (
     AlreadyHereError,
     Imported,
@@ -23,11 +24,11 @@ from tui.chat.interchange.importing import (
     import_recording,
     import_session,
     provider_name,
+    was_imported,
 )
 from tui.chat.interchange.recording import RecordingError, checked
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
-from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
@@ -115,7 +116,7 @@ async def test_a_session_is_measured_once_when_it_is_first_opened(store: Session
     assert len(learned[0]) == 2
     assert (await measured(tmp_path, info.id)).total == first.total
     assert (store.query("SELECT * FROM measurements"), store.query("SELECT * FROM calibrations")) == learned
-    assert ImportLog(store).unmeasured(info.id) is None
+    assert store.unmeasured(info.id) is None
 
 
 async def test_a_session_opens_where_nothing_can_be_written(store: SessionStore, tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_a_failure_while_writing_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(ImportLog, "add", fail)
+    monkeypatch.setattr(CallLog, "add", fail)
     with pytest.raises(Exception, match=r"full|space"):
         imported(store, claude_session(tmp_path / "a.jsonl"))
     assert store.sessions() == []
@@ -212,7 +213,7 @@ def test_a_failure_while_writing_leaves_nothing(
 
 def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_path: Path) -> None:
     def is_imported(path: Path) -> bool:
-        return ImportLog(store).has_file(path, path.stat().st_size, path.stat().st_mtime)
+        return was_imported(store, SessionFile("", path, path.stat().st_mtime, path.stat().st_size))
 
     path = claude_session(tmp_path / "a.jsonl")
     assert not is_imported(path)
@@ -230,7 +231,7 @@ def test_what_grows_while_it_is_imported_is_not_imported_whole(store: SessionSto
     path = claude_session(tmp_path / "a.jsonl")
     for _ in import_file(store, path, providers=PROVIDERS):
         path.write_text(path.read_text() + json.dumps(claude_line("user", "one more")) + "\n", encoding="utf-8")
-    assert not ImportLog(store).has_file(path, path.stat().st_size, path.stat().st_mtime)
+    assert not was_imported(store, SessionFile("", path, path.stat().st_mtime, path.stat().st_size))
 
 
 def test_what_was_imported_before_is_recognised_by_its_content(store: SessionStore, tmp_path: Path) -> None:

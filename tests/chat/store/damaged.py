@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.messages import Message, Text, Usage
 

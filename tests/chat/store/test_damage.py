@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, spoil
-from tui.chat.store.database import DamagedError, StoreError
-from tui.chat.store.ids import new_id
-from tui.chat.store.imports import ImportLog
+from tui.chat.store.database import DamagedError, StoreError, new_id
 from tui.chat.store.repair import COPIED_TABLES, TABLES_OF_SESSIONS, repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
@@ -118,18 +116,18 @@ def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
         store.add_message("0001", Message("assistant", (call,), id=new_id()))
         store.add_message("0001", Message("tool", (result,), id=new_id()))
         store.put_blob("ab", b"data")
-        for session in ("0002", "0001"):
-            ImportLog(store).add(session, "digest", "{}")
-        ImportLog(store).add_file(path, 5, 1.5)
+        with store.transaction() as db:
+            db.executemany("INSERT INTO imports VALUES (?, 'digest', '{}')", [("0002",), ("0001",)])
+            db.execute("INSERT INTO imported_files VALUES ('/a.jsonl', 5, 1.5)")
         before = store.messages("0001")
     break_pages(path, pages_of(path, "messages")[30])
     repair(path)
     with closing(SessionStore(path)) as store:
         assert store.messages("0001") == before
         assert store.blob("ab") == b"data"
-        assert ImportLog(store).newest(["digest"]) == ("0001", "digest")
-        assert ImportLog(store).unmeasured("0002") == "{}"
-        assert ImportLog(store).has_file(path, 5, 1.5)
+        assert store.query("SELECT session FROM imports ORDER BY rowid") == [("0002",), ("0001",)]
+        assert store.unmeasured("0002") == "{}"
+        assert store.query("SELECT * FROM imported_files") == [("/a.jsonl", 5, 1.5)]
         assert len(store.records("0001")) == 1
 
 

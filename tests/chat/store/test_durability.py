@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.messages import Message
 from tui.providers.base import TextDelta
 

@@ -18,11 +18,9 @@ import pytest
 
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.projection import Target
-from tui.chat.store import ids
+from tui.chat.store import database
 from tui.chat.store.calls import CallLog
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
-from tui.chat.store.imports import ImportLog
+from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.learned import StoredCalibrations
 from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
@@ -222,19 +220,15 @@ def test_imports_of_a_database_of_the_sixth_format_are_still_known(
     db.close()
     bring_forward(path)
     with closing(SessionStore(path)) as store:
-        imports = ImportLog(store)
+        imports = store.query("SELECT session, digest FROM imports ORDER BY rowid")
         if state is STATE:
-            assert [imports.newest(["d0", *digests]) for digests in (["d1"], ["d1", "d3"], ["d2"])] == [
-                ("s1", "d1"),
-                ("s2", "d3"),
-                None,
-            ]
-            assert imports.unmeasured("s1") is None
-            assert json.loads(imports.unmeasured("s2") or "") == {"not_in_file": 5, "corrected": {}}
-            assert imports.has_file(Path("/a.jsonl"), 100, 1.5)
+            assert imports == [("s1", "d1"), ("s2", "d3")]
+            assert store.unmeasured("s1") is None
+            assert json.loads(store.unmeasured("s2") or "") == {"not_in_file": 5, "corrected": {}}
+            assert store.query("SELECT * FROM imported_files") == [("/a.jsonl", 100, 1.5)]
             assert store.query("SELECT key FROM state") == [("rolling",)]
         else:
-            assert imports.newest(["d1"]) is None
+            assert imports == []
 
 
 CALIBRATION = {
@@ -517,7 +511,7 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
 ) -> None:
     session = add_session(store)
     store.add_message(session, user("before"))
-    monkeypatch.setattr(ids, "_last", 0)  # another run of the program ...
+    monkeypatch.setattr(database, "_last", 0)  # another run of the program ...
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000_000_000_000)  # ... on a day in 2001
     info = store.session(session)
     assert info is not None
@@ -525,11 +519,11 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
     store.add_message(session, user("after"))
     assert [message.text for message in store.messages(session)] == ["before", "after"]
     record = store.add_record(session, "tools", {"name": "x", "on": True})
-    monkeypatch.setattr(ids, "_last", 0)
+    monkeypatch.setattr(database, "_last", 0)
     Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
     assert store.add_record(session, "tools", {"name": "x", "on": True}).id > record.id
-    ids.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
-    assert ids.new_id() < "1"
+    database.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
+    assert database.new_id() < "1"
 
 
 def test_a_session_by_its_beginning(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
+from tui.chat.store.codec import PartsBuilder, dump_events, load_events
 from tui.messages import Reasoning, Refusal, Text, ToolCall, Usage
 from tui.providers.base import (
     ReasoningDelta,

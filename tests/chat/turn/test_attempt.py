@@ -8,8 +8,8 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
 from tui.chat.conversation.events import Notice
+from tui.chat.store.codec import PartsBuilder
 from tui.chat.store.database import StoreError
-from tui.chat.store.streaming import PartsBuilder
 from tui.chat.turn import attempt
 from tui.messages import Message, Request
 from tui.providers.base import StreamEnd, StreamEvent, TextDelta

@@ -10,7 +10,7 @@ import pytest
 
 from tests.chat.store.damaged import break_pages, make_store, pages_of, spoil
 from tests.cli.conftest import Run, one_line
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
 

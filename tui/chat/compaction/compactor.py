@@ -26,8 +26,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.runtime.services import Services
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import StoreError, new_id
 from tui.context.reduction.compaction import (
     CompactionPlan,
     CompactionRefusedError,

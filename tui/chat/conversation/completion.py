@@ -14,7 +14,7 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
-from tui.chat.store.streaming import PartsBuilder
+from tui.chat.store.codec import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
 from tui.providers.catalog import price, unpriced_terms

@@ -14,8 +14,7 @@ from tui.chat.conversation.history import WITH_FRONTIER, RecordKind, fold_record
 from tui.chat.conversation.projection import Projection, Target, active_messages
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.tasks import uninterruptible
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import follow
+from tui.chat.store.database import StoreError, follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.reduction.groups import pinned_groups
 from tui.context.reduction.records import Checkpoint, CompactionRecord, checkpoint_to_json, in_force

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import MESSAGE_COLUMNS, Record, SessionInfo, SessionStore
 
 

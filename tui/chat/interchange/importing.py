@@ -13,12 +13,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tui.chat.interchange.foreign import read_recordings
+from tui.chat.interchange.foreign import SessionFile, read_recordings
 from tui.chat.interchange.recording import Recording, RecordingError, checked
 from tui.chat.interchange.replay import tokens_not_in_file
 from tui.chat.store.calls import CallLog, CallRow, usage_columns
-from tui.chat.store.ids import new_id
-from tui.chat.store.imports import ImportLog
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Message, Reasoning
@@ -86,7 +85,15 @@ def import_file(
             outcome, complete = error, complete and isinstance(error, AlreadyHereError)
         yield outcome
     if complete:
-        ImportLog(store).add_file(path, status.st_size, status.st_mtime)
+        with store.transaction(durable=False) as db:
+            row = (str(path.absolute()), status.st_size, status.st_mtime)
+            db.execute("INSERT OR REPLACE INTO imported_files (path, size, changed) VALUES (?, ?, ?)", row)
+
+
+def was_imported(store: SessionStore, file: SessionFile) -> bool:
+    """Whether a file was imported in its present state."""
+    sql = "SELECT 1 FROM imported_files WHERE path = ? AND size = ? AND changed = ?"
+    return bool(store.query(sql, (str(file.path.absolute()), file.size, file.changed)))
 
 
 def import_session(
@@ -109,9 +116,9 @@ def import_session(
         recording = _adapted(recording, providers)
     tokens = tokens_not_in_file(recording)
     unmeasured = json.dumps({"not_in_file": tokens, "corrected": dict(recording.corrected)})
-    with store.transaction():
+    with store.transaction() as db:
         info = import_recording(recording, store)
-        ImportLog(store).add(info.id, digests[-1], unmeasured)
+        db.execute("INSERT INTO imports VALUES (?, ?, ?)", (info.id, digests[-1], unmeasured))
     copy_of = exported.id if exported is not None and exported.id != info.id else ""
     not_in_file = 0 if exported else tokens or 0
     return Imported(info, len(recording.calls), recording.source, not_in_file, copy_of, recording.skipped)
@@ -164,8 +171,11 @@ def _check_new(store: SessionStore, exported: SessionInfo | None, digests: Seque
         both = min(len(stored), len(digests))
         if both and stored[both - 1] == digests[both - 1]:
             raise AlreadyHereError(store.find(exported.id), len(digests) - both)
-    if imported := ImportLog(store).newest(digests):
-        session, digest = imported
+    sql = (
+        "SELECT session, digest FROM imports JOIN sessions ON sessions.id = session WHERE deleted_at IS NULL"
+        " AND digest IN (SELECT value FROM json_each(?)) ORDER BY imports.rowid DESC LIMIT 1"
+    )
+    for session, digest in store.query(sql, (json.dumps(digests),)):
         raise AlreadyHereError(store.find(session), len(digests) - 1 - digests.index(digest))
 
 

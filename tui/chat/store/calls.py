@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tui.chat.store.database import Database
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import Database, new_id
 from tui.chat.store.store import storable
 from tui.messages import Usage
 
@@ -73,14 +72,9 @@ class CallRow:
         """Whether the reported input is used: no evidence speaks against it."""
         return self.verdict not in ("doubted", "cut")
 
-    @property
-    def billed_model(self) -> str:
-        """The model that the call is counted and priced as: the one that was asked, or another one's that answered."""
-        return billed_model(self.model, self.answered_by)
-
 
 def billed_model(model: str, answered_by: str | None) -> str:
-    """See `CallRow.billed_model`."""
+    """The model that a call is counted and priced as: the one that was asked, or another one's that answered."""
     if not answered_by:
         return model
     from tui.context.counting.families import another_family  # with the vocabularies' names: 10 ms
@@ -136,9 +130,14 @@ SELECT provider, model, answered_by, unpriced, day, count(*), sum(status <> 'suc
     max(cost <> 0 AND usage_source = 'estimated'),
     group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND NOT {_FIRST}),
     group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND {_FIRST})
-FROM calls WHERE status <> 'pending' {{and_where}}
+FROM {{calls}} WHERE status <> 'pending' {{and_where}}
 GROUP BY 1, 2, 3, 4, 5
 """
+_INHERITED = """(
+SELECT *, first_value(session) OVER (PARTITION BY message ORDER BY at) AS origin FROM calls
+WHERE message IN (SELECT id FROM messages WHERE session = :session)
+    AND message NOT IN (SELECT message FROM calls WHERE session = :session AND message IS NOT NULL)
+)"""
 
 
 def usage_columns(usage: Usage) -> dict[str, Any]:
@@ -252,23 +251,16 @@ class CallLog:
     def groups(self, session: str | None = None, since: float = 0.0) -> list[CallGroup]:
         """The calls of a session, or of all, from `since` (seconds since the epoch) on, added up in the database."""
         conditions = ("AND session = :session " if session is not None else "") + ("AND at >= :since" if since else "")
-        sql = _GROUPS.format(and_where=conditions)
+        sql = _GROUPS.format(calls="calls", and_where=conditions)
         return [_group(*row) for row in self._database.query(sql, {"session": session, "since": since})]
 
-    def inherited(self, session: str) -> list[CallRow]:
-        """A fork's calls from before the fork, oldest first. They count in the session that made them.
+    def inherited(self, session: str) -> list[CallGroup]:
+        """A fork's calls from before the fork, added up. They count in the session that made them.
 
         If several sessions made a message (copies of one), the calls of the first.
         """
-        answers = "SELECT id FROM messages WHERE session = :session"
-        answered = "SELECT message FROM calls WHERE session = :session AND message IS NOT NULL"
-        where = f"message IN ({answers}) AND message NOT IN ({answered})"
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
-        calls = [CallRow(*row) for row in self._database.query(sql, {"session": session})]
-        origin: dict[str | None, str] = {}
-        for call in calls:
-            origin.setdefault(call.message, call.session)
-        return [call for call in calls if call.session == origin[call.message]]
+        sql = _GROUPS.format(calls=_INHERITED, and_where="AND session = origin")
+        return [_group(*row) for row in self._database.query(sql, {"session": session})]
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:

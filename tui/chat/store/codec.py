@@ -1,10 +1,14 @@
-"""Messages as JSON and back, without loss: one form for the database and for JSONL export."""
+"""Message parts as JSON, for the database and exports, and made of the events of a stream.
+
+The events are JSON too while a stream runs, so that an answer whose program was killed can be recovered.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, get_args
 
 from tui.messages import (
     Attachment,
@@ -19,6 +23,20 @@ from tui.messages import (
     ToolCall,
     ToolResult,
     Usage,
+)
+from tui.providers.base import (
+    ItemReceived,
+    ModelNamed,
+    ReasoningDelta,
+    ReasoningMeta,
+    RefusalDelta,
+    SourceCited,
+    StreamEnd,
+    StreamEvent,
+    TextDelta,
+    TextMeta,
+    ToolCallDelta,
+    UsageUpdate,
 )
 
 _PARTS: dict[str, type[Part]] = {
@@ -121,3 +139,181 @@ def message_from_dict(data: dict[str, Any]) -> Message:
         return Message(parts=parts, usage=usage_from_dict(usage) if usage else None, **values)
     except (TypeError, KeyError) as error:
         raise ValueError(f"message is malformed: {error}") from None
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Open:
+    """A growing part: its kind, its key within the kind, its text in pieces, its metadata."""
+
+    kind: str
+    key: int
+    pieces: list[str] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class PartsBuilder:
+    """Collects the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart.
+
+    Sources come last, one for each address.
+    """
+
+    def __init__(self, provider: str, model: str) -> None:
+        self._provider = provider
+        self._model = model
+        self._open: list[_Open] = []
+        self._keyed: dict[tuple[str, int], _Open] = {}
+        self._sources: dict[str, Source] = {}  # by address, in the order in which they were cited
+        self.usage: Usage | None = None
+        self.answered_by = ""  # the model, as the server names it
+        self.end: StreamEnd | None = None
+
+    def apply(self, event: StreamEvent) -> None:
+        """Add an event. The cost is independent of earlier ones."""
+        match event:
+            case TextDelta(text, None):
+                self._tail("text").pieces.append(text)
+            case TextDelta(text, int(block)):
+                self._part("text", block).pieces.append(text)
+            case TextMeta(block, phase):
+                self._part("text", block).meta["phase"] = phase
+            case RefusalDelta(text, category, from_server):
+                part = self._tail("refusal")
+                part.pieces.append(text)
+                part.meta |= {"category": category or part.meta.get("category"), "from_server": from_server}
+            case SourceCited(url, title, quote):
+                source = self._sources.get(url)
+                if source is None or (title and not source.title):
+                    self._sources[url] = Source(url, title, quote)
+            case ItemReceived(kind, data):
+                self._open.append(_Open("item", -1, meta={"kind": kind, "data": data}))
+            case ReasoningDelta(text, block):
+                self._part("reasoning", block).pieces.append(text)
+            case ReasoningMeta(block=block):
+                self._merge(self._part("reasoning", block), event, ("block",))
+            case ToolCallDelta(index=index, arguments=arguments):
+                part = self._part("tool_call", index)
+                part.pieces.append(arguments)
+                self._merge(part, event, ("index", "arguments"))
+            case UsageUpdate(usage):
+                self.usage = usage
+            case ModelNamed(model):
+                self.answered_by = model
+            case StreamEnd():
+                self.end = event
+
+    def _tail(self, kind: str) -> _Open:
+        """The last part if it is of this kind, else a new one: text after a tool call is a separate part."""
+        if not self._open or (self._open[-1].kind, self._open[-1].key) != (kind, -1):
+            self._open.append(_Open(kind, -1))
+        return self._open[-1]
+
+    def _part(self, kind: str, key: int) -> _Open:
+        part = self._keyed.get((kind, key))
+        if part is None:
+            part = self._keyed[kind, key] = _Open(kind, key)
+            self._open.append(part)
+        return part
+
+    @staticmethod
+    def _merge(part: _Open, event: ReasoningMeta | ToolCallDelta, skip: tuple[str, ...]) -> None:
+        for f in fields(event):
+            value = getattr(event, f.name)
+            if f.name not in skip and value is not None:
+                part.meta[f.name] = value
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts so far. Empty text is left out, and so are tool calls without a name."""
+        return tuple(self._built())
+
+    def _built(self) -> Iterator[Part]:
+        reasoning_tokens = self._reasoning_shares()
+        for part in self._open:
+            text = "".join(part.pieces)
+            match part.kind:
+                case "text" if text:
+                    yield Text(text, **part.meta)
+                case "refusal" if text or part.meta["from_server"]:
+                    yield Refusal(text, **part.meta)
+                case "item":
+                    yield ProviderItem(provider=self._provider, **part.meta)
+                case "reasoning" if text or part.meta:
+                    yield Reasoning(
+                        text,
+                        provider=self._provider,
+                        model=self._model,
+                        tokens=reasoning_tokens.get(part.key),
+                        **part.meta,
+                    )
+                case "tool_call" if part.meta.get("name"):
+                    meta = {**part.meta, "id": part.meta.get("id") or f"call_{part.key}"}
+                    yield ToolCall(arguments=text, **meta)
+        yield from self._sources.values()
+
+    def _reasoning_shares(self) -> dict[int, int]:
+        """The reported reasoning tokens, divided by length of text; all to the first block if none has text."""
+        if self.usage is None or self.usage.reasoning is None:
+            return {}
+        blocks = [(part.key, sum(map(len, part.pieces))) for part in self._open if part.kind == "reasoning"]
+        if not blocks:
+            return {}
+        total = sum(size for _, size in blocks)
+        if total == 0:
+            blocks = [(key, int(position == 0)) for position, (key, _) in enumerate(blocks)]
+            total = 1
+        shares, shared, size_so_far = {}, 0, 0
+        for key, size in blocks:
+            size_so_far += size
+            upto = self.usage.reasoning * size_so_far // total
+            shares[key] = upto - shared
+            shared = upto
+        return shares
+
+
+_EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_args(StreamEvent)}
+
+
+def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """Join consecutive pieces of the same part, and keep only the last usage of a run."""
+    result: list[StreamEvent] = []
+    for event in events:
+        last = result[-1] if result else None
+        match last, event:
+            case TextDelta(), TextDelta() if last.block == event.block:
+                result[-1] = TextDelta(last.text + event.text, event.block)
+            case RefusalDelta(), RefusalDelta() if last.from_server == event.from_server:
+                result[-1] = replace(event, text=last.text + event.text, category=event.category or last.category)
+            case ReasoningDelta(), ReasoningDelta() if last.block == event.block:
+                result[-1] = ReasoningDelta(last.text + event.text, event.block)
+            case ToolCallDelta(), ToolCallDelta() if last.index == event.index:
+                result[-1] = ToolCallDelta(
+                    event.index,
+                    event.id or last.id,
+                    event.name or last.name,
+                    last.arguments + event.arguments,
+                    event.extra or last.extra,
+                )
+            case UsageUpdate(), UsageUpdate():
+                result[-1] = event
+            case _:
+                result.append(event)
+    return result
+
+
+def dump_events(events: Iterable[StreamEvent]) -> str:
+    """Events as JSON text, coalesced."""
+    data = [[type(event).__name__, asdict(event)] for event in coalesce(events)]
+    return json.dumps(data, separators=(",", ":"))
+
+
+def load_events(text: str) -> list[StreamEvent]:
+    """The inverse of `dump_events`."""
+    events: list[StreamEvent] = []
+    for name, values in json.loads(text):
+        if name == "UsageUpdate":
+            events.append(UsageUpdate(usage_from_dict(values["usage"])))
+        elif name != "Compacted":  # OpenAI's server-side compaction, stored by older versions
+            events.append(_EVENTS[name](**values))
+    return events

@@ -1,4 +1,4 @@
-"""The SQLite file of the session store: opening it, refusing other files, describing errors, and who else uses it.
+"""The SQLite file of the session store: opening it, refusing others, describing errors, who else uses it, and its ids.
 
 Every method is synchronous and thread-safe; callers on an event loop use `asyncio.to_thread`.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from tui.chat.store.ids import new_id
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.files import close_to_others, open_private, private_folder
 
@@ -337,3 +337,30 @@ def _lock(file: IO[bytes]) -> bool:
     except OSError:
         return False
     return True
+
+
+# -- identifiers that sort by time ------------------------------------------------------------------------------------
+
+_OURS = re.compile(r"0[0-9a-f]{23}")  # half the range of 48 bits of milliseconds: until the year 2527
+_ids_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    """A unique id of 24 hex digits: 48 bits of milliseconds since the epoch, 16 of sequence, 32 random.
+
+    Ids made by one process increase strictly, also within a millisecond and when the clock is set back.
+    """
+    global _last
+    with _ids_lock:
+        stamp = max(time.time_ns() // 1_000_000 << 16, _last + 1)
+        _last = stamp
+    return f"{stamp:016x}{os.urandom(4).hex()}"
+
+
+def follow(idents: Iterable[str]) -> None:
+    """Make later ids greater than these, even if the clock was set back since they were made."""
+    global _last
+    stamps = [int(ident[:16], 16) for ident in idents if _OURS.fullmatch(ident)]
+    with _ids_lock:
+        _last = max([_last, *stamps])

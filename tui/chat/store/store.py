@@ -13,9 +13,8 @@ from sys import intern
 from typing import Any
 
 from tui.chat.store import codec
-from tui.chat.store.database import DamagedError, Database, Rows
-from tui.chat.store.ids import new_id
-from tui.chat.store.streaming import PartsBuilder, dump_events, load_events
+from tui.chat.store.codec import PartsBuilder, dump_events, load_events
+from tui.chat.store.database import DamagedError, Database, Rows, new_id
 from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
 
@@ -295,6 +294,16 @@ class SessionStore(Database):
             except ValueError:
                 self.damage[f"{session}/{ident}"] = f"a record ({kind}) of session {session} can't be read"
         return records
+
+    def unmeasured(self, session: str) -> str | None:
+        """What `import_session` recorded for measuring a session; None if it was measured, or not imported."""
+        rows = self.query("SELECT unmeasured FROM imports WHERE session = ?", (session,))
+        return rows[0][0] if rows else None
+
+    def set_measured(self, session: str) -> None:
+        """Record that an imported session was measured."""
+        with self.transaction(durable=False) as db:
+            db.execute("UPDATE imports SET unmeasured = NULL WHERE session = ?", (session,))
 
     def save_draft(self, session: str, text: str, before: str) -> None:
         """Set a session's draft, which was `before` when this program last read it.

@@ -16,8 +16,7 @@ from tui.chat.conversation.events import ApprovalAsked, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import StoreError, new_id
 from tui.config.settings import Rule
 from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.context.usage.rows import UsageItem

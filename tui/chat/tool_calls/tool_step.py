@@ -15,8 +15,7 @@ from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, ToolFinished, ToolProgress, ToolStarted
 from tui.chat.runtime.tasks import uninterrupted
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.store import SessionStore
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.config.settings import Rule

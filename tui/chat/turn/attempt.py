@@ -16,9 +16,8 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
-from tui.chat.store.streaming import PartsBuilder
+from tui.chat.store.codec import PartsBuilder
+from tui.chat.store.database import StoreError, new_id
 from tui.context.estimate.evidence import Verdict
 from tui.context.usage.usage import ContextUsage, with_reply
 from tui.messages import Message, Request, Usage

@@ -21,8 +21,7 @@ from tui.chat.conversation.projection import Target
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
-from tui.chat.store.database import StoreError
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text

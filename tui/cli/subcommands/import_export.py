@@ -13,11 +13,10 @@ from pathlib import Path
 
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings, session_files
-from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file
+from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file, was_imported
 from tui.chat.interchange.recording import RecordingError, checked
 from tui.chat.interchange.replay import Method, Replay, replay, summary
 from tui.chat.store.database import damage_lines
-from tui.chat.store.imports import ImportLog
 from tui.chat.store.store import SessionStore, UsageError
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
@@ -67,8 +66,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
 
 def _offered(store: SessionStore) -> list[Path]:
     """Files of other programs not imported yet, if the person agrees; otherwise they are only listed."""
-    imports, files = ImportLog(store), session_files(os.environ, Path.home())
-    new = [file for file in files if not imports.has_file(file.path, file.size, file.changed)]
+    new = [file for file in session_files(os.environ, Path.home()) if not was_imported(store, file)]
     if not new:
         write("Nothing new: no sessions of other programs are here that were not imported. Name files to import those.")
         return []

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, text_of
 from tui.chat.interchange.recording import Recording
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.messages import Part, Reasoning, Text, Usage
 
 SOURCE, NAME = "opencode", "opencode"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
-from tui.chat.store.ids import new_id
+from tui.chat.store.database import new_id
 from tui.chat.store.store import Record
 from tui.config.files import FileTooLargeError, read_all
 from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
