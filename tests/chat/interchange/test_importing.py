@@ -356,3 +356,10 @@ def test_calls_whose_ids_are_taken_get_ids_of_their_own(
     rows = CallLog(one).rows()
     assert sorted(row.session for row in rows) == ["0a", "0b"]
     assert len({row.id for row in rows}) == 2
+
+
+def test_answers_of_a_model_without_a_name_come_in(store: SessionStore, tmp_path: Path) -> None:
+    lines = (claude_line("user", "hello"), claude_line("assistant", "hi"))
+    result = imported(store, write(tmp_path / "a.jsonl", *lines))
+    assert [message.text for message in store.messages(result.info.id)] == ["hello", "hi"]
+    assert store.find(result.info.id).model == "unknown"

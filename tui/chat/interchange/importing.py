@@ -187,7 +187,7 @@ def _adapted(recording: Recording, providers: Collection[str]) -> Recording:
 
     The calls have no prediction: nobody made one.
     """
-    if not recording.model[1]:
+    if not any(message.role == "assistant" for message in recording.messages):
         raise RecordingError("no model has answered in it")
     recording = replace(
         recording, messages=tuple(_adapted_message(message, providers) for message in recording.messages)
@@ -204,7 +204,7 @@ def _adapted(recording: Recording, providers: Collection[str]) -> Recording:
 
 
 def _adapted_message(message: Message, providers: Collection[str]) -> Message:
-    """`message` with our provider's name, also in its reasoning, which is sent back only to its provider.
+    """`message` with a model's name and our provider's, also in its reasoning, which is sent back only to its provider.
 
     Reasoning whose encrypted content is not in the file is left out: it can't be sent back.
     """
@@ -221,7 +221,7 @@ def _adapted_message(message: Message, providers: Collection[str]) -> Message:
             if part.provider == message.provider != name:
                 part = replace(part, provider=name)
         parts.append(part)
-    return replace(message, provider=name, parts=tuple(parts))
+    return replace(message, provider=name, model=message.model or "unknown", parts=tuple(parts))
 
 
 def provider_name(provider: str, model: str, providers: Collection[str]) -> str:

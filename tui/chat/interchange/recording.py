@@ -238,7 +238,12 @@ def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], float, float]]:
     """For each field of a dataclass its name, the allowed types, the least number, and the first that is too large."""
     hints = get_type_hints(kind)
     return [
-        (field.name, _types(hints[field.name]), *((0, YEAR_9999) if field.name in _TIMES else (-MOST, MOST)))
+        (
+            field.name,
+            _types(hints[field.name]),
+            0 if kind is Usage or field.name in _TIMES else -MOST,
+            YEAR_9999 if field.name in _TIMES else MOST,
+        )
         for field in fields(kind)
     ]
 

@@ -6,13 +6,14 @@ import json
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.chat.interchange.foreign.files import claude_line, write
 from tests.recordings import read_recording
 from tui.chat.interchange.foreign import session_files
-from tui.chat.interchange.recording import RecordingError, write_jsonl
+from tui.chat.interchange.recording import RecordingError, checked, write_jsonl
 from tui.chat.store.store import Record, SessionInfo
 from tui.messages import Message, Reasoning, Text, Usage
 
@@ -81,19 +82,97 @@ def damaged(lines: list[str], how: str) -> str:
             return "\n".join([lines[0], lines[1][: len(lines[1]) // 2], *lines[1:]])
         case "deep":
             return "\n".join([lines[0], '{"message": ' + "[" * 100_000, *lines[1:]])
+        case "log line":
+            return "npm warn old lockfile\n" + "\n".join(lines)
+        case "cut at the beginning":
+            return lines[0][len(lines[0]) // 2 :] + "\n" + "\n".join(lines)
+        case "pretty":
+            return "\n".join(json.dumps(json.loads(line), indent=2) for line in lines)
+        case "twice":
+            uuids = [line.replace("{", f'{{"uuid": "{number}", ', 1) for number, line in enumerate(lines)]
+            return "\n".join(uuids + uuids)
         case "no record":
             return "\n".join([lines[0], '{"type": "user", "sessionId": "x", "message": {"content": 7}}', *lines[1:]])
     raise AssertionError(how)
 
 
-@pytest.mark.parametrize("how", ["nuls", "glued", "byte order mark", "cut", "deep", "no record"])
+SKIPPED = ("cut", "deep", "no record", "log line", "cut at the beginning")
+
+
+@pytest.mark.parametrize("how", ["nuls", "glued", "byte order mark", "pretty", "twice", *SKIPPED])
 def test_damage_costs_only_itself(tmp_path: Path, how: str) -> None:
     lines = [json.dumps(claude_line("user", text)) for text in ("one", "two", "three")]
     path = tmp_path / "a.jsonl"
     path.write_text(damaged(lines, how), encoding="utf-8")
     recording = read_recording(path)
     assert [message.text for message in recording.messages] == ["one", "two", "three"]
-    assert bool(recording.skipped) == (how in ("cut", "deep", "no record"))
+    assert bool(recording.skipped) == (how in SKIPPED)
+
+
+GEMINI = {"sessionId": "x", "messages": [{"type": "user", "content": "one"}, {"type": "user", "content": "two"}]}
+OPENCODE = {
+    "info": {},
+    "messages": [
+        {"info": {"role": "user", "time": {"created": 5}}, "parts": [{"type": "text", "text": text}]}
+        for text in ("one", "two")
+    ],
+}
+CHATGPT = {
+    "mapping": {
+        text: {"parent": parent, "message": {"author": {"role": "user"}, "content": {"parts": [text]}}}
+        for text, parent in (("one", None), ("two", "one"))
+    }
+}
+
+
+@pytest.mark.parametrize("document", [GEMINI, OPENCODE, CHATGPT])
+@pytest.mark.parametrize("end", ["", "\x00\x00\n", "\nrest of a log"])
+def test_an_odd_entry_and_odd_ends_of_a_document_cost_only_themselves(
+    tmp_path: Path, document: dict[str, Any], end: str
+) -> None:
+    for entries in (document.get("messages"), document.get("mapping")):
+        if isinstance(entries, list):
+            entries = [entries[0], 7, {"type": "user", "content": 7, "info": 7}, *entries[1:]]
+            document = document | {"messages": entries}
+        elif isinstance(entries, dict):
+            document = document | {"mapping": {"odd": 7, "odder": {"message": 7}, **entries}}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document, indent=2) + end, encoding="utf-8")
+    recording = read_recording(path)
+    assert [message.text for message in recording.messages] == ["one", "two"]
+    assert recording.skipped
+
+
+ODD = ["NaN", "-Infinity", "1e999", "-5", "1" + "0" * 40, '"soon"', "[1]", '{"a": 1}', "null", "true"]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_an_impossible_number_or_time_is_unknown(tmp_path: Path, value: str) -> None:
+    """And costs no words."""
+    odd = json.loads(value)
+    claude = claude_line(
+        "assistant", "hi", message={"model": "m", "usage": {"input_tokens": odd, "output_tokens": odd}}
+    )
+    gemini = {"type": "gemini", "content": "hi", "model": "m", "tokens": {"input": odd, "output": odd}}
+    tokens = {"input": odd, "output": odd, "cache": {"read": odd}}
+    opencode = {"info": {"time": {"created": odd}}, "parts": [{"type": "text", "text": "hi"}], "tokens": tokens}
+    codex = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+    counts = {"total_token_usage": {"input_tokens": 1}, "last_token_usage": {"input_tokens": odd, "output_tokens": odd}}
+    for name, document in {
+        "claude": [claude_line("user", "one"), claude | {"timestamp": odd}],
+        "gemini": [GEMINI | {"messages": [gemini | {"timestamp": odd}]}],
+        "opencode": [{"info": {}, "messages": [opencode]}],
+        "codex": [
+            {"type": "response_item", "timestamp": odd, "payload": codex},
+            {"type": "event_msg", "timestamp": odd, "payload": {"type": "token_count", "info": counts}},
+        ],
+    }.items():
+        recording = read_recording(write(tmp_path / f"{name}.jsonl", *document))
+        answer = checked(recording).messages[-1]
+        assert (answer.text, answer.created_at) in (("hi", 0.0), ("hi", 1.0)), name
+        usage = answer.usage
+        assert usage is None or usage.input_total in (None, 0), (name, usage)
+        assert not recording.skipped, name
 
 
 def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None:

@@ -54,6 +54,9 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
             if recording.messages:
                 is_empty = False
                 yield replace(recording, skipped=file.skipped)
+                file.damaged.clear()
+    if is_empty and file.damaged:
+        raise RecordingError(f"{path.name}: damaged: {file.skipped}")
     if is_empty:
         raise NoMessagesError(f"{path.name}: no messages in it")
 

@@ -10,6 +10,7 @@ from typing import Any
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, usage_apart
 from tui.chat.interchange.recording import Recording
 from tui.messages import Usage
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "cline", "Cline, Roo Code or Kilo Code"
 
@@ -36,8 +37,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
     shown = screen.document if screen.path.is_file() else None
     usages = _usages(shown) if isinstance(shown, list) else []
     chat = Builder()
-    for entry in history.document or []:
-        _add(chat, entry)
+    file.feed(lambda entry: _add(chat, entry), history.document or [])
     messages = chat.messages
     answers = [i for i, message in enumerate(messages) if message.role == "assistant"]
     if not any(messages[i].usage for i in answers) and len(usages) == len(answers):
@@ -59,9 +59,10 @@ def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
 
 def _metrics(tokens: Any) -> Usage | None:
     """Usage beside the message (2026): `prompt` includes cached tokens."""
-    if not isinstance(tokens, Mapping) or not tokens.get("prompt"):
+    prompt = find_count(tokens, "prompt", least=1)
+    if prompt is None:
         return None
-    return Usage(int(tokens["prompt"]), int(tokens.get("completion") or 0), int(tokens.get("cached") or 0))
+    return Usage(prompt, find_count(tokens, "completion") or 0, find_count(tokens, "cached") or 0)
 
 
 def _usages(shown: Sequence[Any]) -> list[Usage | None]:
@@ -76,7 +77,7 @@ def _usages(shown: Sequence[Any]) -> list[Usage | None]:
             data = {}
         usage = usage_apart(data, "tokensIn", "tokensOut", "cacheReads", "cacheWrites")
         if usage is not None and data.get("apiProtocol") == "openai":
-            total = int(data.get("tokensIn") or 0)
+            total = find_count(data, "tokensIn", least=1)
             usage = replace(usage, input_total=total) if total else None
         usages.append(usage)
     return usages

@@ -13,6 +13,7 @@ from typing import Any
 from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds, texts_in
 from tui.chat.interchange.recording import Recording
 from tui.messages import Attachment, Part, Reasoning, Text, ToolCall, Usage
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "codex", "Codex"
 
@@ -83,16 +84,16 @@ class Reader(Builder):
             case "token_count":
                 self._token_count(payload.get("info") or {})
             case "task_started" if payload.get("model_context_window"):
-                self.window = int(payload["model_context_window"])
+                self.window = find_count(payload, "model_context_window")
             case "thread_rolled_back":
-                self._roll_back(int(payload.get("num_turns") or 0))
+                self._roll_back(find_count(payload, "num_turns") or 0)
             case "turn_aborted":
                 self.close_answer(None)
 
     def _token_count(self, info: Mapping[str, Any]) -> None:
         """A call is a count whose running sum differs from the one before: the same one is written again and again."""
         if info.get("model_context_window"):
-            self.window = int(info["model_context_window"])
+            self.window = find_count(info, "model_context_window")
         total, last = info.get("total_token_usage"), info.get("last_token_usage")
         if total is None or total == self._total or not last or not last.get("input_tokens"):
             return
@@ -223,13 +224,12 @@ def _content(output: Any) -> Any:
 
 def _usage(data: Mapping[str, Any]) -> Usage:
     """`input_tokens` includes cached tokens, `output_tokens` includes reasoning."""
-    write = data.get("cache_write_input_tokens")
     return Usage(
-        int(data["input_tokens"]),
-        int(data.get("output_tokens") or 0),
-        int(data.get("cached_input_tokens") or 0),
-        None if write is None else int(write),
-        int(data.get("reasoning_output_tokens") or 0),
+        find_count(data, "input_tokens"),
+        find_count(data, "output_tokens") or 0,
+        find_count(data, "cached_input_tokens") or 0,
+        find_count(data, "cache_write_input_tokens"),
+        find_count(data, "reasoning_output_tokens") or 0,
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from sqlite3 import Row
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import MessageStatus
 
@@ -44,8 +44,7 @@ def _message(row: Row, chat: Builder) -> str:
     blocks = [{**(piece.get("data") or {}), "type": piece.get("type")} for piece in json.loads(row["parts"])]
     reason = next((str(block.get("reason") or "") for block in blocks if block["type"] == "finish"), "")
     about = {"provider": row["provider"] or "", "model": row["model"] or ""}
-    at = float(row["created_at"])
-    at = at / 1000 if at > 1e11 else at  # the column says milliseconds, most files hold seconds
+    at = seconds(row["created_at"])  # the column says milliseconds, most files hold seconds
     parts = chat.parts(blocks, **about)
     if row["role"] == "assistant":
         status = _STATUS.get(reason, "complete")

@@ -8,7 +8,7 @@ from typing import Any
 from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult, Usage
-from tui.providers.wire import object_of
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "gemini-cli", "Gemini CLI"
 PROVIDER = "google"
@@ -34,12 +34,15 @@ def read(file: SourceFile) -> Iterator[Recording]:
         yield chat.recording(SOURCE, file.stem, unscored="a saved chat has no usage")
         return
     several = isinstance(document, dict) and "messages" in document
-    for entry in document["messages"] if several else _replayed(file.lines):
+
+    def add(entry: Mapping[str, Any]) -> None:
         at = seconds(entry.get("timestamp"))
         if entry.get("type") == "user":
             chat.add("user", [Text(_text(entry.get("content")))], at)
         elif entry.get("type") == "gemini":
             _reply(chat, entry, at)
+
+    file.feed(add, document["messages"] if several else _replayed(file.lines))
     yield chat.recording(SOURCE, file.stem)
 
 
@@ -125,8 +128,8 @@ def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
         ident, tool = str(call["id"]), str(call["name"])
         parts.append(ToolCall(ident, tool, as_json(call.get("args"))))
         results.append(ToolResult(ident, tool, _output(call), call.get("status") == "error"))
-    tokens = object_of(entry.get("tokens"))
-    read, output, cached, thoughts = (int(tokens.get(name) or 0) for name in ("input", "output", "cached", "thoughts"))
+    names = ("input", "output", "cached", "thoughts")
+    read, output, cached, thoughts = (find_count(entry, f"tokens.{name}") or 0 for name in names)
     usage = Usage(read, output + thoughts, cached, reasoning=thoughts) if read else None
     chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=usage)
     chat.add("tool", results, at)

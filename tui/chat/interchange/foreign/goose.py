@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile, text_of
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, text_of
 from tui.chat.interchange.recording import Recording
 from tui.messages import Part
 
@@ -28,7 +28,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages."""
     if not file.is_database:
         head, *entries = file.lines
-        yield _session(str(head.get("description") or ""), entries, file.stem, "", "", None)
+        yield _session(file, str(head.get("description") or ""), entries, file.stem, "", "", None)
         return
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
@@ -46,20 +46,29 @@ def read(file: SourceFile) -> Iterator[Recording]:
         title = str(about.get("description") or about.get("name") or "")
         provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
         if entries:
-            yield _session(title, entries, str(session["id"]), provider, name, model.get("context_limit"))
+            yield _session(file, title, entries, str(session["id"]), provider, name, model.get("context_limit"))
 
 
 def _session(
-    title: str, entries: Sequence[Mapping[str, Any]], fallback: str, provider: str, model: str, window: int | None
+    file: SourceFile,
+    title: str,
+    entries: Sequence[Mapping[str, Any]],
+    fallback: str,
+    provider: str,
+    model: str,
+    window: int | None,
 ) -> Recording:
     chat = Builder()
     chat.window = window
-    for entry in entries:
+
+    def add(entry: Mapping[str, Any]) -> None:
         if (entry.get("metadata") or {}).get("agentVisible") is False:
-            continue  # compacted away: on goose's screen, but not sent any more
+            return  # compacted away: on goose's screen, but not sent any more
         parts = [part for block in entry.get("content") or [] for part in _parts(block, chat)]
-        at = float(entry.get("created") or 0)
+        at = seconds(entry.get("created"))
         chat.add_entry(entry.get("role"), parts, at, provider=provider, model=model or "unknown")
+
+    file.feed(add, entries)
     return chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
 
 

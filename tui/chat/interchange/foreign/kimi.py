@@ -29,8 +29,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
         yield reader.recording(SOURCE, file.stem)
         return
     context = Builder()
-    for line in file.lines:
-        _context_message(context, line)
+    file.feed(lambda line: _context_message(context, line))
     yield context.recording(SOURCE, file.stem, unscored="a context file has no usage per call; its wire.jsonl has")
 
 

@@ -11,6 +11,7 @@ from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, t
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.database import new_id
 from tui.messages import Part, Reasoning, Text, Usage
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "opencode", "opencode"
 
@@ -36,9 +37,9 @@ def read(file: SourceFile) -> Iterator[Recording]:
             if (recording := read_session(file, str(row["id"]))) is not None:
                 yield recording
     elif "messages" in file.document:
-        yield _session(file.document["info"], file.document["messages"], file.stem)
+        yield _session(file, file.document["info"], file.document["messages"], file.stem)
     else:
-        yield _session(file.document, _older_messages(file), file.stem)
+        yield _session(file, file.document, _older_messages(file), file.stem)
 
 
 def newest_session(file: SourceFile, folder: str) -> str:
@@ -58,7 +59,7 @@ def read_session(file: SourceFile, ident: str) -> Recording | None:
     for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (ident,)):
         parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
         messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
-    return _session(_row(sessions[0]), messages, ident) if messages else None
+    return _session(file, _row(sessions[0]), messages, ident) if messages else None
 
 
 def subagent_inputs(file: SourceFile, ident: str) -> list[int]:
@@ -112,9 +113,12 @@ class _Context(Builder):
             self.pruned = [entry for entry in self.pruned if entry[0] > now]
 
 
-def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fallback: str) -> Recording:
+def _session(
+    file: SourceFile, info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fallback: str
+) -> Recording:
     context = _Context()
-    for entry in messages:
+
+    def add(entry: Mapping[str, Any]) -> None:
         about = entry["info"]
         context.ids[str(about.get("id", ""))] = len(context.messages)
         context.prune(_time(about))
@@ -124,9 +128,11 @@ def _session(info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fal
             _summarised(about, entry["parts"], context)
         else:
             _answered(about, entry["parts"], context)
+
+    file.feed(add, messages)
     reverted = context.ids.get(str((info.get("revert") or {}).get("messageID") or ""))
     if reverted is not None:
-        context.set_aside((message.id for message in context.messages[reverted:]), _time(messages[-1]["info"]))
+        context.set_aside(message.id for message in context.messages[reverted:])
     title = str(info.get("title") or "")
     corrected = _corrected(context)
     context.unpredictable = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
@@ -248,14 +254,10 @@ def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:
 
 def _usage(tokens: Any) -> Usage | None:
     """`input` leaves out what came from or went to the cache. `output` held the reasoning until 1.4: `total` tells."""
-    if not isinstance(tokens, dict):
-        return None
-    cache = tokens.get("cache") or {}
-    read, write = int(cache.get("read") or 0), int(cache.get("write") or 0)
-    input_total = int(tokens.get("input") or 0) + read + write
-    output, reasoning = int(tokens.get("output") or 0), int(tokens.get("reasoning") or 0)
+    names = ("cache.read", "cache.write", "input", "output", "reasoning")
+    read, write, fresh, output, reasoning = (find_count(tokens, name) or 0 for name in names)
+    input_total = fresh + read + write
     if not input_total:
         return None
-    total = tokens.get("total")
-    inside = total is not None and int(total) == input_total + output
+    inside = find_count(tokens, "total") == input_total + output
     return Usage(input_total, output if inside else output + reasoning, read, write, reasoning)

@@ -29,20 +29,24 @@ def read(file: SourceFile) -> Iterator[Recording]:
     chat = Builder()
     aside: list[str] = []  # messages of branches that were left
     first_from: dict[int | str, int] = {}  # number or id of an entry -> position of the first message from there on
-    for number, line in enumerate(file.lines):
+
+    def add(numbered: tuple[int, Line]) -> None:
+        number, line = numbered
         count = first_from[number] = len(chat.messages)
         if "id" in line:
             first_from[str(line["id"])] = count
         active = path is None or number in path
         if line.get("type") == "compaction":
             if not active:
-                continue
+                return
             first_kept = line.get("firstKeptEntryIndex", line.get("firstKeptEntryId", number))
             begin = first_from.get(first_kept if isinstance(first_kept, int) else str(first_kept), count)
             summary = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
             chat.compact([summary], seconds(line.get("timestamp")), verbatim=begin)
         elif _add(chat, line) and not active:
             aside.append(chat.messages[-1].id)
+
+    file.feed(add, enumerate(file.lines))
     chat.set_aside(aside)
     _drop_unfinished_calls(chat)
     yield chat.recording(SOURCE, file.stem)

@@ -31,14 +31,15 @@ def read(file: SourceFile) -> Iterator[Recording]:
     chat = Builder()
     aside: list[str] = []
     answers: dict[str, int] = {}  # uuid -> position of the answer that began with it
-    for line in lines:
+
+    def add(line: Line) -> None:
         if line.get("agentId"):
-            continue
+            return
         at = seconds(line.get("timestamp"))
         if line.get("type") == "system" and line.get("subtype") == "chat_compression":
             history = contents((line.get("systemPayload") or {}).get("compressedHistory") or [], PROVIDER)
             chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
-            continue
+            return
         chat.window = line.get("contextWindowSize") or chat.window
         uuid = str(line.get("uuid"))
         for message in _messages(line, at):
@@ -52,6 +53,8 @@ def read(file: SourceFile) -> Iterator[Recording]:
             chat.messages.append(message)
             if uuid not in path:
                 aside.append(message.id)
+
+    file.feed(add, lines)
     chat.set_aside(aside)
     yield chat.recording(SOURCE, file.stem, unscored="no usage in this chat")
 

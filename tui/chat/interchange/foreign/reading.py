@@ -6,26 +6,35 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.interchange.recording import MALFORMED, Recording, RecordingError
+from tui.chat.interchange.recording import MALFORMED, YEAR_9999, Recording, RecordingError
 from tui.chat.store.database import new_id
 from tui.chat.store.store import Record
 from tui.config.files import FileTooLargeError, read_all
 from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
 from tui.messages import Attachment, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, Usage
+from tui.providers.wire import find_count
 from tui.text.numbers import size_text
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read
 MOST_HEADER = 1_000_000  # of its first line
 SQLITE_MAGIC = b"SQLite format 3\0"
 MOST_NAMED = 3  # damaged lines listed individually
+MOST_SECONDS = 1e11  # larger numbers are milliseconds: those before 1973, these after the year 5000
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _name: None)  # NaN and Infinity are no JSON
+_VISIBLE = re.compile("[^\x00\ufeff \t\r\n]")  # NULs: left by a power cut in a growing file
+_NEXT = re.compile("\n\x00*(?=[{[])")
+_IS_JSON = re.compile("[\x00\ufeff \t\r\n]*[{[]" + r'|(?:[^\n]*\n){1,5}?\{"')
+"""The first lines may be those of a log, or the rest of a line that was cut."""
 
 Line = dict[str, Any]
 
@@ -33,8 +42,8 @@ Line = dict[str, Any]
 class SourceFile:
     """One file or task folder. Every form is computed on first use and then cached; `close` when done.
 
-    Damage is local: a line that is not JSON is left out and listed in `skipped`. Of a file of lines only the first and
-    those after `start` bytes are read.
+    Damage is local: what is not JSON, and an entry that its reader can't process, is skipped and listed in `skipped`;
+    `damaged` are their numbers. Of a file of lines only the first and those after `start` bytes are read.
     """
 
     def __init__(self, path: Path, start: int = 0) -> None:
@@ -42,7 +51,8 @@ class SourceFile:
         self._start = start
         self.name = path.name
         self.stem = path.stem
-        self._damaged: list[int] = []
+        self.damaged: list[int] = []
+        self._unit = "line"
 
     @cached_property
     def data(self) -> bytes:
@@ -70,55 +80,56 @@ class SourceFile:
 
     @cached_property
     def document(self) -> Any:
-        """The whole file as one JSON value; None if it is not one."""
-        if not self._is_json:
-            return None
-        try:
-            return json.loads(self.text)
-        except (ValueError, RecursionError):
-            return None
+        """The only JSON value of the file; None if there are several, or none."""
+        return self._values[0] if len(self._values) == 1 else None
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The JSON objects of the file, one or more per line. Damaged lines are left out."""
-        if isinstance(self.document, list) or not self._is_json:
-            return ()
-        return (self.document,) if isinstance(self.document, dict) else tuple(self._objects())
+        """The JSON objects of the file, of any number of lines each. Damaged ones are left out."""
+        return () if isinstance(self.document, list) else tuple(one for one in self._values if isinstance(one, dict))
 
-    @property
-    def _is_json(self) -> bool:
-        return not self.is_database and self.text[:100].lstrip("\x00\ufeff \t\r\n")[:1] in ("{", "[")
-
-    def _objects(self) -> Iterator[Line]:
-        decoder = json.JSONDecoder()
-        for number, line in enumerate(self.text.split("\n"), 1):
-            text = line.strip("\x00\ufeff \t\r")  # NULs: left by a power cut in a growing file
-            while text:
-                try:
-                    value, end = decoder.raw_decode(text)
-                except (ValueError, RecursionError):
-                    self._damaged.append(number)
-                    break
-                if isinstance(value, dict):
-                    yield value
-                text = text[end:].lstrip("\x00 \t\r")
-
-    def feed(self, add: Callable[[Line], None]) -> None:
-        """Pass every line to `add`. Lines that it can't process are skipped, like those that are not JSON."""
-        for number, line in enumerate(self.lines, 1):
+    @cached_property
+    def _values(self) -> list[Any]:
+        """The JSON values of the file, one after the other; without copies of objects that have a `uuid`."""
+        values: list[Any] = []
+        if self.is_database or not _IS_JSON.match(self.text):
+            return values
+        copies: set[int] = set()
+        end = 0
+        while visible := _VISIBLE.search(self.text, end):
+            start = visible.start()
             try:
-                add(line)
+                value, end = _DECODER.raw_decode(self.text, start)
+            except (ValueError, RecursionError):
+                self.damaged.append(self.text.count("\n", 0, start) + 1)
+                begin = _NEXT.search(self.text, start)
+                end = len(self.text) if begin is None else begin.end()
+                continue
+            if isinstance(value, dict) and "uuid" in value:
+                if (digest := hash(self.text[start:end])) in copies:
+                    continue
+                copies.add(digest)
+            values.append(value)
+        return values
+
+    def feed(self, add: Callable[[Any], object], entries: Iterable[Any] | None = None) -> None:
+        """Pass every line, or each of the `entries` of a document, to `add`. What it can't process is skipped."""
+        self._unit = "line" if entries is None else "entry"
+        for number, entry in enumerate(self.lines if entries is None else entries, 1):
+            try:
+                add(entry)
             except MALFORMED:
-                self._damaged.append(number)
+                self.damaged.append(number)
 
     @property
     def skipped(self) -> str:
-        """The damaged lines, for a person; "" for none."""
-        if not self._damaged:
+        """The damaged lines or entries, for a person; "" for none."""
+        if not self.damaged:
             return ""
-        count, first = len(self._damaged), sorted(self._damaged)[:MOST_NAMED]
+        count, first = len(self.damaged), sorted(self.damaged)[:MOST_NAMED]
         named = ", ".join(map(str, first)) + ("…" if count > MOST_NAMED else "")
-        return f"{count:,} damaged line{'s' if count > 1 else ''} skipped (line {named})"
+        units = self._unit if count == 1 else "lines" if self._unit == "line" else "entries"
+        return f"{count:,} damaged {units} skipped ({self._unit} {named})"
 
     @cached_property
     def is_database(self) -> bool:
@@ -323,13 +334,15 @@ class Builder:
 
 
 def seconds(stamp: Any) -> float:
-    """An ISO time or a number of milliseconds as seconds since the epoch; 0 for anything else."""
-    if isinstance(stamp, int | float):
-        return float(stamp) / 1000
+    """An ISO time or a number of seconds or milliseconds as seconds since the epoch; 0 for no possible time."""
     try:
-        return datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
-    except ValueError:
+        if isinstance(stamp, int | float):
+            at = stamp / 1000 if stamp > MOST_SECONDS else float(stamp)
+        else:
+            at = datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
         return 0.0
+    return at if 0 <= at < YEAR_9999 else 0.0
 
 
 def blocks(content: Any) -> list[Any]:
@@ -366,8 +379,6 @@ def usage_apart(data: Any, fresh: str, output: str, read: str, write: str) -> Us
 
     The others are the names of its fields in `data`.
     """
-    if not isinstance(data, Mapping):
-        return None
-    uncached, answer, cached, written = (int(data.get(name) or 0) for name in (fresh, output, read, write))
+    uncached, answer, cached, written = (find_count(data, name) or 0 for name in (fresh, output, read, write))
     total = uncached + cached + written
     return Usage(total, answer, cached, written) if total else None

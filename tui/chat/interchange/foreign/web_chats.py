@@ -26,11 +26,11 @@ def read(file: SourceFile) -> Iterator[Recording]:
     for chat in _chats(file):
         match _kind(chat):
             case "chatgpt":
-                yield _chatgpt(chat, file.stem)
+                yield _chatgpt(chat, file)
             case "claude-ai":
-                yield _claude_ai(chat, file.stem)
+                yield _claude_ai(chat, file)
             case "open-webui":
-                yield _open_webui(chat, file.stem)
+                yield _open_webui(chat, file)
 
 
 def _chats(file: SourceFile) -> Sequence[Mapping[str, Any]]:
@@ -56,6 +56,7 @@ class _Tree:
     """
 
     def __init__(self, nodes: Mapping[str, Any], leaf: Any, parent: str) -> None:
+        nodes = {ident: node for ident, node in nodes.items() if isinstance(node, dict)}
         parents = {ident: node.get(parent) for ident, node in nodes.items()}
         if leaf not in nodes:
             inner = set(map(str, parents.values()))
@@ -76,32 +77,37 @@ class _Tree:
         self.chat.set_aside(others)
 
 
-def _chatgpt(chat: Mapping[str, Any], fallback: str) -> Recording:
+def _chatgpt(chat: Mapping[str, Any], file: SourceFile) -> Recording:
     tree = _Tree(chat["mapping"], chat.get("current_node"), "parent")
-    for node in tree.entries():
+
+    def add(node: Mapping[str, Any]) -> None:
         data = node.get("message") or {}
         about = data.get("metadata") or {}
         if about.get("is_visually_hidden_from_conversation"):
-            continue
+            return
         content = data.get("content") or {}
         pieces = content.get("parts") or [content.get("text") or ""]
         text = "\n".join(piece for piece in pieces if isinstance(piece, str)).strip()
         role = (data.get("author") or {}).get("role")
-        at = float(data.get("create_time") or 0)
+        at = seconds(data.get("create_time"))
         if text and role == "user":
             tree.chat.add("user", [Text(text)], at)
         elif text and role in ("assistant", "tool"):
             model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
             tree.chat.add("assistant", [Text(text)], at, provider="openai", model=model)
-    return tree.chat.recording(SOURCE, fallback, chat.get("title"), unscored=UNSCORED)
+
+    file.feed(add, tree.entries())
+    return tree.chat.recording(SOURCE, file.stem, chat.get("title"), unscored=UNSCORED)
 
 
-def _claude_ai(chat: Mapping[str, Any], fallback: str) -> Recording:
-    nodes = {str(entry.get("uuid") or number): entry for number, entry in enumerate(chat["chat_messages"])}
+def _claude_ai(chat: Mapping[str, Any], file: SourceFile) -> Recording:
+    entries = [entry for entry in chat["chat_messages"] if isinstance(entry, dict)]
+    nodes = {str(entry.get("uuid") or number): entry for number, entry in enumerate(entries)}
     tree = _Tree(nodes, chat.get("current_leaf_message_uuid"), "parent_message_uuid")
     if not any(entry.get("parent_message_uuid") in nodes for entry in nodes.values()):
         tree.path = list(nodes)  # an older export: no branches
-    for entry in tree.entries():
+
+    def add(entry: Mapping[str, Any]) -> None:
         text = text_of(entry.get("content") or [], "\n\n").strip()
         attached = [file for file in entry.get("attachments") or [] if file.get("extracted_content")]
         parts: list[Part] = [_attached(file) for file in attached]
@@ -112,7 +118,9 @@ def _claude_ai(chat: Mapping[str, Any], fallback: str) -> Recording:
             tree.chat.add("user", parts, at)
         elif parts:
             tree.chat.add("assistant", parts, at, provider="anthropic", model="claude")
-    return tree.chat.recording(SOURCE, fallback, chat.get("name"), unscored=UNSCORED)
+
+    file.feed(add, tree.entries())
+    return tree.chat.recording(SOURCE, file.stem, chat.get("name"), unscored=UNSCORED)
 
 
 def _attached(file: Mapping[str, Any]) -> Attachment:
@@ -121,17 +129,20 @@ def _attached(file: Mapping[str, Any]) -> Attachment:
     return Attachment("text", name, "text/plain", hashlib.sha256(raw).hexdigest(), len(raw), text=text)
 
 
-def _open_webui(chat: Mapping[str, Any], fallback: str) -> Recording:
+def _open_webui(chat: Mapping[str, Any], file: SourceFile) -> Recording:
     history = chat["chat"]["history"]
     tree = _Tree(history["messages"], history.get("currentId"), "parentId")
-    for entry in tree.entries():
+
+    def add(entry: Mapping[str, Any]) -> None:
         content = entry.get("content")
         parts = [Text(content)] if isinstance(content, str) and content else []
-        at = float(entry.get("timestamp") or 0)
+        at = seconds(entry.get("timestamp"))
         if entry.get("role") == "user":
             tree.chat.add("user", parts, at)
         elif parts:
             model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
             tree.chat.add("assistant", parts, at, provider="open-webui", model=model, usage=usage)
+
+    file.feed(add, tree.entries())
     title = chat.get("title") or chat["chat"].get("title")
-    return tree.chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
+    return tree.chat.recording(SOURCE, file.stem, title, unscored=UNSCORED)
