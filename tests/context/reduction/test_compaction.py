@@ -15,12 +15,11 @@ from tui.context.reduction.compaction import (
     CompactionPlan,
     CompactionRefusedError,
     Summarise,
-    Trigger,
     accept_compaction,
     accept_edit,
     compaction_report,
+    needs_compaction,
     plan_compaction,
-    should_compact,
     summary_allowance,
 )
 from tui.context.reduction.groups import answered_ids, call_ids
@@ -88,52 +87,27 @@ def compacted(messages: Sequence[Message], made: Summarise) -> tuple[Message, ..
 def test_it_acts_at_the_threshold_of_the_shown_usage_or_when_the_bound_is_over(
     total: int, upper: int, acts: bool
 ) -> None:
-    assert should_compact(usage(total, upper=upper)) is acts
+    assert needs_compaction(usage(total, upper=upper)) is acts
 
 
-@pytest.mark.parametrize("trigger", ["auto", "overflow"])
-def test_at_most_once_for_each_completed_call(trigger: Trigger) -> None:
-    full = usage(9_900)
-    assert should_compact(full, trigger=trigger)
-    assert not should_compact(full, trigger=trigger, tried=True)
-    assert should_compact(full, trigger="manual", tried=True)
+def test_without_a_threshold_or_a_window_it_never_acts_by_itself() -> None:
+    assert not needs_compaction(usage(9_900, threshold=None))
+    assert not needs_compaction(usage(900_000, None))
 
 
 @pytest.mark.parametrize(
-    ("trigger", "enabled", "acts"),
-    [
-        ("auto", True, True),
-        ("auto", False, False),
-        ("overflow", True, True),
-        ("overflow", False, False),
-        ("manual", True, True),
-        ("manual", False, True),
-    ],
+    ("fixed", "last", "named"), [(29_000, 100, r"cannot hold.*29,000"), (200, 28_000, r"cannot hold.*28,000")]
 )
-def test_off_means_off_on_every_path(trigger: Trigger, enabled: bool, acts: bool) -> None:
-    full = usage(9_900)
-    assert should_compact(full, trigger=trigger, enabled=enabled) is acts
-
-
-def test_a_threshold_of_none_never_acts_by_itself() -> None:
-    assert not should_compact(usage(9_900, threshold=None))
-
-
-def test_with_an_unknown_window_only_an_overflow_acts() -> None:
-    assert not should_compact(usage(900_000, None))
-    assert should_compact(usage(900_000, None), trigger="overflow")
-
-
-def test_a_fixed_part_over_the_threshold_is_said_and_not_compacted() -> None:
+def test_a_fixed_part_or_a_last_message_over_the_threshold_is_said_and_not_compacted(
+    fixed: int, last: int, named: str
+) -> None:
     """Rows 50 to 52: 29k of tools in a window of 32,768 with the trigger at 27.9k compacted for ever."""
-    full = usage(29_477, 32_768, fixed=29_000)
-    with pytest.raises(CompactionRefusedError, match=r"cannot hold.*29,000"):
-        should_compact(full, last_message_tokens=100)
-
-
-def test_a_last_message_over_the_threshold_is_said_and_not_compacted() -> None:
-    with pytest.raises(CompactionRefusedError, match="8,600"):
-        should_compact(usage(9_900, fixed=200), last_message_tokens=8_600)
+    talk = Talk()
+    talk.turn()
+    talk.turn()
+    talk.user(last - MESSAGE_TOKENS)
+    with pytest.raises(CompactionRefusedError, match=named):
+        plan(talk.messages, 32_768, fixed=fixed)
 
 
 # -- what ----------------------------------------------------------------------------------------------------------
@@ -314,7 +288,7 @@ def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
 
 def test_one_step_has_nothing_to_summarise() -> None:
     talk = Talk()
-    talk.user(9_000)
+    talk.user(8_000)
     with pytest.raises(CompactionRefusedError, match="nothing older"):
         plan(talk.messages, 10_000)
 

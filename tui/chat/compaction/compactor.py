@@ -35,7 +35,6 @@ from tui.context.reduction.compaction import (
     accept_compaction,
     accept_edit,
     plan_compaction,
-    should_compact,
     summary_allowance,
 )
 from tui.context.reduction.records import (
@@ -67,13 +66,17 @@ class Compactor:
         self._tried_after: str | None = None  # the latest complete answer when it last began by itself
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
-        """Compact if due; returns whether. Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`."""
-        if not await asyncio.to_thread(self._is_due, trigger, usage):
-            return False
+        """Compact, but by itself only once after each answer; returns whether.
+
+        Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`.
+        """
         if trigger != "manual":
-            self._tried_after = self._latest_answer()
-        self._emit(CompactionStarted(automatic=trigger != "manual"))
+            answer = self._latest_answer()
+            if answer == self._tried_after:
+                return False
+            self._tried_after = answer
         plan = await asyncio.to_thread(self._plan, trigger, usage)
+        self._emit(CompactionStarted(automatic=trigger != "manual"))
         summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
         message = self.summary_message(summary.text) if summary else None
         record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
@@ -89,7 +92,6 @@ class Compactor:
 
         Raises as `run` does.
         """
-        await asyncio.to_thread(self._is_due, "manual", usage)
         plan = await asyncio.to_thread(self._plan, "manual", usage)
         if not isinstance(plan, Summarise):
             raise CompactionRefusedError("There is nothing older to summarise.")
@@ -106,16 +108,6 @@ class Compactor:
             created_at=time.time(),
             provider=made_by.provider,
             model=made_by.model,
-        )
-
-    def _is_due(self, trigger: Trigger, usage: ContextUsage) -> bool:
-        last = self._meter.request().messages[-1:]
-        return should_compact(
-            usage,
-            trigger=trigger,
-            enabled=self._meter.settings.compaction != "off",
-            tried=self._tried_after == self._latest_answer(),
-            last_message_tokens=sum(map(self._meter.count, last)),
         )
 
     def _latest_answer(self) -> str:

@@ -50,12 +50,7 @@ class Meter:
     @property
     def settings(self) -> ModelSettings:
         """The person's settings for that model."""
-        return self._services.settings.for_model(self.full_name)
-
-    @property
-    def full_name(self) -> str:
-        """The current model, "provider/model"."""
-        return f"{self.target.provider}/{self.target.model}"
+        return self._services.settings.for_model(f"{self.target.provider}/{self.target.model}")
 
     def limits(self) -> ModelLimits:
         """What is known about the window now."""
@@ -82,26 +77,21 @@ class Meter:
             self._measured = request, inputs
             for warning in self.latest.warnings:
                 if warning not in before:
-                    log.warning("context of %s: %s", self.full_name, warning)
+                    log.warning("context of %s: %s", self.target.model, warning)
         return self.latest
 
     async def usage_to_send(self) -> ContextUsage:
-        """Like `usage`, but if it is uncertain whether the request fits, the server counts it."""
+        """Like `usage`, but counted by the server if it is uncertain whether the request fits, or if that is free."""
         usage = await self.usage()
-        if not self._worth_counting(usage):
+        limit = usage.budget.max_input
+        may_not_fit = limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
+        if not may_not_fit and not (usage.source == "estimated" and self.target.capabilities.count_freely):
             return usage
         try:
             await self.count_request()
         except ProviderError as error:
             log.warning("exact count failed: %s", error)
         return await self.usage()
-
-    def _worth_counting(self, usage: ContextUsage) -> bool:
-        """The estimate fits but its upper bound does not, or nothing was measured and counting is free."""
-        if usage.source == "estimated" and self.target.capabilities.count_freely:
-            return True
-        limit = usage.budget.max_input
-        return limit is not None and usage.source != "exact" and usage.total <= limit < usage.upper_bound
 
     def measure(self, request: Request) -> ContextUsage:
         """Measure `request`. May count tokens: not on the event loop."""

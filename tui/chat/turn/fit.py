@@ -16,7 +16,7 @@ from tui.chat.conversation.events import ContextTrimmed, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.turn.recovery import Reduce
-from tui.context.reduction.compaction import CompactionRefusedError, Trigger
+from tui.context.reduction.compaction import CompactionRefusedError, Trigger, needs_compaction
 from tui.context.reduction.records import TrimLog
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.usage.limits import Budget
@@ -44,13 +44,16 @@ class RequestFitter:
         """
         usage = await (self._meter.usage() if reduce else self._meter.usage_to_send())
         budgets = _narrowed(usage, reduce.share) if reduce else (usage.budget,)
-        if self._conversation.info.rolling:
+        rolling, compacts = self._conversation.info.rolling, self._meter.settings.compaction != "off"
+        if rolling:
             await self._trim(budgets)
-        else:
+        elif compacts and (reduce or needs_compaction(usage)):
             await self._compact(usage, budgets, "overflow" if reduce else "auto")
+        elif compacts and not self._conversation.state.trim.empty:  # omitted content may fit again
+            await self._trim(budgets)
         usage = await self._meter.usage()
         if not budgets[-1].fits(usage.total):
-            untried = not self._conversation.info.rolling and not self._compacts
+            untried = not rolling and not compacts
             raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
         return usage
 
@@ -97,13 +100,8 @@ class RequestFitter:
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
-    @property
-    def _compacts(self) -> bool:
-        """Whether compaction is enabled for this model."""
-        return self._meter.settings.compaction != "off"
-
     async def _compact(self, usage: ContextUsage, budgets: Sequence[Budget], trigger: Trigger) -> None:
-        """Compact if due; trim if that failed and the request does not fit."""
+        """Compact; trim if that failed and the request does not fit."""
         failed = ""
         try:
             if await self._compactor.run(trigger, usage=usage):
@@ -116,13 +114,11 @@ class RequestFitter:
                 return
         except (SummaryFailedError, ProviderError) as error:
             failed = str(error).rstrip(".")
-        if not self._compacts:
-            return
         fits = budgets[0].fits((await self._meter.usage()).upper_bound)
         if failed:
             how = "The request still fits" if fits else "Old content is left out instead"
             self._emit(Notice("warning", f"Compaction failed: {failed}. {how}"))
-        if not fits or not self._conversation.state.trim.empty:  # omitted content may fit again
+        if not fits or not self._conversation.state.trim.empty:
             await self._trim(budgets)
 
 

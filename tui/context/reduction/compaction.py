@@ -29,33 +29,9 @@ class CompactionRefusedError(Exception):
     """A compaction is not possible or useful. `str()` tells a person why and what to do. Nothing was changed."""
 
 
-def should_compact(
-    usage: ContextUsage,
-    *,
-    trigger: Trigger = "auto",
-    enabled: bool = True,
-    tried: bool = False,
-    last_message_tokens: int = 0,
-) -> bool:
-    """Whether to compact; every path to a compaction asks this.
-
-    `tried`: one was tried without being asked for since the latest completed call; it is at most one for each.
-    `enabled` is the person's setting; if off, an overflow does not compact either. Raises `CompactionRefusedError` if
-    system prompt, tools, memory and the last message (`last_message_tokens`) leave no space, so that compacting again
-    could not help.
-    """
-    if trigger != "manual" and (tried or not enabled):
-        return False
-    if trigger == "auto" and not _over_threshold(usage):
-        return False
-    _check_floor(usage, last_message_tokens)
-    return True
-
-
-def _over_threshold(usage: ContextUsage) -> bool:
+def needs_compaction(usage: ContextUsage) -> bool:
     """Whether the estimate is over the threshold, or so close to the limit that its error may exceed it."""
-    threshold = usage.budget.compaction_at
-    limit = usage.budget.max_input
+    threshold, limit = usage.budget.compaction_at, usage.budget.max_input
     may_not_fit = limit is not None and usage.upper_bound > limit
     return threshold is not None and (usage.total >= threshold or may_not_fit)
 
@@ -185,6 +161,7 @@ def plan_compaction(
     is more or the threshold early. Raises `CompactionRefusedError` if there is nothing to replace, or if no cut gets
     below the threshold.
     """
+    _check_floor(usage, sum(map(count, (sent or messages)[-1:])))
     limit, fixed = usage.budget.max_input, fixed_tokens(usage)
     ceiling = usage.budget.compaction_at or limit or usage.total
     if isinstance(target, Tokens) or (target is not None and limit is not None):
