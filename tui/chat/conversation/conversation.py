@@ -16,7 +16,7 @@ from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.tasks import uninterruptible
 from tui.chat.store.database import StoreError, follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
-from tui.context.reduction.groups import pinned_groups
+from tui.context.reduction.groups import whole_groups
 from tui.context.reduction.records import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
 from tui.context.usage.usage import NOTHING_LEFT_OUT, LeftOut
 from tui.messages import Message, Request
@@ -112,7 +112,7 @@ class Conversation:
         """
         here = {message.id for message in self.messages}
         added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
-        return [*added, *pinned_groups(self.messages, self.state.excluded)]
+        return [*added, *whole_groups(self.messages, self.state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""

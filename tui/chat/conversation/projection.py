@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import not_taken
 from tui.chat.conversation.history import HistoryState, text_digest
-from tui.context.reduction.groups import answered_ids, call_ids, group_messages, opened, starts_turn, unbind
+from tui.context.reduction.groups import (
+    answered_ids,
+    call_ids,
+    group_messages,
+    opened,
+    starts_turn,
+    unbind,
+    whole_groups,
+    with_parts,
+)
 from tui.context.reduction.records import (
     CompactionRecord,
     CompactionUndo,
@@ -74,33 +83,17 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
     """
     prefix_bound = target.capabilities.prefix_bound
     there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
-    active = _wanted(apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound), state)
+    active = apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound)
+    if state.excluded:  # after compactions, whose range may begin or end with an excluded message
+        excluded = whole_groups(active, state.excluded)
+        active = tuple(m for m in active if m.id not in excluded)
+    if state.left_out:
+        touched = {message for message, _ in state.left_out}
+        active = tuple(
+            with_parts(m, [_shortened(part, m.id, state.left_out) for part in m.parts]) if m.id in touched else m
+            for m in active
+        )
     return unbind(active, max(state.void, state.frontier if prefix_bound else ""))
-
-
-def _wanted(active: Sequence[Message], state: HistoryState) -> list[Message]:
-    """Without excluded messages and left-out attachments.
-
-    Applied after compactions: an excluded message may be the start or end of a compaction's range.
-    """
-    included = list(active)
-    if state.excluded:
-        excluded = {
-            i
-            for group in group_messages(included)
-            if any(included[i].id in state.excluded for i in group.indices)
-            for i in group.indices
-        }
-        included = [m for i, m in enumerate(included) if i not in excluded]
-    if not state.left_out:
-        return included
-    touched = {message for message, _ in state.left_out}
-    return [
-        _with_parts(message, [_shortened(part, message.id, state.left_out) for part in message.parts])
-        if message.id in touched
-        else message
-        for message in included
-    ]
 
 
 def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]) -> Part:
@@ -114,19 +107,6 @@ def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]
             cut = f"\n[... {len(text) - keep:,} characters left out: the request had too many bytes ...]\n"
             return replace(part, text=f"{text[: keep - keep // 2]}{cut}{text[len(text) - keep // 2 :]}")
     return part
-
-
-def _without_kinds(message: Message, able: Capabilities) -> Message:
-    """Replace images and documents for a model that does not accept them by a text."""
-    if not any(isinstance(part, Attachment) for part in message.parts):
-        return message
-    parts = [
-        Text(f"[{part.name} is not shown: this model takes no {kind}]")
-        if isinstance(part, Attachment) and (kind := not_taken(part, able))
-        else part
-        for part in message.parts
-    ]
-    return _with_parts(message, parts)
 
 
 def request_for(active: Iterable[Message], target: Target) -> Request:
@@ -151,57 +131,60 @@ def _request(messages: tuple[Message, ...], target: Target) -> Request:
 def _outgoing(
     active: tuple[Message, ...], target: Target, call_ids_sent: set[str], *, turn_over: bool = False
 ) -> tuple[Message, ...]:
-    """The active messages as they go out. `call_ids_sent` are those of earlier messages; the new ones are added.
+    """The active messages as they go out: without what the target does not accept, and what is empty on the wire.
 
-    `turn_over`: another turn follows these messages.
+    `call_ids_sent` are those of earlier messages; the new ones are added. `turn_over`: another turn follows these
+    messages.
     """
-    able = target.capabilities
-    messages = _reasoning_rules(active, target, turn_over=turn_over)
-    if not able.images or not able.pdfs:
-        messages = [_without_kinds(message, able) for message in messages]
-    return _paired([message for message in messages if message.parts], call_ids_sent)
+    reasoning_from = _reasoning_from(active, target, turn_over=turn_over)
+    messages = []
+    for index, message in enumerate(active):
+        parts = []
+        for part in message.parts:
+            sent = _as_sent(part, target, with_reasoning=index >= reasoning_from)
+            if sent is not None:
+                parts.append(sent)
+        if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
+            continue  # no dialect accepts reasoning alone
+        if parts:
+            messages.append(with_parts(message, parts))
+    return _paired(messages, call_ids_sent)
 
 
-def _reasoning_rules(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> list[Message]:
-    """Drop reasoning that the target does not accept, and parts that are empty on the wire.
+def _reasoning_from(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> int:
+    """The index of the first message whose reasoning is sent.
 
     An answer without calls ends the open tool loop: before anything else is sent a person writes, so a model that
     accepts reasoning only inside the loop gets none of it.
     """
     able = target.capabilities
-    always = able.reasoning_return == "always"
-    never = able.reasoning_return == "never" or (able.reasoning_needs_tools and not target.tools)
-    loop_from = 0
-    if not always:
-        last = next(
-            (m for m in reversed(messages) if m.parts and m.role != "tool"), None
-        )  # results are paired with their call
-        ended = turn_over or (last is not None and last.role == "assistant" and not call_ids(last))
-        starts = (i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i]))
-        loop_from = len(messages) if ended else next(starts, 0)
-    result = []
-    for index, message in enumerate(messages):
-        sends = not never and (always or index >= loop_from)
-        parts = [part for part in message.parts if _goes_out(part, target, sends)]
-        if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
-            parts = []  # no dialect accepts reasoning alone
-        result.append(message if len(parts) == len(message.parts) else replace(message, parts=tuple(parts)))
-    return result
+    if able.reasoning_return == "never" or (able.reasoning_needs_tools and not target.tools):
+        return len(messages)
+    if able.reasoning_return == "always":
+        return 0
+    # Results are paired with their call.
+    last = next((m for m in reversed(messages) if m.parts and m.role != "tool"), None)
+    if turn_over or (last is not None and last.role == "assistant" and not call_ids(last)):
+        return len(messages)
+    return next((i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i])), 0)
 
 
-def _goes_out(part: Part, target: Target, sends_reasoning: bool) -> bool:
+def _as_sent(part: Part, target: Target, *, with_reasoning: bool) -> Part | None:
+    """A part as the target accepts it; None if it is not sent."""
     if not is_sendable(part):
-        return False
+        return None
     match part:
-        case ProviderItem():
-            return part.provider == target.provider
+        case Attachment() if kind := not_taken(part, target.capabilities):
+            return Text(f"[{part.name} is not shown: this model takes no {kind}]")
+        case ProviderItem() if part.provider != target.provider:
+            return None
         case Reasoning():
-            if not sends_reasoning or (part.provider, part.model) != (target.provider, target.model):
-                return False
+            if not with_reasoning or (part.provider, part.model) != (target.provider, target.model):
+                return None
             signed = part.signature is not None or part.redacted is not None or part.encrypted is not None
-            return signed or (not target.capabilities.needs_signature and bool(part.text or part.details))
-        case _:
-            return True
+            unsigned = not target.capabilities.needs_signature and bool(part.text or part.details)
+            return part if signed or unsigned else None
+    return part
 
 
 def _paired(messages: Sequence[Message], used_ids: set[str]) -> tuple[Message, ...]:
@@ -236,20 +219,15 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
             parts.append(sent)
         else:
             parts.append(part)
-    out = [_with_parts(call, parts)]
+    out = [with_parts(call, parts)]
     for message in results:
         answers = [part for part in (_answer(part, waiting) for part in message.parts) if part is not None]
         if answers:
-            out.append(_with_parts(message, answers))
+            out.append(with_parts(message, answers))
     if waiting:
         missing = tuple(ToolResult(sent.id, sent.name, NO_RESULT, is_error=True) for _, sent in waiting)
         out.append(Message("tool", missing, id=call.id + "-results", created_at=call.created_at))
     return out
-
-
-def _with_parts(message: Message, parts: Sequence[Part]) -> Message:
-    same = len(parts) == len(message.parts) and all(a is b for a, b in zip(parts, message.parts, strict=True))
-    return message if same else replace(message, parts=tuple(parts))
 
 
 def _answer(part: Part, waiting: list[tuple[str, ToolCall]]) -> Part | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 from typing import NamedTuple
 
-from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 PRESERVED_TURNS = 4  # the latest turns stay as they are, unless the person sets another number
 OLD_STEPS = 5  # the results of a step are old when more than this many steps follow
@@ -85,10 +86,10 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     return tuple(Group(tuple(indices), turns[group], ages.get(group)) for group, indices in enumerate(members))
 
 
-def pinned_groups(messages: Sequence[Message], pinned: frozenset[str]) -> tuple[str, ...]:
-    """Ids of all messages in groups that have a pinned message, in order."""
-    groups = [[messages[i].id for i in group.indices] for group in group_messages(messages)] if pinned else []
-    return tuple(ident for ids in groups if pinned.intersection(ids) for ident in ids)
+def whole_groups(messages: Sequence[Message], ids: frozenset[str]) -> tuple[str, ...]:
+    """Ids of all messages in groups that have a message of `ids`, in order."""
+    groups = [[messages[i].id for i in group.indices] for group in group_messages(messages)] if ids else []
+    return tuple(ident for members in groups if ids.intersection(members) for ident in members)
 
 
 def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
@@ -109,11 +110,15 @@ def opened(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(messages) if not messages or messages[0].role == "user" else (OPENING, *messages)
 
 
+def with_parts(message: Message, parts: Sequence[Part]) -> Message:
+    """`message` with these parts; the same object if they are its own."""
+    same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+    return message if same else replace(message, parts=tuple(parts))
+
+
 def without_reasoning(message: Message) -> Message:
     """`message` without its reasoning blocks; the same object when it has none."""
-    if not any(isinstance(part, Reasoning) for part in message.parts):
-        return message
-    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Reasoning)))
+    return with_parts(message, [part for part in message.parts if not isinstance(part, Reasoning)])
 
 
 def unbind(messages: Sequence[Message], frontier: str) -> tuple[Message, ...]:

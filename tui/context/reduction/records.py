@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
-from tui.context.reduction.groups import Group, group_messages, opened, unbind
+from tui.context.reduction.groups import Group, group_messages, opened, unbind, with_parts
 from tui.messages import Message, Part, ToolCall, ToolResult
 from tui.text.numbers import plural
 
@@ -392,8 +392,7 @@ def group_dropped(messages: Sequence[Message], group: Group, state: TrimState) -
 
 def shorten(message: Message, cuts: Mapping[str, Cut]) -> Message:
     """`message` with the results and arguments in `cuts` (by call id) shortened."""
-    parts = tuple(shorten_part(part, cuts) for part in message.parts)
-    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
+    return with_parts(message, [shorten_part(part, cuts) for part in message.parts])
 
 
 def shorten_part(part: Part, cuts: Mapping[str, Cut]) -> Part:
