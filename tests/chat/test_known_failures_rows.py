@@ -22,13 +22,15 @@ ROWS: dict[str, tuple[str, ...]] = {
     # 1.E loops and useless compactions
     "50": (
         "chat/test_known_failures::test_an_overhead_over_the_trigger_is_said_once_and_never_compacted",
-        "context/reduction/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",
+        "context/reduction/test_compaction::test_a_fixed_part_or_a_last_message_over_the_threshold_is_said_and_not_compacted",
     ),
     "51": ("context/usage/test_limits::test_budgets",),
-    "52": ("context/reduction/test_compaction::test_a_fixed_part_over_the_threshold_is_said_and_not_compacted",),
+    "52": (
+        "context/reduction/test_compaction::test_a_fixed_part_or_a_last_message_over_the_threshold_is_said_and_not_compacted",
+    ),
     "53": (
         "chat/test_known_failures::test_never_two_compactions_without_an_answer_between",
-        "context/reduction/test_compaction::test_at_most_once_for_each_completed_call",
+        "chat/compaction/test_compaction_session::test_one_try_for_each_measurement_also_when_the_server_refuses_after_it",
     ),
     "54": (
         "chat/test_known_failures::test_a_summary_as_long_as_what_it_replaces_is_refused_and_the_turn_goes_on",
@@ -43,7 +45,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "58": (
         "chat/test_known_failures::test_switched_off_it_stays_off_when_the_provider_overflows",
-        "context/reduction/test_compaction::test_off_means_off_on_every_path",
+        "chat/compaction/test_compaction_settings::test_off_for_this_model_leaves_rolling_context_to_the_session",
     ),
     "59": ("context/usage/test_limits::test_budgets",),
     "103": ("chat/test_known_failures::test_system_prompt_and_tools_are_byte_identical_after_a_compaction",),

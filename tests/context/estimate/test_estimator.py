@@ -209,7 +209,7 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     two = (user("one two three four five six"), user("one two"))
     outgoing = request(user("q"), REPLY, *two)
     hybrid.record(outgoing, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
-    lines = list(hybrid.situation(outgoing).account.lines())
+    lines = list(hybrid.situation(outgoing).account.lines)
     assert [line.source for line in lines] == ["estimated", "measured", "derived", "derived"]
     assert lines[1].tokens == 200
     assert lines[2].tokens + lines[3].tokens == 80
@@ -223,7 +223,7 @@ def test_no_message_costs_more_than_its_bytes_can() -> None:
     talk = (user("q"), REPLY, user("fifteen bytes!!"))
     hybrid.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
     account = hybrid.situation(request(*talk)).account
-    assert account.line(2).tokens < 100
+    assert account.lines[2].tokens < 100
 
 
 def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:

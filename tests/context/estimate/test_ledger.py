@@ -34,7 +34,7 @@ def check(account: Account, messages: Sequence[Message], costs: CostBook) -> Non
         assert account.chain(index) == end
         if index == len(messages):
             break
-        message, line, digest = messages[index], account.line(index), message_digest(messages[index])
+        message, line, digest = messages[index], account.lines[index], message_digest(messages[index])
         count, (cost,) = COUNTER.count_message(message, MODEL), costs.get("p", MODEL, [digest.full])
         assert (line.message, line.cost) == (message, cost)
         content += count.content if cost is None else 0.0
@@ -46,7 +46,7 @@ def check(account: Account, messages: Sequence[Message], costs: CostBook) -> Non
         assert isclose(sum(share.tokens for share in shares), line.tokens)
         for share in shares:
             rows[share.row] = rows.get(share.row, 0.0) + share.tokens
-        end = chain(end, [digest.body])[0]
+        end = chain(end, digest.body)
     assert {row: known + estimated for row, (known, estimated, _) in account.rows.items()} == pytest.approx(rows)
 
 

@@ -152,10 +152,12 @@ def import_recording(recording: Recording, store: SessionStore) -> SessionInfo:
 
 def _chained(messages: Sequence[Message]) -> list[str]:
     """A digest for each beginning of a conversation: of its content and its measured usage."""
-    digests = (
-        hashlib.sha256(message_digest(message).full + repr(message.usage).encode()).digest() for message in messages
-    )
-    return [digest.hex() for digest in chain(CHAIN_START, digests)]
+    chained, digests = CHAIN_START, []
+    for message in messages:
+        content = message_digest(message).full + repr(message.usage).encode()
+        chained = chain(chained, hashlib.sha256(content).digest())
+        digests.append(chained.hex())
+    return digests
 
 
 def _check_new(store: SessionStore, exported: SessionInfo | None, digests: Sequence[str]) -> None:

@@ -91,13 +91,9 @@ def message_digest(message: Message) -> MessageDigest:
     return MessageDigest(sha256(plain + b"".join(thoughts)).digest() if thoughts else plain, plain)
 
 
-def chain(start: bytes, digests: Iterable[bytes]) -> list[bytes]:
-    """Chained digests, beginning with `start`: `chain[i] = sha256(chain[i-1] + digest[i])`."""
-    chained, last = [], start
-    for digest in digests:
-        last = sha256(last + digest).digest()
-        chained.append(last)
-    return chained
+def chain(before: bytes, digest: bytes) -> bytes:
+    """The chain digest of messages up to one with `digest`; `before` is that of the messages before it."""
+    return sha256(before + digest).digest()
 
 
 def system_digest(section: SystemSection) -> bytes:

@@ -204,8 +204,8 @@ class HybridTokenEstimator:
             parts = preamble.total - preamble.per_request
             if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
                 return False
-            digests = [preamble_digest(step.system, step.tools) for step in steps[1:]]
-            costs = {digest: TokenCost(max(0, size), 0, "counted") for digest, size in zip(digests, sizes, strict=True)}
+            counted = [TokenCost(max(0, more - less), 0, "counted") for less, more in pairwise([0, *sizes])]
+            costs = dict(zip(_part_digests(preamble.digest), counted, strict=True))
             self.costs.put(request.provider, request.model, costs)
             for session in self._sessions.values():
                 session.preamble = None, None
@@ -213,12 +213,10 @@ class HybridTokenEstimator:
 
     def counted_parts(self, request: Request) -> CountedParts | None:
         """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
-        request = self._filed(request)
-        digests = [preamble_digest(step.system, step.tools) for step in preamble_steps(request)[1:]]
-        costs = [cost.tokens for cost in self.costs.get(request.provider, request.model, digests) if cost is not None]
-        if len(costs) < len(digests):
-            return None
-        return CountedParts(*(float(max(0, more - less)) for less, more in pairwise([0, *costs])))
+        digests = _part_digests(preamble_digest(request.system, request.tools))
+        model = self._filed_name(request.provider, request.model)
+        tokens = [float(cost.tokens) for cost in self.costs.get(request.provider, model, digests) if cost is not None]
+        return CountedParts(*tokens) if len(tokens) == len(digests) else None
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
@@ -336,7 +334,7 @@ class HybridTokenEstimator:
                 cost = TokenCost(back, answer.reasoning, "measured")
             self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: cost})
         sent = account.chain(len(account.messages))
-        replied = chain(sent, [digest.body])[0]
+        replied = chain(sent, digest.body)
         measurement = Measurement(
             provider=request.provider,
             model=request.model,
@@ -365,3 +363,8 @@ class HybridTokenEstimator:
             account = account.extended([line], [shares_of(sent_reply, cost, count)])
         session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
         return measurement
+
+
+def _part_digests(preamble: bytes) -> list[bytes]:
+    """The digests under which the costs of `CountedParts` are stored."""
+    return [preamble + name.encode() for name in CountedParts._fields]

@@ -126,7 +126,7 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, TokenCost]:
     if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.messages):
         return {}
     limit, rest, weight, lines = account.since(base.covered).most, actual - base.tokens, 0.0, []
-    for line in account.lines(base.covered):
+    for line in account.lines[base.covered :]:
         if line.source in ("estimated", "derived"):
             lines.append(line)
             weight += line.sums.plain

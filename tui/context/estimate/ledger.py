@@ -2,16 +2,15 @@
 
 The account has the cost of each message, and sums over any number of them. An estimate costs the same with 100 messages
 and with 10,000: a request shares its message objects with the request before it, and only what follows the longest
-common prefix is digested, counted and added up. Totals are kept for the start of every `BLOCK` messages; what a message
-costs by row is computed when it is looked at.
+common prefix is digested, counted and added up. Totals are kept for every `BLOCK` messages; what a message costs by row
+is computed when it is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from operator import sub
+from operator import add, attrgetter, sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -55,6 +54,10 @@ class Sums(NamedTuple):
     size: float = 0.0
     all_classes: int = 0
 
+    def plus(self, other: Sums) -> Sums:
+        """Both added up."""
+        return Sums._make(map(add, self, other))
+
     def minus(self, other: Sums) -> Sums:
         """The difference to `other`."""
         return Sums._make(map(sub, self, other))
@@ -89,36 +92,32 @@ class Share(NamedTuple):
     source: CountSource
 
 
-class Block(NamedTuple):
-    """`BLOCK` consecutive messages, and the totals of all messages before them. The last block is never full."""
+class Totals(NamedTuple):
+    """Sums over the first messages, and what they have of each row."""
 
     sums: Sums = Sums()
     rows: RowTokens = MappingProxyType({})
-    lines: tuple[Line, ...] = ()
 
 
 class Account(NamedTuple):
-    """The messages of a request to `model`, and their totals. Immutable."""
+    """The messages of a request to `model`, a line for each, and their totals. Immutable.
+
+    `before` are the totals of the messages before each one whose index is a multiple of `BLOCK`.
+    """
 
     model: str
     messages: tuple[Message, ...] = ()
-    blocks: tuple[Block, ...] = (Block(),)
+    lines: tuple[Line, ...] = ()
+    before: tuple[Totals, ...] = (Totals(),)
     sums: Sums = Sums()
     rows: RowTokens = MappingProxyType({})
 
-    def line(self, index: int) -> Line:
-        """The line of one message."""
-        return self.blocks[index // BLOCK].lines[index % BLOCK]
-
-    def lines(self, start: int = 0) -> Iterator[Line]:
-        """The lines of the messages from `start` on."""
-        lines = (line for block in self.blocks[start // BLOCK :] for line in block.lines)
-        return islice(lines, start % BLOCK, None)
-
     def sums_before(self, index: int) -> Sums:
         """The sums over the first `index` messages; the work does not grow with their number."""
-        block = self.blocks[index // BLOCK]
-        return _add_sums(block.sums, block.lines[: index % BLOCK])
+        sums = self.before[index // BLOCK].sums
+        for line in self.lines[index - index % BLOCK : index]:
+            sums = sums.plus(line.sums)
+        return sums
 
     def since(self, index: int) -> Sums:
         """The sums over the messages from `index` on."""
@@ -126,7 +125,7 @@ class Account(NamedTuple):
 
     def chain(self, length: int) -> bytes:
         """The chain digest of the first `length` messages."""
-        return self.line(length - 1).chain if length else CHAIN_START
+        return self.lines[length - 1].chain if length else CHAIN_START
 
     def begins_with(self, length: int, chain: bytes) -> bool:
         """Whether `chain` is the chain digest of the first `length` messages, one at least."""
@@ -134,33 +133,26 @@ class Account(NamedTuple):
 
     def cut(self, length: int) -> Account:
         """The account of the first `length` messages."""
-        whole, rest = divmod(length, BLOCK)
-        sums, rows, lines = self.blocks[whole]
-        blocks = (*self.blocks[:whole], Block(sums, rows))
-        start = Account(self.model, self.messages[: whole * BLOCK], blocks, sums, rows)
-        return start.extended(lines[:rest], list(map(self.shares, lines[:rest])))
+        blocks = length // BLOCK
+        start, before = blocks * BLOCK, self.before[: blocks + 1]
+        whole = Account(self.model, self.messages[:start], self.lines[:start], before, *before[-1])
+        rest = self.lines[start:length]
+        return whole.extended(rest, list(map(self.shares, rest)))
 
     def extended(self, lines: Sequence[Line], shares: Sequence[Sequence[Share]]) -> Account:
         """The account of these messages and those of `lines`, which have `shares` of the rows."""
-        *blocks, (sums_before, rows_before, begun) = self.blocks
-        sums, rows = self.sums, dict(self.rows)
-        for start in range(-len(begun), len(lines) + 1, BLOCK):
-            some = slice(max(0, start), start + BLOCK)
-            blocks.append(Block(sums_before, rows_before, (*begun, *lines[some])))
-            sums = _add_sums(sums, lines[some])
-            for of_one in shares[some]:
-                add_shares(rows, of_one)
-            sums_before, rows_before, begun = sums, dict(rows), ()
-        messages = (*self.messages, *(line.message for line in lines))
-        return Account(self.model, messages, tuple(blocks), sums, rows)
+        before, sums, rows = list(self.before), self.sums, dict(self.rows)
+        for index, line in enumerate(lines, len(self.lines) + 1):
+            sums = sums.plus(line.sums)
+            add_shares(rows, shares[index - len(self.lines) - 1])
+            if index % BLOCK == 0:
+                before.append(Totals(sums, dict(rows)))
+        messages = (*self.messages, *map(attrgetter("message"), lines))
+        return Account(self.model, messages, (*self.lines, *lines), tuple(before), sums, rows)
 
     def shares(self, line: Line) -> list[Share]:
         """What the message of `line` has of each row."""
         return shares_of(line.message, line.cost, with_markup(line.message, line.raw, self.model))
-
-
-def _add_sums(sums: Sums, lines: Iterable[Line]) -> Sums:
-    return Sums._make(map(sum, zip(sums, *(line.sums for line in lines), strict=True)))
 
 
 def add_shares(rows: dict[str, tuple[float, float, float]], shares: Iterable[Share]) -> None:
@@ -274,15 +266,17 @@ class Ledger:
             self._append(messages[begin : begin + AT_ONCE])
 
     def _append(self, messages: Sequence[Message]) -> None:
-        model, digests = self.account.model, [message_digest(message) for message in messages]
-        full, bodies = [digest.full for digest in digests], [digest.body for digest in digests]
+        model, digests = self.account.model, list(map(message_digest, messages))
+        full = list(map(attrgetter("full"), digests))
         raws = self._counter.raw_counts(messages, model, full)
         costs = self._costs.get(self._provider, model, full)
-        chains = chain(self.account.chain(len(self.account.messages)), bodies)
-        counts = [with_markup(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
-        sums = map(sums_of, messages, costs, counts)
-        lines = list(map(Line, messages, raws, costs, sums, bodies, chains))
-        self.account = self.account.extended(lines, list(map(shares_of, messages, costs, counts)))
+        chained, lines, shares = self.account.chain(len(self.account.messages)), [], []
+        for message, digest, raw, cost in zip(messages, digests, raws, costs, strict=True):
+            count = with_markup(message, raw, model)
+            chained = chain(chained, digest.body)
+            lines.append(Line(message, raw, cost, sums_of(message, cost, count), digest.body, chained))
+            shares.append(shares_of(message, cost, count))
+        self.account = self.account.extended(lines, shares)
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:

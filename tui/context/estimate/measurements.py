@@ -255,7 +255,7 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
             uncertain += measurement.unseen
         else:
             tokens -= round((1 - calibration.unseen_share) * measurement.unseen)
-        reply, prior = account.line(covered - 1), prior_of(measurement.model)
+        reply, prior = account.lines[covered - 1], prior_of(measurement.model)
         bias = prior.after_calls if reply.raw.calls else prior.after_reply
     if measurement.reasoning_known:
         tokens += round(change)
@@ -304,9 +304,9 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
 
 def _difference(some: Account, others: Account) -> Sequence[Line]:
     """The lines of `some` that are missing in `others`, with repetitions."""
-    missing = Counter(line.body for line in some.lines()) - Counter(line.body for line in others.lines())
+    missing = Counter(line.body for line in some.lines) - Counter(line.body for line in others.lines)
     lines = []
-    for line in some.lines() if missing else ():
+    for line in some.lines if missing else ():
         if missing[line.body] > 0:
             missing[line.body] -= 1
             lines.append(line)

@@ -24,7 +24,6 @@ from tui.context.estimate.ledger import (
     BLOCK,
     NO_TOKENS,
     Account,
-    Block,
     Line,
     Preamble,
     RowTokens,
@@ -144,28 +143,28 @@ class MessageShares(Mapping[str, MessageTokens]):
             self._unplaced -= 1
             self._places[self._account.messages[self._unplaced].id] = self._unplaced
         if ident not in self._shares:
-            self._read(self._account.blocks[self._places[ident] // BLOCK])
+            self._read(self._places[ident] // BLOCK)
         return self._shares[ident]
 
     def __iter__(self) -> Iterator[str]:
-        for block in self._account.blocks:
+        for block in range(len(self._account.before)):
             self._read(block)
         return iter(self._shares)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _read(self, block: Block) -> None:
+    def _read(self, block: int) -> None:
         for line, shares in self._divided(block):
             if shares:
                 tokens = sum(tokens for _, tokens, _ in shares)
                 self._shares[line.message.id] = MessageTokens(tokens, line.source)
 
-    def _divided(self, block: Block) -> Iterator[tuple[Line, list[tuple[str, int, CountSource]]]]:
-        """The messages of `block`, and what each has of the rows in whole tokens."""
-        rows = dict(block.rows)
+    def _divided(self, block: int) -> Iterator[tuple[Line, list[tuple[str, int, CountSource]]]]:
+        """The messages of a block, and what each has of the rows in whole tokens."""
+        rows = dict(self._account.before[block].rows)
         upto = {key: self._upto(rows, key) for key in self._rows}
-        for line in block.lines:
+        for line in self._account.lines[block * BLOCK : (block + 1) * BLOCK]:
             shares = self._account.shares(line)
             add_shares(rows, shares)
             whole = []
@@ -186,7 +185,7 @@ class MessageShares(Mapping[str, MessageTokens]):
     @cached_property
     def _items(self) -> Mapping[str, Sequence[UsageItem]]:
         items: dict[str, list[UsageItem]] = {key: [] for key in self._rows}
-        for block in self._account.blocks:
+        for block in range(len(self._account.before)):
             for line, shares in self._divided(block):
                 # The first words of the message on one line, or what kind of row it is in.
                 title = " ".join(line.message.text.split(maxsplit=12)[:12])[:60] or row_of(line.message, "text")
