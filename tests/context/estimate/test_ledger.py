@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isclose
 from random import Random
+from unittest import mock
 
 import pytest
 
@@ -21,7 +22,7 @@ COUNTER = TokenCounter()
 
 def check(account: Account, messages: Sequence[Message], costs: CostBook) -> None:
     """Compare what `account` says of every prefix of `messages` with sums over single messages."""
-    assert account.messages == tuple(messages)
+    assert [line.message for line in account.lines] == list(messages)
     content = known = plain = reasoning = 0.0
     classes, rows, end = 0, dict[str, float](), CHAIN_START
     for index in range(len(messages) + 1):
@@ -114,3 +115,13 @@ def test_what_was_counted_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(COUNTER, "raw_counts", raw_counts)
     ledger.update((*messages, user("one more")))
     assert counted == [user("one more")]
+
+
+def test_after_an_error_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, costs = tuple(user(f"message {number}") for number in range(5)), CostBook()
+    ledger = Ledger("p", MODEL, COUNTER, costs)
+    ledger.update(messages[:2])
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="disk"):
+        broken.setattr(costs, "get", mock.Mock(side_effect=OSError("disk")))
+        ledger.update(messages)
+    check(ledger.update(messages), messages, costs)

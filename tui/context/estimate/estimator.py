@@ -333,7 +333,7 @@ class HybridTokenEstimator:
             if any(isinstance(part, Reasoning) for part in sent_reply.parts):
                 cost = TokenCost(back, answer.reasoning, "measured")
             self.costs.put(request.provider, request.model, {digest.body: plain, digest.full: cost})
-        sent = account.chain(len(account.messages))
+        sent = account.chain(len(account.lines))
         replied = chain(sent, digest.body)
         measurement = Measurement(
             provider=request.provider,
@@ -341,7 +341,7 @@ class HybridTokenEstimator:
             preamble=situation.preamble.digest,
             sent=sent,
             replied=None if output is None else replied,
-            messages=len(account.messages),
+            messages=len(account.lines),
             input_tokens=actual,
             output_tokens=output,
             sent_reasoning=round(account.sums.reasoning),

@@ -305,7 +305,7 @@ class ReportLog:
     def add(self, situation: Situation, tokens: int, verdict: Verdict, measurement: Measurement | None) -> None:
         """Hold a report that was weighed."""
         account, preamble = situation.account, situation.preamble
-        count = len(account.messages)
+        count = len(account.lines)
         sent, thought = account.chain(count), account.sums.reasoning
         report = Report(tokens, verdict, sent, count, preamble.digest, preamble.most, thought, measurement)
         self._reports = [*self._reports, report][-HELD:]

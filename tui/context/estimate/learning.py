@@ -65,7 +65,7 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
     if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
         share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
         taught = calibration.learn_unseen(share)
-    elif base.uncertain == 0 and base.covered < len(account.messages):
+    elif base.uncertain == 0 and base.covered < len(account.lines):
         rest = actual - base.tokens - fresh.known - fresh.fixed
         returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
         if thought >= max(REASONING_ENOUGH, 2 * abs(estimate.uncleared - base.tokens)):
@@ -123,7 +123,7 @@ def derive_costs(situation: Situation, actual: int) -> dict[bytes, TokenCost]:
     Empty if there are none, or if the difference is not a cost because something else was corrected in between.
     """
     base, account, measurement = situation.base, situation.account, situation.base.measurement
-    if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.messages):
+    if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.lines):
         return {}
     limit, rest, weight, lines = account.since(base.covered).most, actual - base.tokens, 0.0, []
     for line in account.lines[base.covered :]:

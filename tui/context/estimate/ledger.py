@@ -100,13 +100,12 @@ class Totals(NamedTuple):
 
 
 class Account(NamedTuple):
-    """The messages of a request to `model`, a line for each, and their totals. Immutable.
+    """A line for each message of a request to `model`, and their totals. Immutable.
 
     `before` are the totals of the messages before each one whose index is a multiple of `BLOCK`.
     """
 
     model: str
-    messages: tuple[Message, ...] = ()
     lines: tuple[Line, ...] = ()
     before: tuple[Totals, ...] = (Totals(),)
     sums: Sums = Sums()
@@ -129,13 +128,13 @@ class Account(NamedTuple):
 
     def begins_with(self, length: int, chain: bytes) -> bool:
         """Whether `chain` is the chain digest of the first `length` messages, one at least."""
-        return 0 < length <= len(self.messages) and self.chain(length) == chain
+        return 0 < length <= len(self.lines) and self.chain(length) == chain
 
     def cut(self, length: int) -> Account:
         """The account of the first `length` messages."""
         blocks = length // BLOCK
         start, before = blocks * BLOCK, self.before[: blocks + 1]
-        whole = Account(self.model, self.messages[:start], self.lines[:start], before, *before[-1])
+        whole = Account(self.model, self.lines[:start], before, *before[-1])
         rest = self.lines[start:length]
         return whole.extended(rest, list(map(self.shares, rest)))
 
@@ -147,8 +146,7 @@ class Account(NamedTuple):
             add_shares(rows, shares[index - len(self.lines) - 1])
             if index % BLOCK == 0:
                 before.append(Totals(sums, dict(rows)))
-        messages = (*self.messages, *map(attrgetter("message"), lines))
-        return Account(self.model, messages, (*self.lines, *lines), tuple(before), sums, rows)
+        return Account(self.model, (*self.lines, *lines), tuple(before), sums, rows)
 
     def shares(self, line: Line) -> list[Share]:
         """What the message of `line` has of each row."""
@@ -244,33 +242,33 @@ class Ledger:
     def __init__(self, provider: str, model: str, counter: TokenCounter, costs: CostBook) -> None:
         self._provider = provider
         self._counter, self._costs = counter, costs
+        self._messages: tuple[Message, ...] = ()
         self.account = Account(model)
         self.version = 0  # increases whenever existing lines change or are removed
 
     def update(self, messages: tuple[Message, ...]) -> Account:
         """The account of `messages`."""
-        if messages is not self.account.messages:
-            common = _common(self.account.messages, messages)
-            self._replace_from(common, messages[common:])
+        lines = len(self.account.lines)
+        if messages is not self._messages or lines < len(messages):  # fewer after an error of the store
+            common = min(lines, _common(self._messages, messages))
+            self._messages = messages
+            self.refresh(common)
         return self.account
 
     def refresh(self, start: int) -> None:
-        """Look up the costs from message `start` on again, after some were learned."""
-        self._replace_from(start, self.account.messages[start:])
-
-    def _replace_from(self, start: int, messages: Sequence[Message]) -> None:
-        if start < len(self.account.messages):
+        """Make the lines from message `start` on anew: the messages changed, or more of their costs was learned."""
+        if start < len(self.account.lines):
             self.version += 1
             self.account = self.account.cut(start)
-        for begin in range(0, len(messages), AT_ONCE):  # what is needed in between is of a few messages only
-            self._append(messages[begin : begin + AT_ONCE])
+        for begin in range(start, len(self._messages), AT_ONCE):  # what is needed in between is of a few messages only
+            self._append(self._messages[begin : begin + AT_ONCE])
 
     def _append(self, messages: Sequence[Message]) -> None:
         model, digests = self.account.model, list(map(message_digest, messages))
         full = list(map(attrgetter("full"), digests))
         raws = self._counter.raw_counts(messages, model, full)
         costs = self._costs.get(self._provider, model, full)
-        chained, lines, shares = self.account.chain(len(self.account.messages)), [], []
+        chained, lines, shares = self.account.chain(len(self.account.lines)), [], []
         for message, digest, raw, cost in zip(messages, digests, raws, costs, strict=True):
             count = with_markup(message, raw, model)
             chained = chain(chained, digest.body)

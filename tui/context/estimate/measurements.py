@@ -154,7 +154,7 @@ class ConversationStateTracker:
         """
         with self._lock:
             entries = self._index(provider, model).entries
-            for covered in range(len(account.messages), above, -1):
+            for covered in range(len(account.lines), above, -1):
                 if same := entries.get(account.chain(covered)):
                     best = max(reversed(same), key=lambda entry: (entry[0].preamble == preamble, not entry[1]))
                     return Match(covered, *best)
@@ -164,7 +164,7 @@ class ConversationStateTracker:
         """The longest prefix measured by another model, of those used or loaded here."""
         with self._lock:
             others = [index.entries for name, index in self._models.items() if name != (provider, model)]
-            for covered in range(len(account.messages) if others else 0, 0, -1):
+            for covered in range(len(account.lines) if others else 0, 0, -1):
                 digest = account.chain(covered)
                 for entries in others:
                     if digest in entries:
@@ -299,7 +299,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
         uncertain += abs(difference)
     if tokens + adjust <= 0:
         return None
-    return Base("trimmed", len(account.messages), tokens, adjust, max(uncertain, 1.0), measurement)
+    return Base("trimmed", len(account.lines), tokens, adjust, max(uncertain, 1.0), measurement)
 
 
 def _difference(some: Account, others: Account) -> Sequence[Line]:

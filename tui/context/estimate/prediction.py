@@ -88,7 +88,7 @@ def predict(
     base: Base, account: Account, preamble: Preamble, calibration: Calibration, *, clears: bool
 ) -> ConversationEstimate:
     """The estimate for `account` after `preamble`. `clears`: the provider clears again what it cleared last."""
-    fresh, count, measurement = account.since(base.covered), len(account.messages) - base.covered, base.measurement
+    fresh, count, measurement = account.since(base.covered), len(account.lines) - base.covered, base.measurement
     measured, adjust, counted = base.tokens, base.adjust, None
     if base.kind == "nothing":
         adjust, counted = calibration.hidden, preamble.counted
@@ -101,7 +101,7 @@ def predict(
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
     sure = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
     confirmed = measurement is not None and measurement.confirmed
-    all_counted = counted is not None and not account.messages and not adjust
+    all_counted = counted is not None and not account.lines and not adjust
     exact = all_counted or (confirmed and count == 0 and base.uncertain == 0)
     margin, bound = 0.0, tokens
     if not exact:

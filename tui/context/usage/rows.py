@@ -135,13 +135,13 @@ class MessageShares(Mapping[str, MessageTokens]):
         self._factor = factor
         self._rows = rows
         self._places: dict[str, int] = {}  # of the last messages, as far back as one was looked for
-        self._unplaced = len(account.messages)
+        self._unplaced = len(account.lines)
         self._shares: dict[str, MessageTokens] = {}  # of the blocks with a message that was looked for
 
     def __getitem__(self, ident: str) -> MessageTokens:
         while ident not in self._places and self._unplaced:
             self._unplaced -= 1
-            self._places[self._account.messages[self._unplaced].id] = self._unplaced
+            self._places[self._account.lines[self._unplaced].message.id] = self._unplaced
         if ident not in self._shares:
             self._read(self._places[ident] // BLOCK)
         return self._shares[ident]
