@@ -116,7 +116,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
 @pytest.mark.parametrize(
     ("answer", "output", "refusals"),
     [
-        (None, [], ["The sign-in to g was cancelled.", "g is not ready: it wants you to sign in: /mcp login g"]),
+        (None, [], ["g is not ready: signing in did not work: it was cancelled"]),
         ("wait", ["g is ready."], []),
     ],
 )

@@ -28,7 +28,6 @@ from tui.tools.mcp.hub import McpHub
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
     from tui.tools.mcp.oauth import SignIn
-    from tui.tools.mcp.oauth_device import DeviceSignIn
     from tui.tools.mcp.offer import CachedOffer, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
     from tui.tools.mcp.questions import Ask
     from tui.tools.mcp.results import Content
@@ -193,32 +192,19 @@ class Servers:
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await server.restart()
 
-    async def sign_in(self, name: str) -> SignIn:
-        """Let the person sign in to a server. Raises `ToolError` if it has no sign-in."""
+    async def sign_in(self, name: str, *, by_code: bool) -> SignIn:
+        """Let the person sign in to a server, `by_code` if it has codes. Raises `ToolError` if it has no sign-in."""
         from tui.tools.mcp.oauth import SignIn
 
-        server, attempt = self._with_sign_in(name), SignIn()
+        server, attempt = self._server(name), SignIn(by_code=by_code)
+        if server.config.transport == "stdio" or server.config.oauth is None or server.config.error:
+            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
         await server.restart(attempt)
-        return attempt
-
-    def sign_in_by_code(self, name: str) -> DeviceSignIn:
-        """Let the person sign in on another device; `restart` uses what comes of it. Raises `ToolError`."""
-        from tui.tools.mcp.oauth_device import DeviceSignIn
-
-        server = self._with_sign_in(name)
-        attempt = DeviceSignIn()
-        self._later(server.sign_in_by_code(attempt))
         return attempt
 
     async def sign_out(self, name: str) -> None:
         """Forget a sign-in. Raises `ToolError`."""
         await self._server(name).sign_out()
-
-    def _with_sign_in(self, name: str) -> McpServer:
-        server = self._server(name)
-        if server.config.transport == "stdio" or server.config.oauth is None or server.config.error:
-            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
-        return server
 
     def _server(self, name: str) -> McpServer:
         """Raises `ToolError`."""

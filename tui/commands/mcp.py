@@ -16,7 +16,7 @@ from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
     from tui.tools.mcp.config_files import ProjectFile
-    from tui.tools.mcp.oauth import SignIn
+    from tui.tools.mcp.oauth import SignIn, SignInPage
 
 ADDRESS_WAIT = 60.0
 """Seconds to wait for the address to sign in at, and for the server to be ready afterwards."""
@@ -72,8 +72,15 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
     """Sign in to a server: with this machine's browser, with a code, or with a browser elsewhere."""
-    if has_browser() or not await _by_code(ui, servers, name):
-        await _by_browser(ui, servers, name)
+    attempt = await servers.sign_in(name, by_code=not has_browser())
+    try:
+        if (page := await _page(servers, name, attempt)) is not None:
+            if page.code:
+                await _first(ui.confirm(_code_question(name, page)), attempt.done)
+            else:
+                await _by_browser(ui, name, page.address, attempt)
+    finally:
+        attempt.give_up()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(ADDRESS_WAIT):
             await servers.until(name, lambda status: status.state != "starting")
@@ -85,63 +92,33 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
         await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
 
 
-async def _by_code(ui: UI, servers: Servers, name: str) -> bool:
-    """Sign in with a code that is entered on another device. False if the server does not support that."""
-    from tui.tools.mcp.oauth import SignInError
-
-    attempt = servers.sign_in_by_code(name)
-    try:
-        async with asyncio.timeout(ADDRESS_WAIT):
-            code = await asyncio.wrap_future(attempt.code)
-        if code is None:
-            return False
-        text = f"Open this page on any device and enter the code {code.code}\n\n{code.address}"
-        waiting = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
-        await _first(ui.confirm(waiting), attempt.done)
-        if attempt.done.done():
-            attempt.done.result()
-            await servers.restart(name)
-        else:
-            await ui.refuse(f"The sign-in to {plain(name)} was cancelled.")
-    except (SignInError, TimeoutError) as error:
-        why = str(error) or "it gave no answer in time"
-        await ui.refuse(f"Signing in to {plain(name)} did not work: {plain(why)}.")
-    finally:
-        attempt.give_up()
-    return True
-
-
-async def _by_browser(ui: UI, servers: Servers, name: str) -> None:
-    """Open the page to sign in at, and wait for the redirect."""
-    attempt = await servers.sign_in(name)
-    try:
-        if (address := await _address(servers, name, attempt)) is not None:
-            opened = await asyncio.to_thread(open_in_browser, address)
-            shown = "Your browser shows" if opened else "Open"
-            await ui.say(f"{shown} this page to sign in to {plain(name)}: {address}")
-            if not opened and ui.screen is not None:
-                await ui.copy(address)
-            await _came_back(ui, name, address, attempt)
-    finally:
-        attempt.give_up()
-
-
-async def _address(servers: Servers, name: str, attempt: SignIn) -> str | None:
+async def _page(servers: Servers, name: str, attempt: SignIn) -> SignInPage | None:
     """The page to sign in at; None if the server failed before, or needs no sign-in."""
-    address = asyncio.wrap_future(attempt.address)
+    page = asyncio.wrap_future(attempt.page)
     ended = asyncio.ensure_future(servers.until(name, lambda status: status.state in ("ready", "failed")))
-    pending: list[asyncio.Future[Any]] = [address, ended]
+    pending: list[asyncio.Future[Any]] = [page, ended]
     try:
         await asyncio.wait(pending, timeout=ADDRESS_WAIT, return_when=asyncio.FIRST_COMPLETED)
-        return address.result() if address.done() else None
+        return page.result() if page.done() else None
     finally:
         for future in pending:
             future.cancel()
 
 
-async def _came_back(ui: UI, name: str, address: str, attempt: SignIn) -> None:
-    """Wait for the redirect, or for the address that a browser elsewhere was redirected to."""
+def _code_question(name: str, page: SignInPage) -> Question:
+    text = f"Open this page on any device and enter the code {page.code}\n\n{page.address}"
+    return Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
+
+
+async def _by_browser(ui: UI, name: str, address: str, attempt: SignIn) -> None:
+    """Open the page; wait for the redirect, or for the address that a browser elsewhere was redirected to."""
     from tui.tools.mcp.oauth import SignInError
+
+    opened = await asyncio.to_thread(open_in_browser, address)
+    shown = "Your browser shows" if opened else "Open"
+    await ui.say(f"{shown} this page to sign in to {plain(name)}: {address}")
+    if not opened and ui.screen is not None:
+        await ui.copy(address)
 
     async def paste(values: Mapping[str, str]) -> str:
         if values["address"].strip():

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import stat
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,8 +27,7 @@ from tui.providers.keys import redact
 from tui.tools.base import ToolError
 from tui.tools.mcp.config import ServerConfig, servers_of_json
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore, read_callback
-from tui.tools.mcp.oauth_device import Code, DeviceSignIn
+from tui.tools.mcp.oauth import SignIn, SignInError, SignInPage, TokenStore, read_callback
 
 
 def stored(folder: Path) -> list[Path]:
@@ -63,7 +63,7 @@ async def signed_in(hub: McpHub) -> tuple[int, str]:
     """Let a browser on this machine do it. What it shows in the end."""
     attempt = SignIn()
     await hub.servers["g"].restart(attempt)
-    status, text, _ = await browse(await asyncio.wrap_future(attempt.address))
+    status, text, _ = await browse((await asyncio.wrap_future(attempt.page)).address)
     await hub.wait_until_started(START)
     return status, text
 
@@ -86,7 +86,7 @@ async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
         (file,) = stored(tmp_path)
         assert os.name == "nt" or stat.S_IMODE(file.stat().st_mode) == 0o600
         async with hub_for(url, tmp_path) as hub:  # the next run
-            assert hub.servers["g"].status.state == "ready"
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
             assert len(authority.clients) == 1
             await hub.servers["g"].sign_out()
             await until(lambda: hub.servers["g"].status.reason == NEEDED)
@@ -109,7 +109,7 @@ async def test_tokens_that_have_expired_are_renewed_without_the_person(tmp_path:
         file.write_text(json.dumps({**data, "expires_at": 1.0}))
         authority.access.clear()
         async with hub_for(url, tmp_path) as hub:
-            assert hub.servers["g"].status.state == "ready"
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
         assert authority.refreshed == 1
         file.write_text(json.dumps({**data, "expires_at": 1.0}))
         authority.refresh.clear()
@@ -167,7 +167,7 @@ async def test_a_configured_client_signs_in_with_its_secret_and_scope(
         assert SECRET not in file.read_text()
         file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))
         async with hub_for(url, tmp_path, oauth=oauth) as hub:  # the next run renews the tokens
-            assert hub.servers["g"].status.state == "ready"
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
         assert authority.refreshed == 1
 
 
@@ -180,7 +180,7 @@ async def test_a_token_without_an_end_serves_the_next_run(tmp_path: Path) -> Non
         (file,) = stored(tmp_path)
         assert "refresh_token" not in json.loads(file.read_text())["tokens"]
         async with hub_for(url, tmp_path) as hub:
-            assert hub.servers["g"].status.state == "ready"
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
 
 
 @pytest.mark.slow
@@ -188,61 +188,79 @@ async def test_a_browser_on_another_machine_gives_the_address_that_it_ended_at(t
     async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
         attempt = SignIn()
         await hub.servers["g"].restart(attempt)
-        address = await asyncio.wrap_future(attempt.address)
+        address = (await asyncio.wrap_future(attempt.page)).address
         with pytest.raises(SignInError, match="no code in it"):
             attempt.paste("http://127.0.0.1/")
         attempt.paste(f"  {await last_address(address)}\n")
         await hub.wait_until_started(START)
-        assert hub.servers["g"].status.state == "ready"
+        assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
 
 
-async def by_code(hub: McpHub) -> DeviceSignIn:
+async def by_code(hub: McpHub) -> SignIn:
     """An attempt on another device, under way."""
-    attempt = DeviceSignIn()
-    asyncio.get_running_loop().create_task(hub.servers["g"].sign_in_by_code(attempt))
+    attempt = SignIn(by_code=True)
+    await hub.servers["g"].restart(attempt)
     return attempt
 
 
 @pytest.mark.slow
 async def test_a_code_is_entered_on_another_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.oauth_device.INTERVAL", 0.01)
+    monkeypatch.setattr("tui.tools.mcp.authorization.INTERVAL", 0.01)
     authority = Authority()
     devices = Devices(authority)
     devices.first = "slow_down"
     async with guarded_server(authority, devices) as url:
         async with hub_for(url, tmp_path) as hub:
             attempt = await by_code(hub)
-            code = await asyncio.wrap_future(attempt.code)
-            assert code == Code("WDJB-MJHT", url.replace("/mcp", "/activate"))
+            page = await asyncio.wrap_future(attempt.page)
+            assert page == SignInPage(url.replace("/mcp", "/activate"), "WDJB-MJHT")
             await until(lambda: len(devices.token_answers) >= 2)
             assert devices.token_answers[:2] == ["slow_down", "authorization_pending"]
             devices.entered = True
             await asyncio.wrap_future(attempt.done)
-            await hub.servers["g"].restart()
             await hub.wait_until_started(START)
             assert (await call(hub.servers["g"], "whoami")).text == "you"
         (file,) = stored(tmp_path)
         file.write_text(json.dumps({**json.loads(file.read_text()), "expires_at": 1.0}))
         async with hub_for(url, tmp_path) as hub:  # the next run renews them at the same place
-            assert hub.servers["g"].status.state == "ready"
+            assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
         assert devices.token_answers[-1] == "refresh_token"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given_up", [True, False])
-async def test_a_code_that_is_refused_or_given_up_leaves_nothing_behind(tmp_path: Path, *, given_up: bool) -> None:
+async def test_a_code_is_waited_for_beyond_the_limits_for_an_answer_s_time_and_redirects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 1.0)
     authority = Authority()
     devices = Devices(authority)
     async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
         attempt = await by_code(hub)
-        await asyncio.wrap_future(attempt.code)
+        await asyncio.wrap_future(attempt.page)
+        began = time.monotonic()
+        await until(lambda: len(devices.token_answers) > 25 and time.monotonic() > began + 1.2)
+        devices.entered = True
+        await hub.wait_until_started(START)
+        assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given_up", [True, False])
+async def test_a_code_that_is_refused_or_given_up_stores_no_tokens(tmp_path: Path, *, given_up: bool) -> None:
+    authority = Authority()
+    devices = Devices(authority)
+    async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
+        attempt = await by_code(hub)
+        await asyncio.wrap_future(attempt.page)
         if given_up:
             attempt.give_up()
         else:
             authority.refuses = True
-        with pytest.raises(SignInError, match="cancelled" if given_up else "refused: access_denied"):
-            await asyncio.wrap_future(attempt.done)
-    assert stored(tmp_path) == []
+        await until(lambda: hub.servers["g"].status.state == "failed")
+        why = "it was cancelled" if given_up else "it was refused: access_denied"
+        assert hub.servers["g"].status.reason == f"signing in did not work: {why}"
+    (file,) = stored(tmp_path)
+    assert "tokens" not in json.loads(file.read_text())
 
 
 @pytest.mark.slow
@@ -251,15 +269,21 @@ async def test_no_code_comes_from_an_authorization_server_that_says_it_is_anothe
     devices = Devices(authority)
     devices.issuer = "https://authority.example"
     async with guarded_server(authority, devices) as url, hub_for(url, tmp_path) as hub:
-        with pytest.raises(SignInError, match="issuer mismatch"):
-            await asyncio.wrap_future((await by_code(hub)).code)
+        attempt = await by_code(hub)
+        await until(lambda: hub.servers["g"].status.state == "failed")
+        assert "issuer mismatch" in hub.servers["g"].status.reason
+        assert not attempt.page.done()
     assert authority.clients == {}
 
 
 @pytest.mark.slow
-async def test_a_server_without_codes_says_so(tmp_path: Path) -> None:
+async def test_without_codes_on_the_server_a_browser_elsewhere_signs_in(tmp_path: Path) -> None:
     async with guarded_server(Authority()) as url, hub_for(url, tmp_path) as hub:
-        assert await asyncio.wrap_future((await by_code(hub)).code) is None
+        page = await asyncio.wrap_future((await by_code(hub)).page)
+        assert page.code == ""
+        assert (await browse(page.address))[0] == 200
+        await hub.wait_until_started(START)
+        assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
 
 
 @pytest.mark.slow

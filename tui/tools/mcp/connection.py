@@ -17,7 +17,7 @@ from tui.tools.base import ToolError
 from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
-from tui.tools.mcp.oauth import SignIn, TokenStore, authorization
+from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import (
     TemplateVariable,
     resource_templates,
@@ -44,7 +44,7 @@ MOST_TOOLS = 2_000  # of one server
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
 MOST_PAGES = 50  # pages read of a list, which bounds a list that never ends
 START_WAIT = 60.0  # seconds for a server's first answer: some are downloaded first
-SIGN_IN_WAIT = 600.0  # seconds a person gets to sign in
+SIGN_IN_WAIT = 1_800.0  # seconds a person gets to sign in: as long as codes last (RFC 8628, section 3.2)
 COMPLETE_WAIT = 2.0  # seconds to wait for completions
 PROGRESS_PAUSE = 0.2  # seconds between two progress texts of a tool: servers send thousands
 LONGEST_PROGRESS = 80  # characters of a progress text
@@ -299,6 +299,7 @@ async def connect(
     from mcp import Client
 
     from tui import __version__
+    from tui.tools.mcp.authorization import authorization
 
     async with contextlib.AsyncExitStack() as stack:
         auth = None

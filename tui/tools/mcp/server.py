@@ -18,7 +18,7 @@ from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED
-from tui.tools.mcp.oauth import SignIn, SignInError, TokenStore
+from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import CachedOffer, ServerTool, TemplateVariable, offered_name
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.results import Content, error_output, output_of, prompt_text, resource_content
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
 
     from tui.tools.mcp.hub import LoopThread
-    from tui.tools.mcp.oauth_device import DeviceSignIn
 
 log = logging.getLogger(__name__)
 
@@ -134,15 +133,6 @@ class McpServer:
         await self.stop()
         self._sign_in = sign_in
         await self.start()
-
-    async def sign_in_by_code(self, attempt: DeviceSignIn) -> None:
-        """Let the person sign in on another device; ends with that. Raises nothing: `attempt` says how it went."""
-        try:
-            launch = self.config.launch(start_environment())
-        except McpConfigError as error:
-            attempt.fail(SignInError(str(error)))
-            return
-        await self._thread.run(attempt.run(self.config, launch, TokenStore(self._tokens, launch.url)))
 
     async def sign_out(self) -> None:
         """Forget the person's sign-in, and restart it. Raises `ToolError`, OSError."""

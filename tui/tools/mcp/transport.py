@@ -29,6 +29,9 @@ _PASSED_ON = re.compile(
 """Variables passed to a server besides those of its configuration and the SDK's short list (PATH, HOME, ...): for
 locale and network. API keys are not among them."""
 
+MOST_AUTH_REQUESTS = 2_000
+"""Requests for authorizing one: httpx2 counts them as redirects, and whether a code was entered is asked many times."""
+
 
 @dataclass(slots=True)
 class TransportStatus:
@@ -164,22 +167,13 @@ def _client(
         status.text = f"{code} {response.reason_phrase}".strip()
         status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
 
-    options = http_options(launch.url, limit, elsewhere=auth is not None)
+    options = client_options(launch.url, limit)
+    if auth is not None:  # asks an authorization server too; the SDK follows no redirect to another server either way
+        options |= {"event_hooks": {}, "max_redirects": MOST_AUTH_REQUESTS}
+        if not launch.url.startswith("https:"):  # the options are those for the server: here it has no certificate
+            options["mounts"] = {"https://": client_options("https://elsewhere.invalid", limit)["transport"]}
     options["event_hooks"]["response"] = [note]
     return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
-
-
-def http_options(url: str, limit: int, *, elsewhere: bool) -> dict[str, Any]:
-    """Options of a client. With `elsewhere` it may also ask an authorization server, which is on another host.
-
-    The SDK follows no redirect to another server either way.
-    """
-    options = client_options(url, limit)
-    if elsewhere:
-        options["event_hooks"] = {}
-        if not url.startswith("https:"):  # the options are those for the server: here it has no certificate
-            options["mounts"] = {"https://": client_options("https://elsewhere.invalid", limit)["transport"]}
-    return options
 
 
 @contextlib.asynccontextmanager

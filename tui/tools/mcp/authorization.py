@@ -1,0 +1,268 @@
+"""OAuth by the SDK's client (2.3), and a grant that it lacks: a code to enter on another device (RFC 8628)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from httpx2 import Request, Response
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
+
+from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
+from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInNeededError, SignInPage, TokenStore, refusal
+from tui.tools.mcp.transport import TransportStatus
+
+log = logging.getLogger(__name__)
+
+CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
+LONGEST_CODE = 64  # characters
+_CODE = ("user_code", "verification_uri", "device_code")  # what a server answers with (RFC 8628, section 3.2)
+_WAITING = ("authorization_pending", "slow_down")
+_BASIC = "client_secret_basic"
+
+
+@contextlib.asynccontextmanager
+async def authorization(
+    config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None, status: TransportStatus
+) -> AsyncIterator[OAuthClientProvider | None]:
+    """The `httpx2.Auth` for a server; None if there are no tokens and nobody signs in.
+
+    Without `sign_in` tokens are used and renewed; a server that requires more fails with `SignInNeededError`, and
+    `status` has that for whoever meets only the closed connection.
+    """
+    data, oauth = await asyncio.to_thread(store.read), config.oauth
+    if oauth is None or (sign_in is None and not data.get("tokens")):
+        yield None
+        return
+    configured = None
+    if oauth.client_id:
+        configured = {"client_id": oauth.client_id, "client_secret": launch.client_secret or None}
+        data["client"] = {}  # its secret is not stored
+    async with contextlib.AsyncExitStack() as stack:
+        redirect = f"http://127.0.0.1{PATH}"
+        if sign_in is not None:
+            data.pop("tokens", None)
+            client = data.get("client") or {}
+            if not sign_in.by_code and "authorization_code" not in (client.get("grant_types") or ()):
+                data["client"] = client = {}
+            addresses = client.get("redirect_uris")
+            port = urlsplit(addresses[0]).port if addresses else oauth.port
+            try:
+                redirect = await stack.enter_async_context(sign_in.listening(port or 0))
+            except OSError:  # the port is in use: another one, for which this program has to register again
+                data["client"] = {}
+                redirect = await stack.enter_async_context(sign_in.listening(0))
+        metadata = _client_metadata(oauth, redirect)
+        if sign_in is not None and sign_in.by_code:
+            yield CodeProvider(launch.url, metadata, store, data, configured, sign_in, status)
+        else:
+            yield Provider(launch.url, metadata, store, data, configured, sign_in, status)
+
+
+class FixedScope(OAuthClientMetadata):
+    """Asks for a configured scope exactly, as Claude Code does; the SDK would ask for what the server names."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "scope":
+            super().__setattr__(name, value)
+
+
+def _client_metadata(oauth: OAuthConfig, redirect_uri: str) -> OAuthClientMetadata:
+    """What this program says of itself when it registers, and the scope that it asks for."""
+    fields = {"client_name": "chatctx", "scope": oauth.scope or None, "redirect_uris": [redirect_uri]}
+    return (FixedScope if oauth.scope else OAuthClientMetadata).model_validate(fields)
+
+
+class Provider(OAuthClientProvider):
+    """Also renews a token that is refused before its end: the SDK lets the person sign in then.
+
+    `data` is what `store` has, `configured` the client that a person configured, which is never stored. `sign_in` is
+    good for one sign-in.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        metadata: OAuthClientMetadata,
+        store: TokenStore,
+        data: dict[str, Any],
+        configured: Mapping[str, Any] | None,
+        sign_in: SignIn | None,
+        status: TransportStatus,
+    ) -> None:
+        storage: Any = self  # has those methods of the SDK's `TokenStorage` that `_initialize` doesn't replace
+        handlers = (None, None) if sign_in is None else (sign_in.redirect, sign_in.callback)
+        super().__init__(url, metadata, storage, *handlers)
+        self._store = store
+        self._data = data
+        self._configured = configured
+        self._sign_in = sign_in
+        self._status = status
+
+    async def _initialize(self) -> None:
+        data, context = self._data, self.context
+        if client := self._configured or data.get("client"):
+            context.client_info = OAuthClientInformationFull.model_validate(client)
+        if tokens := data.get("tokens"):
+            context.current_tokens = OAuthToken.model_validate(tokens)
+            context.token_expiry_time = data.get("expires_at")
+            if data.get("metadata"):
+                context.oauth_metadata = OAuthMetadata.model_validate(data["metadata"])
+            self._choose_auth_method()  # the tokens may have to be renewed at once
+        self._initialized = True
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Store new tokens, with the metadata for renewing them."""
+        metadata = self.context.oauth_metadata
+        self._data["tokens"] = tokens.model_dump(mode="json", exclude_none=True)
+        self._data["expires_at"] = self.context.token_expiry_time
+        self._data["metadata"] = metadata.model_dump(mode="json", exclude_none=True) if metadata else None
+        await self._write()
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Store a client registration."""
+        self._data["client"] = client_info.model_dump(mode="json", exclude_none=True)
+        await self._write()
+
+    async def _write(self) -> None:
+        try:
+            await asyncio.to_thread(self._store.write, self._data)
+        except OSError as error:
+            log.warning("the sign-in of an MCP server is not stored: %s", error.strerror)
+
+    def _choose_auth_method(self) -> None:
+        """How a client with a secret authenticates itself, if its registration does not say.
+
+        By HTTP Basic, which is the default (RFC 8414, section 2), unless the server's metadata name other methods only.
+        Without a method the SDK sends no secret.
+        """
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        if client is not None and client.client_secret and client.token_endpoint_auth_method is None:
+            methods = (metadata.token_endpoint_auth_methods_supported if metadata else None) or [_BASIC]
+            client.token_endpoint_auth_method = _BASIC if _BASIC in methods else "client_secret_post"
+
+    def _begin(self) -> None:
+        """Raises `SignInNeededError` where no one signs in, or has done so before."""
+        if self._sign_in is None or self._sign_in.done.done():
+            self._status.sign_in_needed = True
+            raise SignInNeededError
+        self._choose_auth_method()  # the metadata are there by now
+
+    async def _perform_authorization(self) -> Request:
+        self._begin()
+        return await super()._perform_authorization()
+
+    async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        flow = super()._auth_flow(request)
+        try:
+            outgoing, renewed = await anext(flow), False
+            while True:
+                response = yield outgoing
+                refused = outgoing is request and response.status_code == 401
+                if refused and not renewed and self.context.can_refresh_token():
+                    renewed = True
+                    if await self._handle_refresh_response((yield await self._refresh_token())):
+                        self._add_auth_header(request)
+                        response = yield request
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+
+class CodeProvider(Provider):
+    """Asks the authorization server for a code, if it has codes, in place of sending a browser there."""
+
+    _endpoint = ""
+    _code_request: Request | None = None
+
+    def _choose_grant(self, metadata: Mapping[str, Any]) -> None:
+        """Use the grant if these are the metadata of an authorization server that has it."""
+        if isinstance(endpoint := metadata.get("device_authorization_endpoint"), str):
+            context, self._endpoint = self.context, endpoint
+            context.client_metadata.grant_types = [CODE_GRANT, "refresh_token"]
+            context.client_metadata.response_types = []
+            if not self._configured and context.client_info and CODE_GRANT not in context.client_info.grant_types:
+                context.client_info = None  # to be registered for this grant
+
+    async def _perform_authorization(self) -> Request:
+        if not self._endpoint:
+            return await super()._perform_authorization()
+        self._begin()
+        self._code_request = self._form(self._endpoint, scope=self.context.client_metadata.scope or "")
+        return self._code_request
+
+    def _form(self, url: str, **fields: str) -> Request:
+        assert self.context.client_info is not None  # registered by now
+        form = {
+            "client_id": self.context.client_info.client_id,
+            **{name: text for name, text in fields.items() if text},
+        }
+        if self.context.should_include_resource_param(self.context.protocol_version):
+            form["resource"] = self.context.get_resource_url()
+        form, headers = self.context.prepare_token_auth(form, {})
+        return Request("POST", url, data=form, headers=headers)
+
+    async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        flow, sign_in = super()._auth_flow(request), self._sign_in
+        assert sign_in is not None
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                if outgoing is self._code_request:
+                    answer = await _answer(response)
+                    code, address, device = (_text(answer, name) for name in _CODE)
+                    sign_in.show(SignInPage(address, code[:LONGEST_CODE]))
+                    poll = self._form(self._get_token_endpoint(), grant_type=CODE_GRANT, device_code=device)
+                    wait = _seconds(answer.get("interval"))
+                    error: object = _WAITING[0]
+                    done = asyncio.wrap_future(sign_in.done)
+                    while error in _WAITING:
+                        wait += INTERVAL if error == "slow_down" else 0.0
+                        await asyncio.wait([done], timeout=wait)
+                        if done.done():
+                            done.result()  # it was cancelled
+                        response = yield poll
+                        error = (await _answer(response)).get("error")
+                    if error is not None:
+                        raise refusal(await _answer(response))
+                    sign_in.accept()
+                elif outgoing is not request and response.status_code == 200:
+                    self._choose_grant(await _answer(response))
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+
+async def _answer(response: Response) -> dict[str, Any]:
+    """The JSON object of an authorization server's response. Raises `SignInError`."""
+    await response.aread()
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or (response.status_code >= 400 and "error" not in answer):
+        raise SignInError(f"the authorization server answered {response.status_code}")
+    return answer
+
+
+def _text(answer: Mapping[str, Any], name: str) -> str:
+    if "error" in answer:
+        raise refusal(answer)
+    if not isinstance(answer.get(name), str):
+        raise SignInError(f"the authorization server gave no {name}")
+    return str(answer[name])
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and value > 0 else INTERVAL
