@@ -236,7 +236,7 @@ class CodeProvider(Provider):
                         raise refusal(await _answer(response))
                     sign_in.accept()
                 elif outgoing is not request and response.status_code == 200:
-                    self._choose_grant(await _answer(response))
+                    self._choose_grant(await _json(response))
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -244,14 +244,20 @@ class CodeProvider(Provider):
             await flow.aclose()
 
 
-async def _answer(response: Response) -> dict[str, Any]:
-    """The JSON object of an authorization server's response. Raises `SignInError`."""
+async def _json(response: Response) -> dict[str, Any]:
+    """The members of a JSON object; none for anything else."""
     await response.aread()
     try:
         answer = response.json()
     except ValueError:
         answer = None
-    if not isinstance(answer, dict) or (response.status_code >= 400 and "error" not in answer):
+    return answer if isinstance(answer, dict) else {}
+
+
+async def _answer(response: Response) -> dict[str, Any]:
+    """The answer of an authorization server. Raises `SignInError` if it is none."""
+    answer = await _json(response)
+    if not answer or (response.status_code >= 400 and "error" not in answer):
         raise SignInError(f"the authorization server answered {response.status_code}")
     return answer
 
