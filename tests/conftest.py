@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import urllib.request
 from collections.abc import Generator, Iterator
@@ -26,6 +27,11 @@ TERMINAL_VARIABLES = ("COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"
 for _name in list(os.environ):
     if _name.endswith("_API_KEY") or _name in (*PROGRAM_VARIABLES, *TERMINAL_VARIABLES):
         del os.environ[_name]
+
+# The database waits for the disk at every write, a test for some 20 of them: where there is room files are in memory.
+MEMORY = Path("/dev/shm")
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2_000_000_000:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # read by pytest's `tmp_path`
 
 # Servers of tests are on this machine: no proxy is asked for them.
 urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))

@@ -77,7 +77,7 @@ class ReplayServer:
         line = await reader.readline()
         if not line:
             return False
-        method, path, _ = line.decode().split(" ", 2)
+        method, path, version = line.decode().split()
         headers: dict[str, str] = {}
         while (line := await reader.readline()).strip():
             name, _, value = line.decode().partition(":")
@@ -94,7 +94,7 @@ class ReplayServer:
                 else Answer(status=404)
             )
         await self._send(answer, reader, writer)
-        return answer.end == "clean"
+        return answer.end == "clean" and version != "HTTP/1.0"  # which ends with its answer
 
     async def _send(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = {"content-type": answer.content_type, **answer.headers}

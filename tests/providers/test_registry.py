@@ -174,8 +174,10 @@ class TestFirstModel:
         ],
     )
     async def test_other_programs_at_these_ports_are_no_models(
-        self, configs: dict[str, ProviderConfig], answer: Answer, counts: bool
+        self, configs: dict[str, ProviderConfig], answer: Answer, counts: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        if answer.end == "hang":
+            monkeypatch.setattr(registry, "PROBE_TIMEOUT", 0.05)
         async with replay_server() as server:
             server.by_path["/v1/models"] = answer
             configs["llamacpp"] = replace(configs["llamacpp"], base_url=f"{server.url}/v1")

@@ -16,7 +16,6 @@ from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.offer import TemplateVariable
-from tui.tools.mcp.server import McpServer
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -29,23 +28,20 @@ def naughty() -> Iterator[McpHub]:
         yield hub
 
 
-@pytest.fixture
-def impatient(naughty: McpHub, monkeypatch: pytest.MonkeyPatch) -> McpServer:
-    """The server, which is waited for half a second."""
+async def test_a_call_that_hangs_is_given_up_and_the_server_is_told(
+    naughty: McpHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = naughty.servers["naughty"]
-    monkeypatch.setattr(server._connection, "_timeout", 0.5)
-    return server
-
-
-async def test_a_call_that_hangs_is_given_up_and_the_server_is_told(impatient: McpServer) -> None:
-    server = impatient
-    with pytest.raises(ToolError, match=r"hang gave no sign of life for 0.5 seconds .*`timeout`"):
+    monkeypatch.setattr(server._connection, "_timeout", 0.05)
+    with pytest.raises(ToolError, match=r"hang gave no sign of life for 0.05 seconds .*`timeout`"):
         await call(server, "hang")
     await until(lambda: "hang was cancelled" in server.log.lines)
 
 
-async def test_a_call_that_goes_on_saying_so_may_take_longer(impatient: McpServer) -> None:
-    answer = await call(impatient, "slow", steps=5)
+async def test_a_call_that_goes_on_saying_so_may_take_longer(naughty: McpHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = naughty.servers["naughty"]
+    monkeypatch.setattr(server._connection, "_timeout", 0.5)
+    answer = await call(server, "slow", steps=5)
     assert answer.text == "done after all"
 
 
