@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.commands.registry import all_commands
+from tui.commands import all_commands
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "tui").rglob("*.md"), *(REPOSITORY / "tests").rglob("*.md")])

@@ -19,7 +19,7 @@ from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.screen import Screen
 
-from tui.commands import registry as commands
+from tui import commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser

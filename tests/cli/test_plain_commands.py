@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tui.commands.registry import all_commands
+from tui.commands import all_commands
 
 SAID = {
     "/context": "next request, as it would be sent",

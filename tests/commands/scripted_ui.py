@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tui import commands as slash
 from tui.chat.conversation.events import SessionEvent
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
-from tui.commands import registry
-from tui.commands.ui import Chat
+from tui.commands import Chat
 from tui.views.summary_text import SummaryText
 from tui.views.view import Form, Menu, Option, Question, View
 
@@ -156,9 +156,9 @@ class Commands:
         """Run one command; every answer has to be asked for."""
         ui = ScriptedUI(*answers, screen=self.screen)
         ui.chat, ui.busy = self.chat, busy
-        parsed = registry.parse(line)
-        assert not isinstance(parsed, registry.Unknown), parsed
-        await registry.run(parsed[0], ui, self.chat, parsed[1])
+        parsed = slash.parse(line)
+        assert not isinstance(parsed, slash.Unknown), parsed
+        await slash.run(parsed[0], ui, self.chat, parsed[1])
         assert not ui.answers, ui.answers
         return ui
 
@@ -177,7 +177,7 @@ class Commands:
     async def completions(self, line: str) -> list[str]:
         """What is offered for a draft."""
         ui = ScriptedUI(screen=self.screen)
-        return [choice.text for choice in await registry.complete(ui, self.chat, line)]
+        return [choice.text for choice in await slash.complete(ui, self.chat, line)]
 
 
 async def printed(view: View, width: int = 79) -> str:

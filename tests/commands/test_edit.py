@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.commands.scripted_ui import Commands
-from tui.commands.ui import EditorError
+from tui.commands import EditorError
 
 
 async def test_the_draft_is_edited(commands: Commands) -> None:

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.commands.scripted_ui import Commands, printed
+from tui.commands import all_commands
 from tui.commands.help import COLUMN, WIDE_COLUMN, Key, help_lines
-from tui.commands.registry import all_commands
 
 
 async def test_every_command_is_listed_whole(commands: Commands) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.commands.scripted_ui import Commands, ScriptedUI, printed
-from tui.commands import mcp
-from tui.commands.ui import Chat
+from tui.commands import Chat, mcp
 from tui.tools.base import ToolError
 from tui.views.view import Form, Question
 

@@ -10,8 +10,8 @@ import pytest
 from tests.chat.fakes import ScriptedProvider
 from tests.commands.scripted_ui import Commands
 from tui.chat.servers import Servers
+from tui.commands import CommandError
 from tui.commands.prompt import call_form, parse_prompt
-from tui.commands.ui import CommandError
 from tui.tools.base import ToolImage
 from tui.tools.mcp.offer import PromptArgument, ServerPrompt
 from tui.tools.mcp.results import Content

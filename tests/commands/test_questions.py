@@ -10,8 +10,8 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, open_workspace
 from tests.commands.scripted_ui import ScriptedUI
+from tui.commands import Chat
 from tui.commands.questions import ask
-from tui.commands.ui import Chat
 from tui.providers.base import ProviderError
 from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question, Reply, Sampled, SampleQuestion
 from tui.views import view

@@ -8,29 +8,29 @@ import pytest
 
 import tui.commands
 from tests.commands.scripted_ui import Commands, ScriptedUI
-from tui.commands import registry
-from tui.commands.ui import Chat
+from tui import commands as slash
+from tui.commands import Chat
 from tui.views.view import match
 
 
 def test_names_and_aliases_are_unique() -> None:
-    names = [name for command in registry.all_commands() for name in (command.name, *command.aliases)]
+    names = [name for command in slash.all_commands() for name in (command.name, *command.aliases)]
     assert len(names) == len(set(names))
 
 
 def test_every_module_is_a_command_and_has_a_test() -> None:
-    modules = {path.stem for path in Path(tui.commands.__path__[0]).glob("*.py")} - registry.NO_COMMANDS - {"__init__"}
-    assert len(registry.all_commands()) == len(modules)
-    assert {command.name.replace("-", "_") for command in registry.all_commands()} == {m.rstrip("_") for m in modules}
+    modules = {path.stem for path in Path(tui.commands.__path__[0]).glob("*.py")} - slash.NO_COMMANDS - {"__init__"}
+    assert len(slash.all_commands()) == len(modules)
+    assert {command.name.replace("-", "_") for command in slash.all_commands()} == {m.rstrip("_") for m in modules}
     tests = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
     assert {module.rstrip("_") for module in modules} <= tests
 
 
 def test_the_list_begins_with_what_changes_nothing_and_ends_with_leaving() -> None:
-    names = [command.name for command in registry.all_commands()]
+    names = [command.name for command in slash.all_commands()]
     assert names[0] == "context" and names[-1] == "quit"
-    sections = [command.section for command in registry.all_commands()]
-    assert sections == sorted(sections, key=registry.SECTIONS.index)
+    sections = [command.section for command in slash.all_commands()]
+    assert sections == sorted(sections, key=slash.SECTIONS.index)
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,20 @@ def test_the_list_begins_with_what_changes_nothing_and_ends_with_leaving() -> No
     ],
 )
 def test_what_is_meant_as_a_command(text: str, yes: bool) -> None:
-    assert registry.is_command(text) is yes
+    assert slash.is_command(text) is yes
 
 
 def test_what_is_no_command_says_what_to_do() -> None:
-    parsed = registry.parse("/contxt please")
-    assert isinstance(parsed, registry.Unknown)
+    parsed = slash.parse("/contxt please")
+    assert isinstance(parsed, slash.Unknown)
     assert "There is no command /contxt. Did you mean /context?" in parsed.text
-    far = registry.parse("/qqqqq")
-    assert isinstance(far, registry.Unknown) and "/help lists" in far.text
+    far = slash.parse("/qqqqq")
+    assert isinstance(far, slash.Unknown) and "/help lists" in far.text
 
 
 @pytest.mark.parametrize(("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context")])
 async def test_letters_in_order_find_a_command(query: str, best: str) -> None:
-    choices = await registry.complete(ScriptedUI(), Chat(), f"/{query}")
+    choices = await slash.complete(ScriptedUI(), Chat(), f"/{query}")
     assert choices[0].text.strip() == f"/{best}"
 
 
@@ -75,17 +75,17 @@ async def test_arguments_are_completed_until_one_is_whole(commands: Commands) ->
 
 
 async def test_before_there_is_a_conversation_most_commands_wait() -> None:
-    for command in registry.all_commands():
+    for command in slash.all_commands():
         if command.when != "always" and not command.screen_only:
             ui = ScriptedUI()
-            await registry.run(command, ui, Chat())
+            await slash.run(command, ui, Chat())
             assert ui.refusals == ["Still starting: try again in a moment."]
-        assert await registry.complete(ScriptedUI(), Chat(), f"/{command.name} zzz") == []
+        assert await slash.complete(ScriptedUI(), Chat(), f"/{command.name} zzz") == []
 
 
 async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands) -> None:
     waits = "An answer is still coming: Esc stops it, then try again."
-    for command in registry.all_commands():
+    for command in slash.all_commands():
         if command.when == "idle":
             assert (await commands.run(f"/{command.name} x", busy=True)).refusals == [waits]
     assert (await commands.run("/tools off fetch", busy=True)).refusals == [waits]
@@ -93,7 +93,7 @@ async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands)
 
 async def test_what_needs_a_screen_says_so_in_lines(commands: Commands) -> None:
     commands.screen = None
-    for command in registry.all_commands():
+    for command in slash.all_commands():
         if command.screen_only:
             assert await commands.refusal(f"/{command.name}") == (
                 f"/{command.name} needs the screen: start chatctx without --plain."
@@ -103,8 +103,8 @@ async def test_what_needs_a_screen_says_so_in_lines(commands: Commands) -> None:
 async def test_commands_that_run_programs_or_touch_files_are_off_in_a_browser(
     commands: Commands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(registry.RESTRICTED, "1")
-    off = {command.name for command in registry.all_commands() if command.local_only}
+    monkeypatch.setenv(slash.RESTRICTED, "1")
+    off = {command.name for command in slash.all_commands() if command.local_only}
     assert off == {"provider", "export", "import", "mcp", "edit", "paste"}
     for name in off:
         (refused,) = (await commands.run(f"/{name} x")).refusals

@@ -18,6 +18,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from tui import commands
 from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
 from tui.chat.conversation.events import (
     ApprovalAsked,
@@ -32,8 +33,7 @@ from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, expected_exit_code, streams, table, write
 from tui.cli.streams import FENCE, Lines
 from tui.cli.subcommands.ask import call_lines, event_line
-from tui.commands import registry as commands
-from tui.commands.ui import Chat
+from tui.commands import Chat
 from tui.config.files import write_unsent
 from tui.config.settings import Settings
 from tui.providers.keys import redact

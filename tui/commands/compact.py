@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands.ui import UI, Chat, Command, CommandError
-from tui.views.view import Choice
+from tui.commands import UI, Chat, Command, CommandError
+from tui.views.view import Option
 
 if TYPE_CHECKING:
     from tui.chat.conversation.events import SessionEvent
@@ -44,9 +44,9 @@ async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIt
     yield UsageChanged(await session.refresh_usage())
 
 
-async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
     """Offers nothing before a "-" is typed: enter after `/compact ` compacts."""
-    return [Choice(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
+    return [Option(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
 
 
 COMMAND = Command(

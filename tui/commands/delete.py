@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands.ui import UI, Chat, Command, CommandError
-from tui.views.view import Choice
+from tui.commands import UI, Chat, Command, CommandError
+from tui.views.view import Option
 
 UNDO = "undo"
 
@@ -29,9 +29,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.say(f"{title!r} is deleted. /delete {UNDO} restores it.", passing=True)
 
 
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
     """Offers nothing before a letter is typed: enter after `/delete ` deletes."""
-    return [Choice(UNDO, UNDO, "restore the conversation deleted last")] if args and chat.workspace.deleted else []
+    return [Option(UNDO, UNDO, "restore the conversation deleted last")] if args and chat.workspace.deleted else []
 
 
 COMMAND = Command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.text.numbers import tokens_exact
 from tui.views.context_lists import why_not
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.terminal.browser import has_browser, open_in_browser
 from tui.text.cells import plain
-from tui.views.view import Choice, Field, Form, Option, Question, RejectedError
+from tui.views.view import Field, Form, Option, Question, RejectedError
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
@@ -175,24 +175,24 @@ def _start_project(project: ProjectFile) -> Question:
     )
 
 
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """The actions for each server."""
     servers = chat.workspace.servers
     choices = []
     for line in servers.lines:
         name, state = line.status.name, line.status.state
         word = "on" if state == "off" else "off"
-        choices.append(Choice(f"restart {name}", f"restart {plain(name)}", state))
-        choices.append(Choice(f"{word} {name}", f"{word} {plain(name)}", state))
+        choices.append(Option(f"restart {name}", f"restart {plain(name)}", state))
+        choices.append(Option(f"{word} {name}", f"{word} {plain(name)}", state))
         if line.config.oauth is not None and state != "off":
-            choices.append(Choice(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
-            choices.append(Choice(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
+            choices.append(Option(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
+            choices.append(Option(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
         if line.status.instructions:
             change = "off" if servers.instructs(name) else "on"
             description = "whether the model gets them"
-            choices.append(Choice(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
+            choices.append(Option(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
     if servers.project is not None:
-        choices.append(Choice("project", "project", "the servers of this folder: what they would start"))
+        choices.append(Option("project", "project", "the servers of this folder: what they would start"))
     return choices
 
 

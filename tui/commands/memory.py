@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.text.cells import plain
 from tui.text.numbers import tokens_exact
-from tui.views.view import Choice, Menu, Option, filtered
+from tui.views.view import Menu, Option, filtered
 
 if TYPE_CHECKING:
-    from tui.chat.turn.session import ChatSession
+    pass
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -23,7 +23,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         return
     if not args:
         menu = Menu(
-            "Memory files: Enter switches one", filtered(lambda: _options(session)), "/memory FILE", "search files"
+            "Memory files: Enter switches one", filtered(lambda: complete(ui, chat, "")), "/memory FILE", "search files"
         )
         args = await ui.choose(menu) or ""
         if not args:
@@ -37,7 +37,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")
 
 
-async def _options(session: ChatSession) -> Sequence[Option]:
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """Files by name."""
+    session = chat.session
     files = session.memory.files
     tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
     return [
@@ -50,11 +52,6 @@ async def _options(session: ChatSession) -> Sequence[Option]:
         )
         for file, count, state in zip(files, tokens, ("on " if file.on else "off" for file in files), strict=True)
     ]
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
-    """Files by name."""
-    return [Choice(option.key, option.label, option.detail) for option in await _options(chat.session)]
 
 
 COMMAND = Command(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.text.numbers import tokens_exact
-from tui.views.view import Choice, Option, Question
+from tui.views.view import Option, Question
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -103,12 +103,12 @@ def _not_taken(session: ChatSession) -> str:
     return f" It takes no {' and no '.join(sorted(set(kinds.values())))}: {names} stays here and is not sent to it."
 
 
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """Models by name, as listed last; no server is asked while typing."""
     from tui.views.models import window_text
 
     listing = await chat.workspace.model_list.cached()
-    return [Choice(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
+    return [Option(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
 
 
 COMMAND = Command(

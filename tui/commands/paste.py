@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.config.files import short_path
 
 

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.text.cells import plain
-from tui.views.view import Choice, Field, Form, Menu, Option, Question, filtered, may_be_secret
+from tui.views.view import Field, Form, Menu, Option, Question, filtered, may_be_secret
 
 if TYPE_CHECKING:
-    from tui.chat.servers import Servers
     from tui.tools.mcp.offer import ServerPrompt
 
 
@@ -28,7 +27,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         return
     if not args:
         menu = Menu(
-            "Prompts of MCP servers", filtered(lambda: _options(servers)), "/prompt SERVER:NAME", "search prompts"
+            "Prompts of MCP servers", filtered(lambda: complete(ui, chat, "")), "/prompt SERVER:NAME", "search prompts"
         )
         args = await ui.choose(menu) or ""
         if not args:
@@ -118,18 +117,14 @@ def _form(prompt: ServerPrompt, arguments: dict[str, str]) -> Form:
     )
 
 
-async def _options(servers: Servers) -> Sequence[Option]:
-    return [
-        Option(f"{prompt.server}:{prompt.name}", plain(call_form(prompt)), plain(prompt.description))
-        for prompt in servers.prompts
-    ]
-
-
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
     """Prompts by name; nothing once the arguments have begun."""
     if " " in args:
         return []
-    return [Choice(option.key, option.label, option.detail) for option in await _options(chat.workspace.servers)]
+    return [
+        Option(f"{prompt.server}:{prompt.name}", plain(call_form(prompt)), plain(prompt.description))
+        for prompt in chat.workspace.servers.prompts
+    ]
 
 
 COMMAND = Command(

@@ -6,11 +6,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands import model
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError, model
 from tui.text.clean import error_line
 from tui.text.numbers import plural
-from tui.views.view import Choice, Field, Form, Menu, Option, RejectedError, filtered
+from tui.views.view import Field, Form, Menu, Option, RejectedError, filtered
 
 if TYPE_CHECKING:
     from tui.chat.provider_setup import Draft, ProviderChoice, ProviderSetup
@@ -105,9 +104,9 @@ async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
         raise RejectedError(text, secret) from error
 
 
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """Providers by name."""
-    return [Choice(choice.name, choice.name, choice.title) for choice in chat.workspace.setup.choices()]
+    return [Option(choice.name, choice.name, choice.title) for choice in chat.workspace.setup.choices()]
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from tui.commands.ui import UI, Chat
+from tui.commands import UI, Chat
 from tui.providers.base import ProviderError
 from tui.terminal.browser import open_in_browser
 from tui.text.cells import plain

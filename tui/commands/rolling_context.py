@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, CommandError, fixed
+from tui.commands import UI, Chat, Command, CommandError, fixed
 
 ON = "Rolling context is on: old content is left out when the window is nearly full. Nothing is deleted."
 OFF = "Rolling context is off: old content is summarised when the window is nearly full."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.views.conversations import session_menu
 
 
@@ -22,11 +22,5 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 COMMAND = Command(
-    "sessions",
-    "open another conversation",
-    run,
-    "conversation",
-    when="idle",
-    args="[words or id]",
-    aliases=("resume",),
+    "sessions", "open another conversation", run, "conversation", when="idle", args="[words or id]", aliases=("resume",)
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands.ui import UI, Chat, Command, CommandError
-from tui.views.view import Choice, Menu, filtered
+from tui.commands import UI, Chat, Command, CommandError
+from tui.views.view import Menu, Option, filtered
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
@@ -28,10 +28,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await chat.workspace.save_theme(name)
 
 
-async def complete(ui: UI, _chat: Chat, _args: str) -> Sequence[Choice]:
+async def complete(ui: UI, _chat: Chat, _args: str) -> Sequence[Option]:
     """Themes by name."""
-    themes = await ui.screen.themes() if ui.screen is not None else ()
-    return [Choice(theme.key, theme.label, theme.detail) for theme in themes]
+    return await ui.screen.themes() if ui.screen is not None else ()
 
 
 COMMAND = Command(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands.ui import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, Command, CommandError
 from tui.messages import EFFORTS
-from tui.views.view import Choice
+from tui.views.view import Option
 
 DEFAULT = "default"
 
@@ -23,16 +23,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.say(effort_text(session.reasoning, session.reasoning_sent))
 
 
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """The efforts that the model supports. Others are accepted too: the nearest supported one is used."""
-    return [*(Choice(effort, effort) for effort in chat.session.efforts), Choice(DEFAULT, DEFAULT, "provider default")]
+    return [*(Option(effort, effort) for effort in chat.session.efforts), Option(DEFAULT, DEFAULT, "provider default")]
 
 
 COMMAND = Command(
-    "thinking",
-    "the model's reasoning effort",
-    run,
-    "model",
-    args="[off|low|medium|high]",
-    complete=complete,
+    "thinking", "the model's reasoning effort", run, "model", args="[off|low|medium|high]", complete=complete
 )

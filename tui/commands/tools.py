@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands.ui import UI, BusyError, Chat, Command, CommandError
+from tui.commands import UI, BusyError, Chat, Command, CommandError
 from tui.text.cells import plain
-from tui.views.view import Choice
+from tui.views.view import Option
 
 USAGE = "/tools lists the tools; /tools on NAME, /tools off NAME (github__* for several) and /tools forget NAME."
 
@@ -47,13 +47,13 @@ async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
         await ui.say(f"{subject} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
 
 
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Choice]:
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
     """on, off, and the tools."""
     word, blank, _ = args.partition(" ")
     if not blank or word not in ("on", "off"):
-        return [Choice("on ", "on", "offer a tool"), Choice("off ", "off", "offer it no longer")]
+        return [Option("on ", "on", "offer a tool"), Option("off ", "off", "offer it no longer")]
     lines = await chat.session.tools.lines()
-    return [Choice(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]
+    return [Option(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]
 
 
 COMMAND = Command(

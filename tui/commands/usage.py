@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command
+from tui.commands import UI, Chat, Command
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands.ui import UI, Chat, Command, CommandError, fixed
+from tui.commands import UI, Chat, Command, CommandError, fixed
 from tui.config.values import parse_tokens
 from tui.text.numbers import tokens_exact
 

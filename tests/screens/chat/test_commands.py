@@ -14,8 +14,8 @@ from textual import events
 
 from tests.screens.conftest import SIZES, running, screen_text, wait_until
 from tests.screens.talks import TALK, EchoProvider, Talk, assistant, stored, user
+from tui import commands
 from tui.app import ChatApp
-from tui.commands import registry as commands
 
 OTHERS = (stored("s7", "refactor the parser"), stored("s8", "why is the build slow"))
 

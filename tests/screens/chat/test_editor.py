@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.commands.ui import EditorError
+from tui.commands import EditorError
 from tui.screens.chat.ui import edit_externally
 
 

@@ -191,7 +191,7 @@ class Outcome:
 
 def _outside(text: str) -> str:
     """The error text; if it suggests a command or a key of the chat, also how to open the chat."""
-    from tui.commands.registry import all_commands
+    from tui.commands import all_commands
 
     names = "|".join(command.name for command in all_commands())
     suggestion = re.search(rf"(?<![\w/.:])(/({names})|f[89])\b(?!/|\.\w)", text)

@@ -38,13 +38,7 @@ def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> i
         write("No session contains that." if query else "No sessions yet. Start one with: chatctx")
     else:
         rows = [
-            (
-                info.id,
-                timestamp(info.updated_at),
-                str(info.messages),
-                f"{info.provider}/{info.model}",
-                info.title,
-            )
+            (info.id, timestamp(info.updated_at), str(info.messages), f"{info.provider}/{info.model}", info.title)
             for info in listed
         ]
         write(table(rows, right=frozenset({2})))

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, write
-from tui.commands.registry import RESTRICTED
+from tui.commands import RESTRICTED
 from tui.config.settings import Settings
 from tui.config.values import parse_url
 from tui.providers.http.proxies import is_loopback

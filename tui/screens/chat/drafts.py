@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.chat.attachments import AttachmentError, mentioned, not_taken, read_attachment
-from tui.commands.registry import is_command
+from tui.commands import is_command
 from tui.config.files import at_home, unsent_files, write_unsent
 from tui.text.cells import plain
 from tui.text.names import mention_of

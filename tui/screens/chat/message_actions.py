@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui.commands.ui import BusyError
+from tui.commands import BusyError
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
 from tui.views.context_lists import why_not

@@ -15,8 +15,8 @@ from textual import events, getters, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from tui.commands import registry as slash
-from tui.commands.ui import Chat, Command
+from tui import commands as slash
+from tui.commands import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain

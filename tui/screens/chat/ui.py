@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from textual.app import SuspendNotSupported
 from textual.content import Content
 
-from tui.commands.ui import BusyError, EditorError
+from tui.commands import BusyError, EditorError
 from tui.text.cells import plain
 from tui.views.conversations import SessionMenu
 from tui.views.models import ModelMenu
