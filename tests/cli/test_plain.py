@@ -215,6 +215,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     decided = []
 
     async def events() -> AsyncIterator[SessionEvent]:
+        yield ReplyFinished(Message("assistant", (), "m0", status="failed", error="too long"))  # it is repeated
         yield ReplyStarted("m1", "p", "vendor/model-x")
         yield ReplyDelta("m1", "reasoning", "hm")
         yield ReplyDelta("m1", "text", "hi \x1b[31mred")

@@ -276,7 +276,8 @@ class PlainChat:
                     complain(line)
                 if lines := source_lines(message):
                     write("\n".join(["Sources:", *lines]))
-                if ending := status_text(message):
+                # A failed request is repeated, or ends the turn: both are reported by themselves.
+                if message.status != "failed" and (ending := status_text(message)):
                     complain(ending[2:])
                 if explanation := provider_explanation(message):
                     complain(f"the provider says: {explanation}")

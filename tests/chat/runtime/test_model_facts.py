@@ -46,7 +46,7 @@ def model_facts(store: SessionStore, stated: ModelLimits | None = ASKED, set_to:
 async def test_a_setting_goes_before_what_was_learned_before_what_the_server_says(store: SessionStore) -> None:
     facts = model_facts(store)
     assert await facts.find("p", "m") == ASKED
-    facts.learn_window("p", "m", 100_000)
+    facts.learn_window("p", "m", 100_000, 120_000)
     learned = await facts.find("p", "m")
     assert (learned.context, learned.input, learned.output, learned.source) == (100_000, None, 64_000, "learned")
     by_file = await model_facts(store, set_to=120_000).find("p", "m")
@@ -58,7 +58,7 @@ async def test_a_setting_goes_before_what_was_learned_before_what_the_server_say
 
 async def test_what_was_set_and_learned_is_forgotten_on_request(store: SessionStore) -> None:
     facts = model_facts(store)
-    facts.learn_window("p", "m", 100_000)
+    facts.learn_window("p", "m", 100_000, 120_000)
     facts.set_window("p", "m", 50_000)
     facts.reset_window("p", "m")
     assert await facts.find("p", "m") == ASKED
@@ -80,7 +80,7 @@ async def test_what_the_person_set_is_not_forgotten_and_a_reset_is_of_the_window
 
 async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
     facts = model_facts(store)
-    facts.learn_window("p", "m", 300_000)
+    facts.learn_window("p", "m", 300_000, 310_000)
     assert await facts.find("p", "m") == ASKED
 
 
@@ -108,11 +108,26 @@ async def test_nothing_is_learned_below_what_has_been_seen_to_fit(store: Session
     facts = model_facts(store)
     await facts.find("p", "m")
     assert not facts.learn_fitted("p", "m", 140_000, 9)
-    facts.learn_window("p", "m", 121_815)
+    facts.learn_window("p", "m", 121_815, 141_000)
     assert await facts.find("p", "m") == ASKED
     again = model_facts(store)
-    again.learn_window("p", "m", 130_000)
+    again.learn_window("p", "m", 130_000, 141_000)
     assert await again.find("p", "m") == ASKED
+
+
+@pytest.mark.parametrize(
+    ("refused", "counted"),
+    [pytest.param(12_135, True, id="it counted what it refused"), pytest.param(6_606, False, id="as much had fitted")],
+)
+async def test_a_server_that_has_a_smaller_window_than_before_is_believed(
+    store: SessionStore, refused: int, counted: bool
+) -> None:
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    facts.learn_fitted("p", "m", 10_819, 900)
+    facts.learn_window("p", "m", 6_000, refused, counted=counted)
+    assert (await facts.find("p", "m")).context == 6_000
+    assert facts.learn_fitted("p", "m", 7_000, 9) == "raised"  # and a larger one than that again
 
 
 async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
@@ -171,7 +186,7 @@ async def test_a_provider_that_is_not_set_up_has_no_window(store: SessionStore) 
 async def test_a_server_that_wrote_past_its_window_is_believed_when_it_names_it(store: SessionStore) -> None:
     facts = model_facts(store, None)
     facts.learn_fitted("p", "m", 1_500, 9_000)
-    facts.learn_window("p", "m", 2_048)
+    facts.learn_window("p", "m", 2_048, 2_500)
     assert (await facts.find("p", "m")).context == 2_048
 
 

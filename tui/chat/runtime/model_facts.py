@@ -180,14 +180,19 @@ class ModelFacts:
         self._change(provider, model, lambda facts: facts | {"answering": "" if answering == model else answering})
         return answering != model
 
-    def learn_window(self, provider: str, model: str, limit: int) -> None:
-        """Learn `limit` tokens from an overflow error. Never below an input that was accepted."""
+    def learn_window(self, provider: str, model: str, limit: int, refused: int, *, counted: bool = False) -> None:
+        """Learn `limit` tokens from the refusal of an input of `refused` tokens, which the server `counted` itself.
+
+        Below an input that was accepted only if the server has evidently another window now (restarted, or another one
+        behind the same address): it counted what it refused, or refused less than it accepted.
+        """
         model = self.answering(provider, model)
         floor = int(self._of(provider, model).get("taken", 0))
-        if limit < floor:
+        if limit < floor < refused and not counted:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
-        learned = {"learned": limit, "raised": False, "how": "named by the server's refusal"}
+        how = "named by the server's refusal"
+        learned = {"learned": limit, "raised": False, "how": how, "taken": min(floor, limit)}
         self._change(provider, model, lambda facts: facts | learned)
 
     def learn_longest_answer(self, provider: str, model: str, most: int) -> None:

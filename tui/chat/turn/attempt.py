@@ -78,6 +78,11 @@ class Attempt:
         self._seconds = 0.0
         self._size = self._shown = 0  # characters that arrived and will be sent back; tokens shown last
 
+    @property
+    def predicted(self) -> int:
+        """The tokens that the request was expected to have."""
+        return self._usage.total
+
     async def run(self) -> Message:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
         request, services = self.request, self._services

@@ -212,7 +212,7 @@ class Turn:
         request = attempt.request
         action = None
         if attempt.error is not None:
-            action = await self._next_action(attempt.error, request, arrived=bool(reply.parts))
+            action = await self._next_action(attempt.error, attempt, arrived=bool(reply.parts))
         answered = action is None and reply.status != "failed"
         if action is None:
             await self._conversation.add_reply(reply)
@@ -232,11 +232,12 @@ class Turn:
 
     # -- failures -----------------------------------------------------------------------------------------
 
-    async def _next_action(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
-        """The remedy after `request` failed with `error`; None if there is none. What the error says is learned."""
-        models = self._services.models
+    async def _next_action(self, error: ProviderError, attempt: Attempt, *, arrived: bool) -> Action | None:
+        """The remedy after `attempt` failed with `error`; None if there is none. What the error says is learned."""
+        models, request, counted = self._services.models, attempt.request, error.input_tokens
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
-            await asyncio.to_thread(models.learn_window, request.provider, request.model, error.limit)
+            learn = partial(models.learn_window, request.provider, request.model, error.limit)
+            await asyncio.to_thread(learn, counted or attempt.predicted, counted=counted is not None)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
