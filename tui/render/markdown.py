@@ -87,18 +87,18 @@ def block_end(tokens: Sequence[Token], index: int) -> int:
 
 
 def blocks_rows(
-    tokens: Sequence[Token], width: int, palette: Palette, *, tight: bool = False, depth: int = 0
+    tokens: Sequence[Token], width: int, palette: Palette, piece: Piece = WHOLE, *, tight: bool = False, depth: int = 0
 ) -> list[Row]:
-    """The rows of a sequence of sibling blocks, a blank line between them unless `tight`."""
+    """The rows of sibling blocks, a blank line between them unless `tight`. The first may be a `piece` of one."""
     rows: list[Row] = []
     index = 0
     while index < len(tokens):
         end = block_end(tokens, index)
-        block = block_rows(tokens[index:end], width, palette, tight=tight, depth=depth)
+        block = block_rows(tokens[index:end], width, palette, piece, tight=tight, depth=depth)
         if block and rows and not (tight and tokens[index].type in _TIGHT):
             rows.append(blank_row())
         rows += block
-        index = end
+        index, piece = end, WHOLE
     return rows
 
 

@@ -13,21 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from markdown_it.common.utils import normalizeReference
-from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style
-
 from tui.render.code import code_rows, safe_cuts
-from tui.render.markdown import WHOLE, Piece, block_end, block_rows, is_loose, parse, read_table
+from tui.render.markdown import WHOLE, Piece, block_end, block_rows, blocks_rows, is_loose, parse, read_table
 from tui.render.palette import Palette
-from tui.render.rows import Line, Row, Run, blank_row, wrap
+from tui.render.rows import Row, blank_row, plain_rows
 from tui.render.tables import Extents, measure, table_layout
-from tui.text.clean import TAB_SIZE, clean_text
-from tui.text.markdown import MAX_FORMULA_LINES, formula_end, formula_opener, may_hold_blank_lines
+from tui.text.clean import clean_text
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -42,12 +35,10 @@ REDRAWN = 4
 """All is drawn again once the part without markup is this fraction of the open block: in total, linear in its size."""
 KEEP_LINES = 6
 """Lines of a cut fence or table that stay open."""
-_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
 # A last line that may become a link definition (CommonMark 4.7).
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
-_VERBATIM = frozenset({"fence", "code_block", "html_block", "formula_block"})
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
 
@@ -61,15 +52,18 @@ class StreamRenderer:
         self._width = width
         self._palette = palette
         self.stale = False
+        self.unmarked = False  # whether the end of the open block is drawn without markup
         self._arrived: list[str] = []
-        self._pending = ""  # clean source of the open block
+        self._pending = ""  # clean source of the open block; what follows if `unmarked`
         self._references: dict[str, Any] = {}  # link definitions above the open block
         self._defined: set[str] = set()  # labels of all definitions so far
-        self._used: set[str] = set()  # labels above the open block that may be references
+        self._open_formula = 0  # the first line that may begin a formula
         self._piece = WHOLE
         self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
-        self.unmarked: _Unmarked | None = None  # the end of a long block
+        self._any_final = False
+        self._last_line = ""  # of what is drawn without markup
+        self._until_redrawn = 0  # characters
 
     def feed(self, text: str) -> None:
         """Add a piece of the text. Costs nothing until `update`."""
@@ -78,51 +72,58 @@ class StreamRenderer:
     def update(self) -> tuple[list[Row], list[Row]]:
         """Rows that are final now (to be appended to earlier ones), and the rows of the open block."""
         self._take()
-        if self.unmarked is not None:
-            text, self._pending = self._pending, ""
-            *final, last = self.unmarked.more(text)
-            self.stale = self.stale or ("\n" in text and self.unmarked.is_long)
-            return final, [last]
+        if self.unmarked:
+            return self._without_markup()
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
-        frozen: list[Row] = []
-        starts = _block_starts(tokens)
-        certain = [start for start in self._decided(tokens, starts) if self._line_complete(tokens[start])]
+        final: list[Row] = []
+        certain = [start for start in _block_starts(tokens) if self._is_certain(tokens[start])]
         if len(certain) > 1:
-            for begin, end in pairwise(certain):
-                frozen += self._spaced(block_rows(tokens[begin:end], self._width, self._palette, self._piece))
-                self._piece, self._extents, self._glued = WHOLE, None, False
+            final = self._rows(tokens[: certain[-1]])
+            self._piece, self._extents, self._glued = WHOLE, None, False
             self._drop_lines(_first_line(tokens[certain[-1]]))
-            tokens, starts = self._parse(), starts[starts.index(certain[-1]) :]
-        if len(starts) == 1 and (rows := self._cut(tokens)) is not None:
-            frozen += self._spaced(rows)
+            tokens = self._parse()
+        if tokens and block_end(tokens, 0) == len(tokens) and (rows := self._cut(tokens)) is not None:
+            final += self._spaced(rows)
             self._glued = True
             tokens = self._parse()
-        tail = self._tail(tokens)
-        fence = bool(tokens) and tokens[0].type == "fence"
-        if tail and len(self._pending) - (self._pending.rfind("\n") if fence else 0) > LONG:
-            end = max((number for number, row in enumerate(tail) if row.copy), default=0)
-            self.unmarked, self._pending = _Unmarked(self._pending, tail[end], self._width), ""
-            return [*frozen, *tail[:end]], [tail[end]]
-        return frozen, tail
+        self._any_final = self._any_final or bool(final)
+        tail = self._rows(tokens)
+        line = self._pending.rfind("\n") if tokens and tokens[0].type == "fence" else 0
+        if tail and len(self._pending) - line > LONG:
+            last = max((number for number, row in enumerate(tail) if row.copy), default=0)
+            tail[last].joint = "\n" if self._pending.endswith("\n") else ""
+            self.unmarked, self._until_redrawn, self._pending = True, len(self._pending) // REDRAWN, ""
+            return [*final, *tail[: last + 1]], []
+        return final, tail
+
+    def _without_markup(self) -> tuple[list[Row], list[Row]]:
+        """What follows the first `LONG` characters of an open block."""
+        text, self._pending = self._pending, ""
+        self._until_redrawn -= len(text)
+        self.stale = self.stale or ("\n" in text and self._until_redrawn <= 0)
+        *final, last = plain_rows(self._last_line + text, self._palette.base, self._width)
+        self._last_line = last.text
+        return final, [last]
 
     def _take(self) -> None:
         text = "".join(self._arrived)
         unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
-        if self.unmarked is None and not self._pending.strip():
+        if not self.unmarked and not self._pending.strip():
             self._pending, line = self._pending[line:][:LONG], 0
-        if self.unmarked is None and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
+        if not self.unmarked and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
             self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
         self._arrived = [unfinished] if unfinished else []
 
     def _parse(self) -> list[Token]:
-        env = {"references": dict(self._references)}
+        env: dict[str, Any] = {"references": dict(self._references)}
         tokens = parse(self._pending, env)
         new = env["references"].keys() - self._defined
-        self.stale = self.stale or not self._used.isdisjoint(new)
+        self.stale = self.stale or (self._any_final and bool(new))
         self._defined |= new
+        self._open_formula = env.get("open_formula", len(self._pending))
         return tokens
 
     def _continues(self, tokens: Sequence[Token]) -> bool:
@@ -140,43 +141,21 @@ class StreamRenderer:
             return layout.widths == piece.layout.widths and layout.airy <= piece.layout.airy
         return kind == "fence" and not piece.label
 
-    def _tail(self, tokens: Sequence[Token]) -> list[Row]:
-        rows: list[Row] = []
-        index, glued, piece = 0, self._glued, self._piece
-        while index < len(tokens):
-            end = block_end(tokens, index)
-            block = block_rows(tokens[index:end], self._width, self._palette, piece)
-            if block and not glued:
-                rows.append(blank_row())
-            rows += block
-            index, piece = end, WHOLE
-            glued = glued and not block
-        return rows
+    def _rows(self, tokens: Sequence[Token]) -> list[Row]:
+        return self._spaced(blocks_rows(tokens, self._width, self._palette, self._piece))
 
     def _spaced(self, rows: list[Row]) -> list[Row]:
         return rows if self._glued or not rows else [blank_row(), *rows]
 
-    def _decided(self, tokens: Sequence[Token], starts: list[int]) -> list[int]:
-        """The blocks before which no line can become part of an open formula."""
-        if not any(opener in self._pending for opener in ("$$", "\\[", "\\begin{")):
-            return starts
-        lines = self._pending.split("\n")
-        fixed = [token.map for token in tokens if token.type in _VERBATIM and token.map]
-        verbatim = {line for first, end in fixed for line in range(first, end)}
-        openers = [number for number in range(len(lines)) if number not in verbatim and _may_be_formula(lines, number)]
-        return [start for start in starts if _first_line(tokens[start]) <= openers[0]] if openers else starts
-
-    def _line_complete(self, token: Token) -> bool:
-        """Whether the block's first line is complete: before that the kind of block may change."""
-        return _first_line(token) < self._pending.count("\n")
+    def _is_certain(self, token: Token) -> bool:
+        """Whether a block certainly begins here: its line is complete, and cannot become a part of a formula."""
+        return _first_line(token) < min(self._pending.count("\n"), self._open_formula)
 
     def _drop_lines(self, count: int) -> None:
         position = 0
         for _ in range(count):
             position = self._pending.index("\n", position) + 1
         dropped = self._pending[:position]
-        if "[" in dropped:
-            self._used.update(normalizeReference(match.group(1)) for match in _LABEL.finditer(dropped))
         if "]:" in dropped:
             env = {"references": self._references}
             parse(dropped, env)
@@ -214,7 +193,7 @@ class StreamRenderer:
 
     def _cut_list(self, tokens: Sequence[Token]) -> list[Row] | None:
         items = [index for index, token in enumerate(tokens) if token.type == "list_item_open" and token.level == 1]
-        certain = [index for index in items if self._line_complete(tokens[index])]
+        certain = [index for index in items if _first_line(tokens[index]) < self._pending.count("\n")]
         if len(certain) < 2:
             return None
         last = certain[-1]
@@ -243,51 +222,6 @@ class StreamRenderer:
         self._pending = f"{head}\n{self._pending}"
         self._piece = Piece(layout=layout, head=False)
         return rows
-
-
-class _Unmarked:
-    """What follows the first `LONG` characters of an open block, in rows that look like the last one so far."""
-
-    def __init__(self, block: str, row: Row, width: int) -> None:
-        self._lead, left = list[Segment](), row.start
-        for text, style, _ in row.segments:
-            if left > 0:
-                self._lead.append(Segment(text[:left], style))
-            left -= len(text)
-        self._text = row.copy + ("\n" if block.endswith("\n") else "")
-        self._style = next((style for text, style, _ in reversed(row.segments) if style and text.strip()), Style.null())
-        self._fill = row.segments[-1].style if row.end < len(row.text) else None
-        self._start, self._width = row.start, width - cell_len(row.text[: row.start]) - (self._fill is not None)
-        self._left = len(block) // REDRAWN  # characters until all is to be drawn again
-
-    @property
-    def is_long(self) -> bool:
-        """Whether all is to be drawn again at the next line's end."""
-        return self._left <= 0
-
-    def more(self, text: str) -> list[Row]:
-        """Add `text`; returns the rows from the last one so far, of which all but the last are final."""
-        self._left -= len(text)
-        lines = wrap([Run((self._text + text).expandtabs(TAB_SIZE), self._style)], self._width)
-        self._text = "".join([run.text for run in lines[-1].runs])
-        return [self._row(line) for line in lines]
-
-    def _row(self, line: Line) -> Row:
-        text = "".join([run.text for run in line.runs])
-        fill = [Segment(" " * (self._width - line.cells + 1), self._fill)] if self._fill is not None else []
-        segments = (*self._lead, Segment(text, self._style), *fill)
-        return Row(segments, self._start, self._start + len(text), line.joint)
-
-
-def _may_be_formula(lines: Sequence[str], number: int) -> bool:
-    """Whether a line may become the beginning of a displayed formula."""
-    line = lines[number].lstrip(" ")
-    opener = formula_opener(line)
-    if not opener or formula_end(line, 0) > 0:
-        return False
-    if len(lines) - number > MAX_FORMULA_LINES:
-        return False
-    return may_hold_blank_lines(opener) or all(line.strip() for line in lines[number:-1])
 
 
 def _opening(text: str) -> str:

@@ -90,50 +90,44 @@ def formula_end(text: str, start: int) -> int:
     return end + len(closer) if end >= 0 and text[first:end].strip() else -1
 
 
-def formula_opener(line: str) -> str:
-    """The opener of a displayed formula at the beginning of `line` (without its indent); "" for none."""
-    match = _BLOCK_OPENER.match(line)
-    return match.group() if match else ""
-
-
-def may_hold_blank_lines(opener: str) -> bool:
-    """Whether a displayed formula may contain a blank line: not if its closer equals its opener."""
-    return opener != "$$"
-
-
 def _block_formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    if state.is_code_block(start):
+    match = None if state.is_code_block(start) else _BLOCK_OPENER.match(_line(state, start))
+    last = _last_formula_line(state, start, end, match.group()) if match is not None else -1
+    if last < 0:
         return False
-    text = _line(state, start)
-    opener = formula_opener(text)
-    if not opener:
-        return False
+    if not silent:
+        token = state.push("formula_block", "math", 0)
+        token.block, token.map = True, [start, last + 1]
+        token.content = state.getLines(start, last + 1, state.sCount[start], False)
+        state.line = last + 1
+    return True
+
+
+def _last_formula_line(state: StateBlock, start: int, end: int, opener: str) -> int:
+    """The line that closes the displayed formula begun in line `start`; -1 if there is none.
+
+    If more text could change that, `state.env["open_formula"]` becomes the first such line.
+    """
     closer = _CLOSERS.get(opener) or opener.replace("begin", "end", 1)
-    text, inner, number = text[len(opener) :], 0, start
-    while True:
+    text, inner, last = _line(state, start)[len(opener) :], 0, -1
+    for number in range(start, start + MAX_FORMULA_LINES):
+        if number > start:
+            if number >= end or (opener == "$$" and state.isEmpty(number)):
+                break
+            if state.sCount[number] < state.blkIndent and not state.isEmpty(number):
+                break
+            text = _line(state, number)
         if opener not in _CLOSERS:  # environments of the same name may be nested
             inner += text.count(opener)
         if text.count(closer) > inner:
+            at = text.rindex(closer) if inner else text.index(closer)
+            if _AFTER_BLOCK.fullmatch(text[at + len(closer) :]):  # otherwise it is part of a paragraph
+                last = number
             break
         inner -= text.count(closer)
-        number += 1
-        if number >= min(end, start + MAX_FORMULA_LINES):
-            return False
-        if state.isEmpty(number):
-            if not may_hold_blank_lines(opener):
-                return False
-        elif state.sCount[number] < state.blkIndent:
-            return False
-        text = _line(state, number)
-    at = text.rindex(closer) if inner else text.index(closer)
-    if not _AFTER_BLOCK.fullmatch(text[at + len(closer) :]):
-        return False  # text follows: it is part of a paragraph
-    if not silent:
-        token = state.push("formula_block", "math", 0)
-        token.block, token.map = True, [start, number + 1]
-        token.content = state.getLines(start, number + 1, state.sCount[start], False)
-        state.line = number + 1
-    return True
+    if number >= state.src.count("\n"):
+        state.env["open_formula"] = min(start, state.env.get("open_formula", start))
+    return last
 
 
 def _formula_html(
