@@ -188,10 +188,10 @@ class Person:
         text = self._chance.choice(("short", " ", "long " * 800, "\ud800"))
         if new:
             draft = await summaries.draft()
-            await summaries.measure(draft, text)
-            await summaries.accept(draft, text)
+            await draft.measure(text)
+            await draft.accept(text)
         elif (current := summaries.current()) is not None:
-            await summaries.edit(current, text)
+            await current.accept(text)
 
     async def _elsewhere(self) -> None:
         """Another program has the same conversation open and talks in it at the same time."""

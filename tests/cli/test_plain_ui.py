@@ -10,9 +10,9 @@ import pytest
 from textual.content import Content
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tui.chat.compaction.compactor import SummaryDraft
 from tui.cli.plain import LISTED, PlainChat
 from tui.messages import Message, Text
-from tui.views.summary_text import SummaryPreview
 from tui.views.view import Field, Form, Menu, Option, Question, RejectedError
 
 
@@ -118,10 +118,10 @@ async def preview(tmp_path: Any) -> Any:
         for number in range(12):
             await drain(session.send(f"Tell me about boat {number}. " + "It floats on water. " * 60))
         provider.script.append(answer("Goal: \x1b[2Jboats."))
-        yield SummaryPreview(session, await session.summaries.draft(""))
+        yield await session.summaries.draft()
 
 
-async def test_a_summary_is_read_out_and_accepted(preview: SummaryPreview, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_summary_is_read_out_and_accepted(preview: SummaryDraft, capsys: pytest.CaptureFixture[str]) -> None:
     person = Person("what?", "y")
     assert await person.edit(preview)
     assert person.questions[0] == "y compact with this, e write another text, n cancel:"
@@ -131,18 +131,18 @@ async def test_a_summary_is_read_out_and_accepted(preview: SummaryPreview, capsy
 
 
 async def test_the_persons_own_text_is_measured_before_it_counts(
-    preview: SummaryPreview, capsys: pytest.CaptureFixture[str]
+    preview: SummaryDraft, capsys: pytest.CaptureFixture[str]
 ) -> None:
     person = Person("e", "far too long " * 4_000, "y", "e", "Boats, 9 gulls.", "y")
     assert await person.edit(preview)
     assert person.questions[2] == "e write another text, n cancel:"  # too long: a y is no answer
-    assert preview.done is not None and preview.done.summary is not None
-    assert preview.done.summary.text.endswith("Boats, 9 gulls.")
+    assert preview.done is not None
+    assert preview.done[1].text.endswith("Boats, 9 gulls.")
     assert capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("answers", "talks"), [(["n"], True), ([""], True), ([], False)])
-async def test_without_a_yes_nothing_changes(preview: SummaryPreview, answers: list[str], talks: bool) -> None:
+async def test_without_a_yes_nothing_changes(preview: SummaryDraft, answers: list[str], talks: bool) -> None:
     assert not await Person(*answers, talks=talks).edit(preview)
     assert preview.done is None
 

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tui import commands as slash
+from tui.chat.compaction.compactor import SummaryText
 from tui.chat.conversation.events import SessionEvent
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.commands import Chat
-from tui.views.summary_text import SummaryText
 from tui.views.view import Form, Menu, Option, Question, View
 
 

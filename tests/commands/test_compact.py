@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.chat.fakes import ScriptedProvider, answer, of
 from tests.commands.scripted_ui import Commands
+from tui.chat.compaction.compactor import SummaryDraft
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, UsageChanged
 from tui.providers.base import ProviderError
-from tui.views.summary_text import SummaryPreview
 
 
 async def test_it_compacts_with_instructions(long_talk: Commands, provider: ScriptedProvider) -> None:
@@ -21,7 +21,7 @@ async def test_a_preview_counts_once_it_is_accepted(long_talk: Commands, provide
     provider.script.append(answer("Goal: learn about boats."))
     ui = await long_talk.run("/compact --preview mind the gulls", "Boats, and 9 gulls.")
     [preview] = ui.questions
-    assert isinstance(preview, SummaryPreview) and preview.text == "Goal: learn about boats."
+    assert isinstance(preview, SummaryDraft) and preview.text == "Goal: learn about boats."
     assert "mind the gulls" in str(provider.requests[-1].messages[-1])
     assert [type(event) for event in ui.events] == [CompactionStarted, CompactionFinished, UsageChanged]
     current = long_talk.session.summaries.current()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.screens.talks import Model, Talk, ident, override, stored, with_idents
 from tests.usages import make_usage
-from tui.chat.compaction.compactor import Subject, SummaryDraft, SummaryEffect
+from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.store.calls import CallRow
 from tui.chat.turn.session import ChatSession
@@ -240,12 +240,14 @@ def set_summary(session: ChatSession) -> None:
     """A compaction that is asked for would look like this, whatever the model says."""
 
     async def draft(_instructions: str = "") -> SummaryDraft:
-        return SummaryDraft(PLAN, make_usage(121_400), SUMMARY, "stamp")
+        draft = SummaryDraft(session.summaries, PLAN, make_usage(121_400), SUMMARY, "stamp")
+        override(draft, measure=measure)
+        return draft
 
-    async def measure(_subject: Subject, _text: str) -> SummaryEffect:
+    async def measure(_text: str) -> SummaryEffect:
         return SummaryEffect(66, 121_400, 17_066)
 
-    override(session.summaries, draft=draft, measure=measure)
+    override(session.summaries, draft=draft)
 
 
 def set_draft_tokens(session: ChatSession) -> None:

@@ -20,7 +20,6 @@ from tests.usages import make_usage
 from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.providers.base import ProviderError
 from tui.screens.summary import CONFIRM, SummaryPanel
-from tui.views.summary_text import SummaryPreview
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -73,8 +72,8 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
 )
 async def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
     async with running() as run:
-        draft = SummaryDraft(replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
-        assert words in SummaryPreview(run.session, draft).about(SummaryEffect(66, 121_400, 17_066))
+        draft = SummaryDraft(run.session.summaries, replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
+        assert words in draft.about(SummaryEffect(66, 121_400, 17_066))
 
 
 async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed() -> None:

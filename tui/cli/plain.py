@@ -43,15 +43,14 @@ from tui.text.endings import provider_explanation, source_lines, status_text
 from tui.text.names import label_of, short_model
 from tui.text.numbers import percent, tokens_exact
 from tui.views.call_text import readable_arguments
-from tui.views.summary_text import figures_line
 from tui.views.view import RejectedError
 
 if TYPE_CHECKING:
+    from tui.chat.compaction.compactor import SummaryText
     from tui.chat.turn.session import ChatSession
     from tui.tools.approval import Decision
     from tui.tools.mcp.questions import Question as ServerQuestion
     from tui.tools.mcp.questions import Reply
-    from tui.views.summary_text import SummaryText
     from tui.views.view import Form, Menu, Option, Question, View
 
 log = logging.getLogger(__name__)
@@ -389,7 +388,7 @@ class PlainChat:
             weight = await text.measure(edited)
             write(f"{text.title}. {text.about(weight)}")
             write(clean_text(edited))
-            write(f"({figures_line(weight)})")
+            write(f"({weight.line})")
             if weight.problem:
                 complain(weight.problem)
             if not self.talks:

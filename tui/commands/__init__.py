@@ -19,10 +19,10 @@ from tui.views.view import Choice, Option, match
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from tui.chat.compaction.compactor import SummaryText
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
-    from tui.views.summary_text import SummaryText
     from tui.views.view import Form, Menu, Question, View
 
 SECTIONS = ("context", "model", "conversation", "tools", "view", "program")

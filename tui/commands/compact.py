@@ -30,17 +30,21 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIterator[SessionEvent]:
     """Run a turn until the person has decided, so that queued messages wait for it."""
     from tui.chat.compaction.compactor import FAILURES
-    from tui.chat.conversation.events import CompactionStarted, Notice, UsageChanged
-    from tui.views.summary_text import SummaryPreview
+    from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, UsageChanged
+    from tui.context.reduction.records import CompactionRecord
 
     yield CompactionStarted(automatic=False)
     try:
-        preview = SummaryPreview(session, await session.summaries.draft(instructions))
+        draft = await session.summaries.draft(instructions)
     except FAILURES as error:
         yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
         return
-    await ui.edit(preview)
-    yield preview.done or Notice("info", "Not compacted. Nothing was changed.")
+    await ui.edit(draft)
+    match draft.done:
+        case CompactionRecord() as record, summary:
+            yield CompactionFinished(record.messages, record.before, record.after, summary)
+        case _:
+            yield Notice("info", "Not compacted. Nothing was changed.")
     yield UsageChanged(await session.refresh_usage())
 
 

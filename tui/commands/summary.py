@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING
 from tui.commands import UI, Chat, Command, CommandError
 
 if TYPE_CHECKING:
+    from tui.chat.compaction.compactor import CurrentSummary
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
-    from tui.views.summary_text import SummaryInForce
 
 
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Edit the newest summary in force, or the one with the message id `args`."""
-    from tui.views.summary_text import SummaryInForce
-
     session = chat.session
-    current = session.summaries.current(args)
-    if current is None:
+    summary = session.summaries.current(args)
+    if summary is None:
         none = "There is no summary in force that can be read: /compact makes one."
         raise CommandError("This summary is not in force any more." if args else none)
-    summary = SummaryInForce(session, current)
     await ui.edit(summary)
     if summary.done is not None:
         await ui.turn(_edited(session, summary))
 
 
-async def _edited(session: ChatSession, summary: SummaryInForce) -> AsyncIterator[SessionEvent]:
+async def _edited(session: ChatSession, summary: CurrentSummary) -> AsyncIterator[SessionEvent]:
     from tui.chat.conversation.events import MessageAdded, Notice, UsageChanged
     from tui.context.reduction.compaction import compaction_report
 

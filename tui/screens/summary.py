@@ -16,11 +16,9 @@ from textual.widgets import Input, Static, TextArea
 from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
-from tui.views.summary_text import figures_line
 
 if TYPE_CHECKING:
-    from tui.chat.compaction.compactor import SummaryEffect
-    from tui.views.summary_text import SummaryText
+    from tui.chat.compaction.compactor import SummaryEffect, SummaryText
 
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
@@ -116,7 +114,7 @@ class SummaryPanel(Panel[bool]):
         from tui.chat.compaction.compactor import FAILURES
 
         try:
-            await self.subject.save_draft(text)
+            await self.subject.summaries.save_draft(text)
         except FAILURES as error:
             self._note = f"Not saved against a crash yet: {error}"
 
@@ -129,9 +127,7 @@ class SummaryPanel(Panel[bool]):
         effect = self.effect
         if effect is not None:
             self.query_one(".summary-head", Static).update(
-                Content.assemble(
-                    (self.subject.about(effect), "$foreground"), "\n", (figures_line(effect), "$text-muted")
-                )
+                Content.assemble((self.subject.about(effect), "$foreground"), "\n", (effect.line, "$text-muted"))
             )
         note = self.query_one(".summary-note", Static)
         problem = effect.problem if effect is not None else ""
@@ -222,7 +218,7 @@ class SummaryPanel(Panel[bool]):
     def action_close(self) -> None:
         """Esc: stop the call, close the field, else leave; with changes only after a question."""
         if self._working:
-            self.subject.stop()
+            self.subject.summaries.stop()
         elif self.has_class("-asking"):
             self.action_ask()
         elif self.edited and not self._confirming:
@@ -234,5 +230,5 @@ class SummaryPanel(Panel[bool]):
     def leave(self) -> None:
         """Close without accepting; changes are in `abandoned`."""
         self.abandoned = self.edited
-        self.subject.stop()
+        self.subject.summaries.stop()
         self.dismiss(False)

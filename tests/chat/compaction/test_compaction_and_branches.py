@@ -18,7 +18,7 @@ async def compacted(workspace: FakeWorkspace, times: int = 1) -> ChatSession:
     for number in range(7 + times):
         await drain(session.send(f"{number} {LONG}"))
         if number >= 7:
-            await session.summaries.accept(await session.summaries.draft(), f"Summary {number - 6}.")
+            await (await session.summaries.draft()).accept(f"Summary {number - 6}.")
     return session
 
 
@@ -84,11 +84,11 @@ async def test_what_no_summary_has_read_stays_beside_it(tmp_path: Path) -> None:
         left_out = turn(session, 2)
         await session.exclude(left_out, True)
         draft = await session.summaries.draft()
-        await session.summaries.accept(draft, "Summary 1.")
+        await draft.accept("Summary 1.")
         await session.exclude(left_out, False)
         assert sent(session) == ["1.", "2", "4", "5", "6", "7"]
         again = await workspace.resume(session.id)
         assert sent(again) == ["1.", "other", "2", "4", "5", "6", "7"]
         await drain(again.send(f"8 {LONG}"))
-        await again.summaries.accept(await again.summaries.draft(), "Summary 2.")
+        await (await again.summaries.draft()).accept("Summary 2.")
         assert sent(again) == ["2.", "5", "6", "7", "8"]  # this one has read them

@@ -31,7 +31,7 @@ async def talked(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
 
 async def compacted(workspace: FakeWorkspace, text: str = "They spoke of boats.") -> tuple[ChatSession, CurrentSummary]:
     session = await talked(workspace)
-    await session.summaries.accept(await session.summaries.draft(), text)
+    await (await session.summaries.draft()).accept(text)
     current = session.summaries.current()
     assert current is not None
     return session, current
@@ -54,9 +54,11 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
         assert (session._conversation.stamp, session._conversation.request()) == (stamp, request)
 
         written = "Boats and gulls, 9 of them, src/港.py. " * 3
-        effect = await session.summaries.measure(draft, written)
+        effect = await draft.measure(written)
         assert effect.problem == ""
-        done = await session.summaries.accept(draft, written)
+        await draft.accept(written)
+        assert draft.done is not None
+        done, _ = draft.done
         assert (done.before, done.after) == (before.total, effect.after) == (effect.before, effect.after)
         assert (await session.refresh_usage()).total == done.after
         assert effect.before - effect.replaced + effect.summary == effect.after
@@ -71,7 +73,7 @@ async def test_measuring_follows_the_text_by_the_same_numbers(tmp_path: Path) ->
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await talked(workspace)
         draft = await session.summaries.draft()
-        effects = [await session.summaries.measure(draft, "word " * count) for count in (10, 400)]
+        effects = [await draft.measure("word " * count) for count in (10, 400)]
         grown = real_tokens(Request("t", "m", (session._compactor.summary_message("word " * 400),))) - real_tokens(
             Request("t", "m", (session._compactor.summary_message("word " * 10),))
         )
@@ -92,9 +94,9 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
         session = await talked(workspace)
         draft = await session.summaries.draft()
         stamp = session._conversation.stamp
-        assert (await session.summaries.measure(draft, text)).problem
+        assert (await draft.measure(text)).problem
         with pytest.raises(CompactionRefusedError, match=words):
-            await session.summaries.accept(draft, text)
+            await draft.accept(text)
         assert session._conversation.stamp == stamp
 
 
@@ -104,7 +106,7 @@ async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path)
         draft = await session.summaries.draft()
         await drain(session.send("one more thing"))
         with pytest.raises(CompactionRefusedError, match="gone on"):
-            await session.summaries.accept(draft, draft.text)
+            await draft.accept(draft.text)
 
 
 async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session, first = await compacted(workspace)
         await drain(session.send(f"on {LONG}"))
-        await session.summaries.accept(await session.summaries.draft(), "And then of gulls.")
+        await (await session.summaries.draft()).accept("And then of gulls.")
         assert session.summaries.current(first.message.id) is None
         second = session.summaries.current()
         assert second is not None
@@ -183,7 +185,7 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
         await session.pin(second.message.id, True)  # stays beside the next one
         for number in range(3):
             await drain(session.send(f"{number} {LONG}"))
-        await session.summaries.accept(await session.summaries.draft(), "And then of sails.")
+        await (await session.summaries.draft()).accept("And then of sails.")
         assert sum(m.kind == "summary" for m in session._conversation.request().messages) == 2
         newest = session.summaries.current()
         assert newest is not None
@@ -198,7 +200,9 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
         whole = session.messages[0].text.strip()
         sizes.append((await session.refresh_usage()).total)
         for text in ("Boats, and 9 gulls.", "Boats, 9 gulls and a very long word: " + "港" * 60):
-            edit, message = await session.summaries.edit(current, text)
+            await current.accept(text)
+            assert current.done is not None
+            edit, message = current.done
             sizes.append((await session.refresh_usage()).total)
             assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
             assert session.messages[-1] is message
@@ -235,14 +239,14 @@ async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
         session, current = await compacted(workspace)
         assert session.summaries.current(current.message.id) is not None
         assert session.summaries.current(session.messages[0].id) is None
-        await session.summaries.edit(current, "Boats, and 9 gulls.")
+        await current.accept("Boats, and 9 gulls.")
         assert session.summaries.current(current.message.id) is None
         with pytest.raises(CompactionRefusedError, match="not in force"):
-            await session.summaries.edit(current, "other")
+            await current.accept("other")
         with pytest.raises(CompactionRefusedError, match="empty"):
             in_force = session.summaries.current()
             assert in_force is not None
-            await session.summaries.edit(in_force, " ")
+            await in_force.accept(" ")
         await session.undo()
         await session.undo()
         assert session.summaries.current() is None
@@ -251,11 +255,13 @@ async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
 async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session, current = await compacted(workspace)
-        effect = await session.summaries.measure(current, LONG * 60)
+        effect = await current.measure(LONG * 60)
         assert "too long" in effect.problem
         with pytest.raises(CompactionRefusedError, match="too long"):
-            await session.summaries.edit(current, LONG * 60)
-        assert session.summaries.current() == current
+            await current.accept(LONG * 60)
+        in_force = session.summaries.current()
+        assert in_force is not None
+        assert (in_force.record, in_force.message) == (current.record, current.message)
 
 
 async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(tmp_path: Path) -> None:
@@ -279,7 +285,7 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
         await drain(session.send(f"The cormorant sat on the crane. {LONG}"))
         for number in range(7):
             await drain(session.send(f"{number} {LONG}"))
-        await session.summaries.accept(await session.summaries.draft(), "They spoke of a kittiwake.")
+        await (await session.summaries.draft()).accept("They spoke of a kittiwake.")
         assert session.not_sent[session.messages[0].id] == "compacted"
         other = await workspace.new_session()
         await drain(other.send("A heron."))
@@ -291,7 +297,7 @@ async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) 
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session, current = await compacted(workspace)
-        await session.summaries.edit(current, "Boats, and 9 gulls.")
+        await current.accept("Boats, and 9 gulls.")
         await drain(session.send("on"))
         fork = await workspace.fork(session.id, session.messages[-1].id)
         await session.export(tmp_path / "talk.jsonl")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tui.chat.compaction.summarise import (
     TRUNCATED_BELOW,
@@ -48,6 +49,7 @@ from tui.context.reduction.records import (
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
 from tui.providers.base import ProviderError
+from tui.text.numbers import change_percent, plural, tokens_exact
 
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
@@ -60,7 +62,7 @@ class Compactor:
 
     def __init__(self, conversation: Conversation, meter: Meter, services: Services, emit: Emit) -> None:
         self._conversation = conversation
-        self._meter = meter
+        self.meter = meter
         self._services = services
         self._emit = emit
         self._tried_after: str | None = None  # the latest complete answer when it last began by itself
@@ -117,14 +119,14 @@ class Compactor:
         return ""
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
-        conversation, settings = self._conversation, self._meter.settings
+        conversation, settings = self._conversation, self.meter.settings
         return plan_compaction(
             conversation.active(),
-            self._meter.count,
+            self.meter.count,
             usage=usage,
             pinned=conversation.state.pinned,
             history=conversation.messages,
-            sent=self._meter.request().messages,
+            sent=self.meter.request().messages,
             summarise=trigger == "manual",
             target=settings.compaction_target,
             preserve_recent_turns=settings.preserve_recent_turns,
@@ -134,7 +136,7 @@ class Compactor:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
         conversation = self._conversation
         sent = conversation.request()
-        summariser = await Meter(conversation, self._services).usage() if self._meter.elsewhere else usage
+        summariser = await Meter(conversation, self._services).usage() if self.meter.elsewhere else usage
         budget, allowance = summariser.budget, summary_allowance(usage.budget)
         fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
@@ -179,10 +181,10 @@ class Compactor:
 
     def measure_under(self, record: CompactionRecord | SummaryEdit, summary: Message | None) -> ContextUsage:
         """The measurement of the next request with this record and its summary. Not on the event loop."""
-        conversation, target = self._conversation, self._meter.target
+        conversation, target = self._conversation, self.meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
-        return self._meter.measure(trimmed_request(build_request(messages, state, target), state, target))
+        return self.meter.measure(trimmed_request(build_request(messages, state, target), state, target))
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Undo the newest compaction, or edited summary; None if there is none. Raises `StoreError`."""
@@ -197,32 +199,13 @@ class Compactor:
         await self._conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryDraft:
-    """A pending compaction. `text` is the model's summary without the heading it is sent with."""
-
-    plan: Summarise
-    usage: ContextUsage
-    text: str
-    stamp: str  # the state of the conversation it was made for
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentSummary:
-    """A summary in force. `text` is without the heading it is sent with, `record` is its compaction."""
-
-    record: CompactionRecord
-    message: Message
-    text: str
-
-
-Subject: TypeAlias = SummaryDraft | CurrentSummary
-
-Start: TypeAlias = Callable[[Coroutine[Any, Any, SummaryDraft]], "asyncio.Task[SummaryDraft]"]
-"""Runs a session's single task; its `cancel` ends it."""
+# -- summaries that a person reads and changes -------------------------------------------------------------------------
 
 FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
 """Errors of a compaction or a changed summary; `str()` is one line for a person, and nothing was changed."""
+
+Start: TypeAlias = Callable[[Coroutine[Any, Any, "SummaryDraft"]], "asyncio.Task[SummaryDraft]"]
+"""Runs a session's single task; its `cancel` ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,22 +225,158 @@ class SummaryEffect:
         """Tokens removed by a compaction: `before`, minus these, plus the summary, is `after`."""
         return self.before - self.after + self.summary
 
+    @property
+    def line(self) -> str:
+        """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
+        figures = f"{tokens_exact(self.before)} tokens"
+        if self.after != self.before:
+            change = change_percent(self.before, self.after)
+            after = tokens_exact(self.after, "estimated")
+            figures = f"{tokens_exact(self.before)} -> {after} tokens{f' ({change})' if change else ''}"
+        return f"next request {figures} · summary {tokens_exact(self.summary, 'estimated')} tokens"
+
+
+class SummaryText(ABC):
+    """A summary that a person may change: `text`, without the heading it is sent with.
+
+    Its methods raise `FAILURES`. `done` is what was stored once a text was accepted.
+    """
+
+    title: ClassVar[str]
+    accept_label: ClassVar[str]
+    can_ask: ClassVar[bool] = False  # whether the model can write another one
+
+    def __init__(self, summaries: Summaries, text: str) -> None:
+        self.summaries = summaries
+        self.text = text
+        self.done: tuple[CompactionRecord | SummaryEdit, Message] | None = None
+
+    @abstractmethod
+    def about(self, effect: SummaryEffect) -> str:
+        """A line on what the summary replaces."""
+
+    @abstractmethod
+    def _record(self, summary: Message) -> tuple[CompactionRecord | SummaryEdit, ContextUsage]:
+        """What would be stored, and the measurement of the next request under it. Not on the event loop."""
+
+    @abstractmethod
+    def _check(self, before: int, after: int, limit: int | None) -> None:
+        """Raise `CompactionRefusedError` if the next request may not change so (tokens), or the conversation has."""
+
+    async def measure(self, text: str) -> SummaryEffect:
+        """The size of the next request with this text, measured like every request."""
+        return (await asyncio.to_thread(self._measured, text))[2]
+
+    async def accept(self, text: str) -> None:
+        """Put the text in force."""
+        record, summary, effect = await asyncio.to_thread(self._measured, text)
+        if effect.problem:
+            raise CompactionRefusedError(effect.problem)
+        await self.summaries.conversation.add_checkpoint(record, summary)
+        self.done = record, summary
+
+    def _measured(self, text: str) -> tuple[CompactionRecord | SummaryEdit, Message, SummaryEffect]:
+        summary = self.summaries.compactor.summary_message(text)
+        record, usage = self._record(summary)
+        items = [item for row in usage.rows if row.key == "summaries" for item in row.items]
+        tokens = sum(item.tokens for item in items if item.ref == summary.id)
+        problem = "" if text.strip() else "An empty summary would leave all of it out: write something."
+        try:
+            self._check(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
+        except CompactionRefusedError as error:
+            problem = problem or str(error)
+        return record, summary, SummaryEffect(tokens, record.before, record.after, problem)
+
+    async def ask(self, instructions: str) -> None:
+        """Let the model write another one, which is in `text` afterwards."""
+        raise NotImplementedError
+
+
+class SummaryDraft(SummaryText):
+    """The model's summary for a pending compaction; `stamp` is the state of the conversation it was made for."""
+
+    title = "Compaction, not made yet"
+    accept_label = "compact with this"
+    can_ask = True
+
+    def __init__(self, summaries: Summaries, plan: Summarise, usage: ContextUsage, text: str, stamp: str) -> None:
+        super().__init__(summaries, text)
+        self.plan = plan
+        self.usage = usage
+        self.stamp = stamp
+
+    def about(self, effect: SummaryEffect) -> str:
+        """How much it replaces; both figures and the summary add up to the next request."""
+        plan = self.plan
+        what = plural(len(plan.source), "message")
+        if plan.cleared:
+            what += f" and {plural(len(plan.cleared), 'old tool result')}"
+        stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
+        return f"This takes the place of {what}, {tokens_exact(effect.replaced)} tokens{stay}."
+
+    def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
+        return self.summaries.compactor.make_record(self.plan, summary, self.usage)
+
+    def _check(self, before: int, after: int, limit: int | None) -> None:
+        if self.stamp != self.summaries.conversation.stamp:
+            raise CompactionRefusedError("The conversation has gone on since this summary was made.")
+        accept_compaction(before, after, limit)
+
+    async def ask(self, instructions: str) -> None:
+        """Request another one, which is billed too."""
+        draft = await self.summaries.draft(instructions)
+        self.plan, self.usage, self.text, self.stamp = draft.plan, draft.usage, draft.text, draft.stamp
+
+
+class CurrentSummary(SummaryText):
+    """A summary in force: `message`, of the compaction `record`."""
+
+    title = "Summary"
+    accept_label = "keep this"
+
+    def __init__(self, summaries: Summaries, record: CompactionRecord, message: Message) -> None:
+        super().__init__(summaries, summary_text(message.text))
+        self.record = record
+        self.message = message
+
+    def about(self, effect: SummaryEffect) -> str:
+        """What it replaces."""
+        return f"It replaces {plural(self.record.messages, 'message')}. /undo undoes a change."
+
+    def _record(self, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
+        conversation, compactor = self.summaries.conversation, self.summaries.compactor
+        edit = SummaryEdit(new_id(), time.time(), self.record.id, summary.id, conversation.frontier)
+        before = compactor.meter.measure(conversation.request()).total
+        usage = compactor.measure_under(edit, summary)
+        return replace(edit, before=before, after=usage.total), usage
+
+    def _check(self, before: int, after: int, limit: int | None) -> None:
+        in_force = self.summaries.current(self.message.id)
+        if in_force is None or in_force.record.id != self.record.id:
+            raise CompactionRefusedError("This summary is not in force any more.")
+        accept_edit(before, after, limit)
+
+    async def accept(self, text: str) -> None:
+        """Change it, unless it is the same."""
+        if text.strip() != self.text:
+            await super().accept(text)
+
 
 class Summaries:
     """The summaries of one conversation, under the same rules as automatic compactions."""
 
-    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, start: Start) -> None:
-        self._conversation = conversation
-        self._meter = meter
-        self._compactor = compactor
+    def __init__(self, conversation: Conversation, compactor: Compactor, start: Start) -> None:
+        self.conversation = conversation
+        self.compactor = compactor
         self._start = start
+        self._drafting: asyncio.Task[SummaryDraft] | None = None
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
         """Let the model summarise the older part without changing anything. The call is billed like any other.
 
         Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
-        task = self._start(self._draft(instructions))
+        task = self._drafting = self._start(self._draft(instructions))
         try:
             await asyncio.wait([task])
         finally:
@@ -267,88 +386,32 @@ class Summaries:
         return task.result()
 
     async def _draft(self, instructions: str) -> SummaryDraft:
-        usage = await self._meter.usage()
-        stamp = self._conversation.stamp
-        plan, text = await self._compactor.draft(usage, instructions)
-        return SummaryDraft(plan, usage, text, stamp)
+        usage = await self.compactor.meter.usage()
+        stamp = self.conversation.stamp
+        plan, text = await self.compactor.draft(usage, instructions)
+        return SummaryDraft(self, plan, usage, text, stamp)
+
+    def stop(self) -> None:
+        """Cancel a running call to the model."""
+        if self._drafting is not None:
+            self._drafting.cancel()
 
     def current(self, message_id: str = "") -> CurrentSummary | None:
         """The summary in force that is this message, or the newest one; None if there is none to read."""
-        sent = {m.id: m for m in self._conversation.request().messages if m.kind == "summary"}
-        for record in reversed(active_compactions(self._conversation.state.checkpoints)):
+        sent = {m.id: m for m in self.conversation.request().messages if m.kind == "summary"}
+        for record in reversed(active_compactions(self.conversation.state.checkpoints)):
             if record.summary in sent and message_id in ("", record.summary):
-                message = sent[record.summary]
-                return CurrentSummary(record, message, summary_text(message.text))
+                return CurrentSummary(self, record, sent[record.summary])
         return None
-
-    async def measure(self, subject: Subject, text: str) -> SummaryEffect:
-        """The size of the next request with `text` as the summary, measured like every request."""
-        return await asyncio.to_thread(self._measure, subject, text)
-
-    def _measure(self, subject: Subject, text: str) -> SummaryEffect:
-        summary = self._compactor.summary_message(text)
-        match subject:
-            case SummaryDraft():
-                record, usage = self._compactor.make_record(subject.plan, summary, subject.usage)
-                before, after = record.before, record.after
-            case CurrentSummary():
-                edit, usage = self._edit(subject, summary)
-                before, after = edit.before, edit.after
-        row = next((row for row in usage.rows if row.key == "summaries"), None)
-        tokens = sum(item.tokens for item in row.items if item.ref == summary.id) if row is not None else 0
-        try:
-            self._check(subject, text, before, after)
-        except CompactionRefusedError as error:
-            return SummaryEffect(tokens, before, after, str(error))
-        return SummaryEffect(tokens, before, after)
-
-    async def accept(self, draft: SummaryDraft, text: str) -> CompactionFinished:
-        """Compact with `text` as the summary. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._compactor.summary_message(text)
-        record, _ = await asyncio.to_thread(self._compactor.make_record, draft.plan, summary, draft.usage)
-        self._check(draft, text, record.before, record.after)
-        await self._conversation.add_checkpoint(record, summary)
-        return CompactionFinished(record.messages, record.before, record.after, summary)
-
-    async def edit(self, current: CurrentSummary, text: str) -> tuple[SummaryEdit, Message]:
-        """Replace a summary in force by `text`. Raises `CompactionRefusedError`, `StoreError`."""
-        summary = self._compactor.summary_message(text)
-        edit, _ = await asyncio.to_thread(self._edit, current, summary)
-        self._check(current, text, edit.before, edit.after)
-        await self._conversation.add_checkpoint(edit, summary)
-        return edit, summary
-
-    def _edit(self, current: CurrentSummary, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
-        conversation = self._conversation
-        edit = SummaryEdit(new_id(), time.time(), current.record.id, summary.id, conversation.frontier)
-        before = self._meter.measure(conversation.request()).total
-        after = self._compactor.measure_under(edit, summary)
-        return replace(edit, before=before, after=after.total), after
-
-    def _check(self, subject: Subject, text: str, before: int, after: int) -> None:
-        """Raise `CompactionRefusedError` if it can't be accepted."""
-        if not text.strip():
-            raise CompactionRefusedError("An empty summary would leave all of it out: write something.")
-        match subject:
-            case SummaryDraft(usage=usage, stamp=stamp):
-                if stamp != self._conversation.stamp:
-                    raise CompactionRefusedError("The conversation has gone on since this summary was made.")
-                accept_compaction(before, after, usage.budget.compaction_at or usage.budget.max_input)
-            case CurrentSummary(record=record):
-                in_force = self.current(subject.message.id)
-                if in_force is None or in_force.record.id != record.id:
-                    raise CompactionRefusedError("This summary is not in force any more.")
-                budget = self._meter.measure(self._conversation.request()).budget
-                accept_edit(before, after, budget.compaction_at or budget.max_input)
 
     async def save_draft(self, text: str) -> None:
         """Save an edited summary that is not decided on yet, for after a crash; "" forgets it. Raises `StoreError`."""
-        await asyncio.to_thread(self._conversation.store.put_state, self._draft_key, text or None)
+        await asyncio.to_thread(self.conversation.store.put_state, self._draft_key, text or None)
 
     async def saved_draft(self) -> str:
         """The text last passed to `save_draft`; "" for none."""
-        return await asyncio.to_thread(self._conversation.store.get_state, self._draft_key) or ""
+        return await asyncio.to_thread(self.conversation.store.get_state, self._draft_key) or ""
 
     @property
     def _draft_key(self) -> str:
-        return f"summary:{self._conversation.info.id}"
+        return f"summary:{self.conversation.info.id}"

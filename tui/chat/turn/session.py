@@ -55,7 +55,7 @@ class ChatSession:
         self._compactor = Compactor(conversation, self._meter, services, self._emit)
         self._fitter = RequestFitter(conversation, self._meter, self._compactor, self._emit)
         self.tools = SessionTools(conversation, services, self._emit)
-        self.summaries = Summaries(conversation, self._meter, self._compactor, self._start)
+        self.summaries = Summaries(conversation, self._compactor, self._start)
         self._cost: tuple[int, Cost] | None = None  # after how many calls of this program, and what it was
         self._task: asyncio.Task[Any] | None = None
         self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()

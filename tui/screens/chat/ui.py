@@ -24,6 +24,7 @@ from tui.views.view import Option
 from tui.widgets.themes import load_themes
 
 if TYPE_CHECKING:
+    from tui.chat.compaction.compactor import SummaryText
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
     from tui.commands.help import HelpView
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.summary import SummaryPanel
     from tui.views.context_table import ContextView
-    from tui.views.summary_text import SummaryText
     from tui.views.tools_mcp import McpView, ToolsView
     from tui.views.usage_table import UsageView
     from tui.views.view import Form, Menu, Question, View
@@ -218,7 +218,7 @@ class ScreenUI:
         if not accepted and panel.abandoned:
             await self.chat.drafts.remember_now(panel.abandoned)
             await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
-        await text.save_draft("")
+        await text.summaries.save_draft("")
         return bool(accepted)
 
     async def recover_summary(self, session: ChatSession) -> None:
