@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.config.edit import with_provider, write_provider
-from tui.config.settings import load_settings
+from tui.config.settings import load_settings, with_provider, write_provider
 
 OLD = """# mine
 model = "work/x"   # the usual

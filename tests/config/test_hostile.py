@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.test_values import SCHEMA, places, toml
-from tui.config.edit import with_provider
-from tui.config.settings import ConfigError, Settings, load_settings
+from tui.config.settings import ConfigError, Settings, load_settings, with_provider
 
 KEYS = st.sampled_from([key for path in places(SCHEMA) for key in path]) | st.text("ab-_/.", min_size=1, max_size=5)
 LEAVES = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tui.config.settings import ProviderSettings
+from tui.config.settings import ProviderSettings, provider_table, write_provider
 from tui.providers.base import ModelInfo
 from tui.providers.config import LOCAL_SERVERS, PRESETS, ProviderConfig
 from tui.providers.keys import redact
@@ -122,8 +122,6 @@ class ProviderSetup:
             values["api_key_command"] = None  # it would take precedence over the variable
         if not values:
             return f"{draft.name} is ready. Nothing had to be written."
-        from tui.config.edit import provider_table, write_provider  # loads tomlkit: only when a file is written
-
         try:
             await asyncio.to_thread(write_provider, self._config_file, draft.name, values)
         except (OSError, ValueError) as error:

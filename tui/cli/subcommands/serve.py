@@ -89,8 +89,9 @@ def run(
     async def application() -> Any:
         server.on_startup = silent
         chat = await server._make_app()
-        chat.middlewares.append(_guard(web, secret, f"chatctx-{port}", urlsplit(url).path + folder))
-        app = web.Application(middlewares=[_own_pages_only(web, allowed_origins(url, port))])
+        path = urlsplit(url).path + folder
+        chat.middlewares.append(_guard(web, secret, f"chatctx-{port}", path, allowed_origins(url, port)))
+        app = web.Application()
         app.add_subapp(folder, chat)
         app.on_response_prepare.append(_harden)
         return app
@@ -144,27 +145,21 @@ async def _harden(_request: Any, response: Any) -> None:
     response.headers.update(HEADERS)
 
 
-def _own_pages_only(web: Any, origins: frozenset[str]) -> Any:
-    """A middleware that refuses other hosts and the pages of other origins."""
+def _guard(web: Any, secret: str, cookie: str, path: str, origins: frozenset[str]) -> Any:
+    """A middleware that refuses other hosts and other origins' pages, requires the secret, and limits the chats.
+
+    The cookie is for what is below `path`.
+    """
     hosts = {urlsplit(origin).netloc for origin in origins}
-
-    async def own_pages_only(request: Any, handler: Handler) -> Any:
-        origin = request.headers.get("Origin")
-        if request.host not in hosts or (origin is not None and origin not in origins):
-            raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
-        if request.path.endswith("/ws") and origin is None:
-            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
-        return await handler(request)
-
-    return web.middleware(own_pages_only)
-
-
-def _guard(web: Any, secret: str, cookie: str, path: str) -> Any:
-    """A middleware that requires the secret and limits the number of chats. The cookie is for what is below `path`."""
     chats = 0
 
     async def guard(request: Any, handler: Handler) -> Any:
         nonlocal chats
+        origin, opens_chat = request.headers.get("Origin"), request.path.endswith("/ws")
+        if request.host not in hosts or (origin is not None and origin not in origins):
+            raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
+        if opens_chat and origin is None:
+            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
         key = request.query.get("key")
         if not hmac.compare_digest((key or request.cookies.get(cookie, "")).encode(), secret.encode()):
             raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
@@ -172,7 +167,7 @@ def _guard(web: Any, secret: str, cookie: str, path: str) -> Any:
             response = web.HTTPSeeOther("./")
             response.set_cookie(cookie, secret, path=f"{path}/", httponly=True, samesite="Strict")
             raise response
-        if not request.path.endswith("/ws"):
+        if not opens_chat:
             return await handler(request)
         if chats >= MOST_CHATS:
             raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one of them first.\n")
