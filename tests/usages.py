@@ -8,7 +8,7 @@ from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import MessageTokens, UsageItem, UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
 from tui.messages import Message, Text, Usage
-from tui.text.names import MESSAGE_ROWS
+from tui.text.labels import MESSAGE_ROWS
 
 
 def make_usage(

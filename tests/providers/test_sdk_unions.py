@@ -23,7 +23,7 @@ from tui.providers.dialects import openai_responses as responses_provider
 from tui.providers.dialects.anthropic import AnthropicReader
 from tui.providers.dialects.openai_chat import ChatReader
 from tui.providers.dialects.openai_responses import ResponsesReader
-from tui.text.endings import ending_line, finish_kind
+from tui.text.labels import ending_line, finish_kind
 
 pytestmark = pytest.mark.slow  # both SDKs are loaded
 

@@ -30,7 +30,7 @@ from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request
 from tui.providers.base import Capabilities, ModelInfo, StreamEvent
 from tui.screens.chat.screen import OpenWorkspace
-from tui.text.names import MESSAGE_ROWS
+from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import Cost
 from tui.tools.base import ToolSource
 

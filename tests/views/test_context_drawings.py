@@ -15,7 +15,7 @@ from tests.usages import make_usage
 from tui.context.usage.limits import Budget
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.context.usage.usage import ContextUsage, LeftOut
-from tui.text.names import MESSAGE_ROWS, ROW_NAMES
+from tui.text.labels import MESSAGE_ROWS, ROW_NAMES
 from tui.text.numbers import Cost
 from tui.views.context_picture import (
     CATEGORIES,

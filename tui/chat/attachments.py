@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.config.files import FileTooLargeError, at_home, is_file, read_all
 from tui.messages import Attachment, Request
-from tui.text.names import mentioned_names
+from tui.text.labels import mentioned_names
 from tui.text.numbers import size_text
 from tui.tools.files.texts import marked_encoding
 

@@ -19,7 +19,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, SystemSection
-from tui.text.names import mention_of, mentioned_names
+from tui.text.labels import mention_of, mentioned_names
 from tui.tools.base import ToolError
 from tui.tools.capping import cap_text
 from tui.tools.mcp.config_files import Configured, ProjectFile, find_servers

@@ -39,8 +39,7 @@ from tui.config.settings import Settings
 from tui.providers.keys import redact
 from tui.terminal.process import on_termination
 from tui.text.clean import clean_copied, clean_line, clean_text
-from tui.text.endings import provider_explanation, source_lines, status_text
-from tui.text.names import label_of, short_model
+from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
 from tui.text.numbers import percent, tokens_exact
 from tui.views.call_text import readable_arguments
 from tui.views.view import RejectedError

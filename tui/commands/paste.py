@@ -13,7 +13,7 @@ from tui.config.files import short_path
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
     from tui.chat.clipboard import ClipboardError, paste_tools, read, save_picture
-    from tui.text.names import mention_of
+    from tui.text.labels import mention_of
 
     screen = ui.screen
     try:

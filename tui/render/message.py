@@ -16,8 +16,7 @@ from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Ref
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
 from tui.text.clean import clean_line, clean_output, clean_text
-from tui.text.endings import sources_markdown, sources_of, status_text
-from tui.text.names import arguments_summary
+from tui.text.labels import arguments_summary, sources_markdown, sources_of, status_text
 from tui.text.numbers import duration, plural, size_text, tokens_labelled, tokens_short
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tui.screens.context_lists import HistoryPanel, MessagesPanel
 from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
-from tui.text.names import MESSAGE_ROWS
+from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import plural, size_text, tokens_exact
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines

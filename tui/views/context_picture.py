@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.text.names import ROW_NAMES
+from tui.text.labels import ROW_NAMES
 from tui.text.numbers import share
 
 if TYPE_CHECKING:

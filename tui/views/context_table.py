@@ -13,7 +13,7 @@ from textual.content import Content
 
 from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
-from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
+from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import percent, plural, share, signed_percent, tokens_exact, tokens_short
 from tui.views.context_picture import CATEGORIES, alarm, category, picture_lines, urgency
 from tui.views.tools_mcp import deferred_text, wrapped

@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option
 
 from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, pad, plain
 from tui.text.clean import clean_text
-from tui.text.names import mention_of
+from tui.text.labels import mention_of
 from tui.text.numbers import plural, size_text
 from tui.views.view import Choice
 from tui.widgets.bars import RuleLine

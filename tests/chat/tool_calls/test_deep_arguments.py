@@ -10,7 +10,7 @@ from tests.chat.fakes import ScriptedProvider, answer, drain, of, open_workspace
 from tests.chat.tool_calls.tool_calls import Source, calls, results
 from tui.chat.conversation.events import TurnFailed
 from tui.providers.wire import arguments_object
-from tui.text.names import arguments_summary
+from tui.text.labels import arguments_summary
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.chat.tool_calls.tool_calls import results, well_formed
 from tui.chat.conversation.events import ReplyDelta, TurnFailed
 from tui.messages import ProviderItem, Refusal, Source, Text
 from tui.providers.base import ItemReceived, RefusalDelta, SourceCited, StreamEnd, TextDelta, ToolCallDelta
-from tui.text.endings import finish_kind
+from tui.text.labels import finish_kind
 
 
 def ended(reason: str, *names: str) -> Answer:

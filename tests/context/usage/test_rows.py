@@ -18,7 +18,7 @@ from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.rows import UsageRow, make_rows
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Message, Part, Reasoning, Request, Text, ToolResult, ToolSchema, Usage
-from tui.text.names import MESSAGE_ROWS
+from tui.text.labels import MESSAGE_ROWS
 
 TOOLS = (
     ToolSchema("read_file", "Reads a file " * 10, '{"type":"object"}'),

@@ -32,7 +32,7 @@ from tui.context.usage.usage import (
     usage_to_json,
 )
 from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
-from tui.text.names import ROW_NAMES
+from tui.text.labels import ROW_NAMES
 
 WINDOW = ModelLimits(200_000, source="probe")
 

@@ -18,7 +18,7 @@ from tui.chat.store.codec import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
 from tui.providers.catalog import price, unpriced_terms
-from tui.text.endings import is_cut
+from tui.text.labels import is_cut
 
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion

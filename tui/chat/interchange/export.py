@@ -21,7 +21,7 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.files import open_private
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.clean import clean_text
-from tui.text.endings import is_web_address, source_markdown
+from tui.text.labels import is_web_address, source_markdown
 from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp, tokens_exact
 

@@ -49,7 +49,7 @@ from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import ProviderError
-from tui.text.endings import finish_kind, was_cut, was_stopped
+from tui.text.labels import finish_kind, was_cut, was_stopped
 from tui.tools.base import ToolOutput
 
 log = logging.getLogger(__name__)

@@ -41,8 +41,7 @@ from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
 from tui.terminal.process import on_termination
 from tui.text.clean import clean_line
-from tui.text.endings import ending_line, provider_explanation, source_lines, sources_of
-from tui.text.names import arguments_summary
+from tui.text.labels import arguments_summary, ending_line, provider_explanation, source_lines, sources_of
 from tui.text.numbers import size_text
 from tui.tools.approval import matches
 from tui.tools.files.texts import marked_encoding

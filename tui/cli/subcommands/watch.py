@@ -23,7 +23,7 @@ from tui.config.values import parse_tokens
 from tui.context.usage.usage import ContextUsage, usage_to_json
 from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
-from tui.text.names import PREAMBLE_ROWS
+from tui.text.labels import PREAMBLE_ROWS
 from tui.text.numbers import SURE, money, percent, plural, size_text, tokens_exact, tokens_short
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import joined

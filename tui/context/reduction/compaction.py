@@ -11,7 +11,7 @@ from tui.context.reduction.records import CompactionRecord, SummaryEdit, clear_r
 from tui.context.usage.limits import Budget, Percent, Tokens
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, ToolCall, ToolResult
-from tui.text.names import PREAMBLE_ROWS
+from tui.text.labels import PREAMBLE_ROWS
 from tui.text.numbers import change_percent, plural
 
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]

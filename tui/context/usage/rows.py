@@ -32,7 +32,7 @@ from tui.context.estimate.ledger import (
 )
 from tui.context.estimate.prediction import Situation, estimate_margin, learned
 from tui.messages import BUILT_IN, Request
-from tui.text.names import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
+from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 TEMPLATE = 64  # tokens that a chat template may add of its own (a date, a default system prompt): no reason to warn

@@ -15,7 +15,7 @@ from tui.context.estimate.prediction import Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
 from tui.messages import BUILT_IN, Request
-from tui.text.names import ROW_NAMES
+from tui.text.labels import ROW_NAMES
 
 NAMED_SHARE = 0.05  # of a conversation's text: smaller classes are not listed
 

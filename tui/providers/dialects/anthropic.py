@@ -44,7 +44,7 @@ from tui.providers.wire import (
     text_of,
     tool_id,
 )
-from tui.text.endings import finish_kind
+from tui.text.labels import finish_kind
 
 _NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value

@@ -50,7 +50,7 @@ from tui.providers.wire import (
     system_text,
     text_of,
 )
-from tui.text.endings import finish_kind
+from tui.text.labels import finish_kind
 
 log = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ from tui.providers.wire import (
     text_of,
     tool_id,
 )
-from tui.text.endings import finish_kind
+from tui.text.labels import finish_kind
 
 # Fields of a request that the counting route accepts.
 _COUNTED = ("model", "input", "instructions", "tools", "reasoning")

@@ -16,7 +16,7 @@ from tui.chat.attachments import AttachmentError, mentioned, not_taken, read_att
 from tui.commands import is_command
 from tui.config.files import at_home, unsent_files, write_unsent
 from tui.text.cells import plain
-from tui.text.names import mention_of
+from tui.text.labels import mention_of
 from tui.text.numbers import plural, share, size_text, tokens_exact, tokens_short
 from tui.views.view import Choice, match
 

@@ -16,7 +16,7 @@ from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.render.message import HEAD_LINES, Count, LiveReply, View, folds, is_long, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
-from tui.text.names import label_of
+from tui.text.labels import label_of
 from tui.text.numbers import SURE, plural, tokens_short, total_of
 
 Place: TypeAlias = tuple[int, int]
