@@ -277,3 +277,12 @@ async def test_a_prompt_cut_in_the_first_turn_is_noticed(tmp_path: Path) -> None
         events = await drain(session.send("word " * 9_000))
         assert any("The server cut the prompt" in event.text for event in of(Notice, events))
         assert session.usage is not None and session.usage.total > 8_000  # not what the server read
+
+
+async def test_a_number_that_is_far_too_small_may_be_of_a_cut_prompt(tmp_path: Path) -> None:
+    small: Answer = [TextDelta("Sure."), UsageUpdate(Usage(30, 3)), StreamEnd("stop", "stop")]
+    async with open_workspace(tmp_path, ScriptedProvider([small], window=None, report_usage=False)) as workspace:
+        session = await workspace.new_session()
+        (notice,) = of(Notice, await drain(session.send("word " * 9_000)))
+    assert "implausible: 30 tokens for" in notice.text
+    assert notice.text.endswith("tell chatctx with /window")

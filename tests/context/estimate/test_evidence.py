@@ -137,6 +137,19 @@ def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(hybrid: 
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
+def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: HybridTokenEstimator) -> None:
+    """A server that cuts each prompt to the same size, before a compaction and after it."""
+    talk = Talk(hybrid)
+    talk.honest(8_000)
+    for _ in range(2):
+        talk.next(900)
+        assert not talk.report(2_923).believed
+    talk.messages[:] = [user("summary " + "word " * 4_900)]
+    assert talk.report(2_923).reason == "2,923 tokens again, although the messages are others"
+    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+    assert talk.honest().believed
+
+
 def test_only_the_uncached_part_is_doubted(hybrid: HybridTokenEstimator) -> None:
     talk = Talk(hybrid)
     talk.honest(10_000)

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.3  # lost at most in a kill; a second is promised
 CHARACTERS_PER_TOKEN = 4.0  # of a streaming answer; it is measured at its end
 LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request: minimal increment of the displayed number
+RAISE_WINDOW = "raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window"
 CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
 
@@ -243,6 +244,8 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
         if not models.tell_once(reply.provider, reply.model, "doubted"):
             return None
         text = f"The server's token count is implausible: {verdict.reason}. The number shown is estimated (~)"
+        if reported.input_total < usage.total:
+            text += f". If the server cuts prompts, {RAISE_WINDOW}"
         return Notice("warning", text)
     if reported.cleared and reported.cleared > usage.basis.cleared:  # not again for the same model
         uses = f" of {reported.cleared_uses:,} tool calls" if reported.cleared_uses else ""
@@ -274,5 +277,5 @@ def _cut_notice(reply: Message, verdict: Verdict, models: ModelFacts) -> Notice:
     return Notice(
         "warning",
         f"The server cut the prompt: {verdict.reason.removeprefix('the server ')}.{seems} "
-        "Raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window",
+        f"To prevent that, {RAISE_WINDOW}",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Sums
+from tui.context.estimate.ledger import Account, Sums
 from tui.context.estimate.measurements import Measurement
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
 
@@ -127,7 +127,8 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
     `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
     nothing about it is certain.
-    `disputed`: the server has contradicted its own confirmed numbers in this conversation.
+    `disputed`: the server has contradicted its own confirmed numbers in this conversation. `stuck`: its latest report
+    is not believed and had the same number, for other messages.
     """
 
     tokens: int
@@ -143,6 +144,7 @@ class Claim:
     recorded: bool = False
     margin: float = 0.0
     disputed: bool = False
+    stuck: bool = False
 
     @property
     def doubt(self) -> float:
@@ -181,6 +183,8 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
         reason = f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
     elif again is not None:
         reason = _reason(claim, again)
+    elif claim.stuck:
+        reason = f"{claim.tokens:,} tokens again, although the messages are others"
     if reason:
         return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
     if against:
@@ -300,6 +304,7 @@ class ReportLog:
     def weigh(self, situation: Situation, tokens: int, *, window: int | None, recorded: bool) -> Verdict:
         """The verdict on a report of `tokens` for the request of `situation`."""
         claim = _claim(situation, tokens, window=window, recorded=recorded, disputed=self._disputed)
+        claim = replace(claim, stuck=self._stuck(situation.account, tokens))
         return weigh(claim, [_step(report, situation) for report in self._extended_by(situation)])
 
     def add(self, situation: Situation, tokens: int, verdict: Verdict, measurement: Measurement | None) -> None:
@@ -316,6 +321,12 @@ class ReportLog:
         self._disputed = self._disputed or any(report.verdict.confirmed for report in believed)
         self._reports = [report for report in self._reports if not report.verdict.believed]
         return [report.measurement for report in believed if report.measurement is not None]
+
+    def _stuck(self, account: Account, tokens: int) -> bool:
+        latest = self._reports[-1] if self._reports else None
+        if latest is None or latest.verdict.believed or latest.tokens != tokens:
+            return False
+        return not account.begins_with(latest.messages, latest.sent)
 
     def _extended_by(self, situation: Situation) -> list[Report]:
         """The reports whose requests this one extends, latest first.
