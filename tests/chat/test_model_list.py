@@ -139,7 +139,7 @@ async def test_what_a_person_calls_a_model(server: ReplayServer, tmp_path: Path)
 def test_what_a_list_says_of_a_model(
     entry: dict[str, object], images: bool | None, pdfs: bool | None, tools: bool | None
 ) -> None:
-    info = entry_info(entry, "m", None, None)
+    info = entry_info({"id": "m", **entry})
     assert (info.images, info.pdfs, info.tools, info.price) == (images, pdfs, tools, None)
 
 

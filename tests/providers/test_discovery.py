@@ -52,7 +52,7 @@ from tui.providers.registry import make_provider
     ],
 )
 def test_limits_in_a_model_list(entry: dict[str, Any], limits: tuple[int, int | None, int | None] | None) -> None:
-    listed = entry_limits(entry, "test")
+    listed = entry_limits(entry)
     assert (listed and (listed.context, listed.input, listed.output)) == limits
 
 
@@ -272,7 +272,7 @@ async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_reasoning_levels_in_a_model_list(entry: dict[str, Any], efforts: tuple[str, ...] | None) -> None:
-    assert entry_info(entry, "m", None, None).efforts == efforts
+    assert entry_info({"id": "m", **entry}).efforts == efforts
 
 
 async def test_the_listed_levels_are_the_ones_that_are_taken() -> None:

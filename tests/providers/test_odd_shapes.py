@@ -163,8 +163,9 @@ def test_model_lists() -> None:
         entries = discovery.model_entries(changed)
         discovery.find_entry(entries, "another")
         for entry in entries:
-            limits = discovery.entry_limits(entry, "here")
-            json.dumps(asdict(discovery.entry_info(entry, discovery.entry_id(entry), None, limits)))
+            info = discovery.entry_info(entry)
+            limits = info.limits
+            json.dumps(asdict(info))
             assert limits is None or limits.context is None or 0 < limits.context < 10**13
 
 

@@ -11,7 +11,7 @@ from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
-from tui.providers.wire import Json, as_object, find_count, object_of, objects_of
+from tui.providers.wire import Json, as_object, at_path, find_count, object_of, objects_of, text_of
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
@@ -73,26 +73,22 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
 
 
 _TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
-# Keys for the reasoning efforts of a model.
-_EFFORT_KEYS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
+# Places of the reasoning efforts of a model.
+_EFFORTS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
+EFFORT_KEYS = (*_EFFORTS, *(f"reasoning.{key}" for key in _EFFORTS))
 
 
-def entry_limits(entry: Mapping[str, Any], detail: str) -> ModelLimits | None:
+def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model list") -> ModelLimits | None:
     """The limits in one entry of a model list, or None."""
-    context, input_limit, output_limit = (
-        find_count(entry, *keys, least=1) for keys in (CONTEXT_KEYS, INPUT_KEYS, OUTPUT_KEYS)
-    )
-    top = find_count(entry, "top_provider.context_length", least=1)
-    if context is not None and top is not None:
-        context = min(context, top)  # OpenRouter: the model's window, and that of the server that will answer
+    context, most_input = (find_count(entry, *keys, least=1) for keys in (CONTEXT_KEYS, INPUT_KEYS))
     if context is None:
         return None
+    top = find_count(entry, "top_provider.context_length", least=1)
+    context = min(context, top or context)  # OpenRouter: the model's window, and that of the server that will answer
+    beside = ("max_tokens",) if "max_input_tokens" in entry else ()  # Anthropic: the longest answer
+    most_output = find_count(entry, *OUTPUT_KEYS, *beside, least=1)
     return ModelLimits(
-        context,
-        input_limit if input_limit is not None and input_limit < context else None,
-        output_limit,
-        "probe",
-        detail,
+        context, most_input if most_input is not None and most_input < context else None, most_output, "probe", detail
     )
 
 
@@ -120,88 +116,84 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
     )
 
 
-async def openai_models(client: Client) -> list[ModelInfo]:
-    """The chat models of a server with an OpenAI dialect, in its own order. Raises `ProviderError`."""
-    infos = []
-    for entry in model_entries(await ask_json(client, "/models")):
-        if (name := entry_id(entry)) and is_for_chat(entry, name, hosted=client.config.needs_key):
-            title = entry.get("name") if isinstance(entry.get("name"), str) else None
-            limits = entry_limits(entry, "the server's model list")
-            infos.append(entry_info(entry, name, title if title != name else None, limits))
-    return infos
+async def list_models(client: Client) -> list[ModelInfo]:
+    """The chat models of a server, in its own order. Raises `ProviderError`."""
+    listing = await ask_json(client, "/v1/models?limit=1000" if client.config.dialect == "anthropic" else "/models")
+    named = [(entry, entry_id(entry)) for entry in model_entries(listing)]
+    return [
+        entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=client.config.needs_key)
+    ]
 
 
-def entry_info(entry: Mapping[str, Any], name: str, title: str | None, limits: ModelLimits | None) -> ModelInfo:
-    """What an entry of a model list says about its model, except for the window.
+def entry_info(entry: Mapping[str, Any]) -> ModelInfo:
+    """What an entry of a model list says about its model.
 
     OpenRouter writes modalities, parameters and prices (dollars per token, as text); Anthropic, Mistral, llama.cpp and
     LM Studio capabilities, as a table or a list of words.
     """
-    able = entry.get("capabilities")
-    words = {word for word in able if isinstance(word, str)} if isinstance(able, list) else None
-    table = object_of(able)
-    kinds = object_of(entry.get("architecture")).get("input_modalities")
-    parameters = entry.get("supported_parameters")
+    name, title = entry_id(entry), text_of(entry.get("display_name")) or text_of(entry.get("name"))
     return ModelInfo(
         name,
-        title,
-        limits,
+        title if title not in ("", name) else None,
+        entry_limits(entry),
         price=_entry_price(entry.get("pricing")),
-        images=_first(
-            _within("image", kinds), _supported(table, "image_input", "vision"), _within("multimodal", words)
+        images=_says(
+            entry,
+            "architecture.input_modalities:image",
+            "capabilities.image_input",
+            "capabilities.vision",
+            "capabilities:multimodal",
         ),
-        pdfs=_first(_within("file", kinds), _supported(table, "pdf_input")),
-        tools=_first(
-            _within("tools", parameters), _supported(table, "function_calling", "tool_use", "trained_for_tool_use")
+        pdfs=_says(entry, "architecture.input_modalities:file", "capabilities.pdf_input"),
+        tools=_says(
+            entry,
+            "supported_parameters:tools",
+            "capabilities.function_calling",
+            "capabilities.tool_use",
+            "capabilities.trained_for_tool_use",
         ),
-        thinking=_thinking_types(table.get("thinking")),
-        efforts=_efforts(entry, table),
+        thinking=_thinking_types(entry),
+        efforts=_efforts(entry),
     )
 
 
-def _thinking_types(thinking: object) -> tuple[str, ...] | None:
+def _says(entry: object, *places: str) -> bool | None:
+    """What the first of `places` says that says anything: true or false, or an object with "supported".
+
+    "list:word" is true if the word is in the list.
+    """
+    for place in places:
+        path, colon, word = place.partition(":")
+        value = at_path(entry, path)
+        if colon:
+            value = word in value if isinstance(value, list) else None
+        elif isinstance(value, Mapping):
+            value = value.get("supported")
+        if isinstance(value, bool):
+            return value
+    return None
+
+
+def _thinking_types(entry: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Anthropic: {"types": {"adaptive": {"supported": true}, ...}}; None if not listed."""
-    types = thinking.get("types") if isinstance(thinking, Mapping) else None
-    if not isinstance(types, Mapping) or not types:
-        return None
-    return tuple(sorted(name for name in types if isinstance(name, str) and _supported(types, name)))
+    types = object_of(at_path(entry, "capabilities.thinking.types"))
+    return tuple(sorted(name for name in types if _says(types, name))) if types else None
 
 
-def _efforts(entry: Mapping[str, Any], able: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _efforts(entry: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The reasoning efforts in an entry: Anthropic's `effort` capability, or a list of words; None without one.
 
     Anthropic's `off` follows from the types of thinking.
     """
-    effort = able.get("effort")
-    if isinstance(effort, Mapping):
-        off = {"disabled", "between_tools"} & set(_thinking_types(able.get("thinking")) or ())
-        efforts = [name for name in EFFORTS if _supported(effort, name)]
+    if effort := object_of(at_path(entry, "capabilities.effort")):
+        off = {"disabled", "between_tools"} & set(_thinking_types(entry) or ())
+        efforts = [name for name in EFFORTS if _says(effort, name)]
         return (*(["off"] if off else []), *efforts) if efforts else None
-    reasoning = entry.get("reasoning")
-    holders = [entry, *([reasoning] if isinstance(reasoning, Mapping) else [])]
-    for listed in (holder.get(key) for holder in holders for key in _EFFORT_KEYS):
+    for listed in (at_path(entry, key) for key in EFFORT_KEYS):
         entries = listed if isinstance(listed, list) else []
         words = [one.get("effort") or one.get("name") if isinstance(one, Mapping) else one for one in entries]
         if efforts := [name for name in EFFORTS if name in words or (name == "off" and "none" in words)]:
             return tuple(efforts)
-    return None
-
-
-def _first(*values: bool | None) -> bool | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _within(word: str, words: object) -> bool | None:
-    return word in words if isinstance(words, list | set) else None
-
-
-def _supported(table: Mapping[str, Any], *names: str) -> bool | None:
-    """The first of `names` in a table of capabilities: true, false, or a table with "supported"."""
-    for name in names:
-        value = table.get(name)
-        value = value.get("supported") if isinstance(value, Mapping) else value
-        if isinstance(value, bool):
-            return value
     return None
 
 
@@ -224,7 +216,7 @@ async def openai_limits(client: Client, model: str) -> ModelLimits | None:
         return await _gemini_limits(client, model)
     entries = model_entries(await ask_json(client, "/models"))
     entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not client.config.needs_key else None)
-    if entry is not None and (limits := entry_limits(entry, "the server's model list")) is not None:
+    if entry is not None and (limits := entry_limits(entry)) is not None:
         return limits
     if client.config.needs_key:
         return None
@@ -350,25 +342,6 @@ def _gemini_part(piece: Json) -> Json:
             return {"text": piece["text"]}
 
 
-async def anthropic_models(client: Client) -> list[ModelInfo]:
-    """The models of a server that speaks Anthropic's dialect. Raises `ProviderError`."""
-    listing = await ask_json(client, "/v1/models?limit=1000")
-    infos = []
-    for entry in model_entries(listing):
-        if name := entry_id(entry):
-            title = entry.get("display_name")
-            infos.append(entry_info(entry, name, title if isinstance(title, str) else None, anthropic_limits(entry)))
-    return infos
-
-
-def anthropic_limits(entry: Mapping[str, Any]) -> ModelLimits | None:
-    """Anthropic: `max_input_tokens` is the window, `max_tokens` the longest answer. Others: the generic keys."""
-    context = find_count(entry, "max_input_tokens", least=1)
-    if context is None:
-        return entry_limits(entry, "the server's model list")
-    return ModelLimits(context, None, find_count(entry, "max_tokens", least=1), "probe", "Anthropic models API")
-
-
 async def server_takes_tools(client: Client, model: str) -> bool | None:
     """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
 
@@ -378,14 +351,13 @@ async def server_takes_tools(client: Client, model: str) -> bool | None:
     if client.config.official or client.config.needs_key:
         return None
     shown = await _probe(client, "/api/show", {"model": model})  # Ollama
-    if isinstance(words := object_of(shown).get("capabilities"), list):
-        return "tools" in words
+    if (takes := _says(shown, "capabilities:tools")) is not None:
+        return takes
     props = await _probe(client, "/props")  # llama.cpp
-    able = object_of(object_of(props).get("chat_template_caps"))
-    if (takes := _supported(able, "supports_tools")) is not None:
+    if (takes := _says(props, "chat_template_caps.supports_tools")) is not None:
         return takes
     entry = find_entry(model_entries(await _probe(client, "/v1/models")), model)
-    return None if entry is None else entry_info(entry, model, None, None).tools
+    return None if entry is None else entry_info(entry).tools
 
 
 async def _probe(client: Client, path: str, body: Json | None = None) -> object:

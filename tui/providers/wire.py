@@ -103,15 +103,17 @@ def objects_of(value: object) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def at_path(body: object, path: str) -> object:
+    """The value at `path`, whose dots lead into inner objects; None if there is none."""
+    for name in path.split("."):
+        body = body.get(name) if isinstance(body, Mapping) else None
+    return body
+
+
 def find_count(body: object, *paths: str, least: int = 0) -> int | None:
-    """The count in the first of `paths` that has one of at least `least`; dots lead into inner objects."""
-    for path in paths:
-        value = body
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
-        if (count := count_of(value)) is not None and count >= least:
-            return count
-    return None
+    """The count in the first of `paths` (see `at_path`) that has one of at least `least`."""
+    counts = (count_of(at_path(body, path)) for path in paths)
+    return next((count for count in counts if count is not None and count >= least), None)
 
 
 def data_url(part: Attachment, request: Request) -> str:

@@ -12,7 +12,6 @@ from tui.providers import discovery
 from tui.providers.base import (
     Capabilities,
     ItemReceived,
-    ModelInfo,
     ProviderError,
     ReasoningDelta,
     ReasoningMeta,
@@ -188,6 +187,7 @@ def _attachment(part: Attachment, request: Request) -> Json:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+# The field of a citation that names its source: a search result, a document, or a tool's search result.
 _CITED = ("url", "source", "document_title", "file_id")
 
 
@@ -226,13 +226,8 @@ class AnthropicReader(Reader):
                 if (block := self._blocks.get(_index(event))) is not None:
                     yield from _delta(block, object_of(event.get("delta")))
             case "content_block_stop":
-                block = self._blocks.get(_index(event))
-                if block is not None:
-                    block.whole = True
-                if block is not None and block.item is not None:
-                    whole = block.item | ({"input": as_object(block.input)} if block.input else {})
-                    yield ItemReceived(block.kind, json.dumps(whole, ensure_ascii=False))
-                    block.item = None
+                if (block := self._blocks.get(_index(event))) is not None:
+                    yield from _stop(block)
             case "message_delta":
                 self._edited(event)
                 yield from self._merge_usage(event.get("usage"))
@@ -276,22 +271,27 @@ class AnthropicReader(Reader):
         block = self._blocks[_index(event)] = _Block(kind, count, len(self._opened))
         self._opened.append(block)
         match content.get("type"):
-            case "text":
-                yield from _text(block, content.get("text"))
-                for citation in objects_of(content.get("citations")):
-                    yield from _cited(citation)
-            case "thinking":
-                yield from _thinking(block, content.get("thinking"))
-                yield from _signature(block, content.get("signature") or None)
+            case "text" | "thinking":
+                yield from _piece(block, content)
+                if signature := content.get("signature"):
+                    yield ReasoningMeta(block.index, signature=str(signature))
             case "redacted_thinking":
                 yield ReasoningMeta(block.index, redacted=str(content.get("data", "")))
             case "tool_use":
                 yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
-                if isinstance(arguments := content.get("input"), dict) and arguments:
+                if arguments := object_of(content.get("input")):
                     block.input = json.dumps(arguments, ensure_ascii=False)
                     yield ToolCallDelta(block.index, arguments=block.input)
             case _:
                 block.item = content
+
+
+def _stop(block: _Block) -> Iterator[StreamEvent]:
+    block.whole = True
+    if block.item is not None:
+        whole = block.item | ({"input": as_object(block.input)} if block.input else {})
+        yield ItemReceived(block.kind, json.dumps(whole, ensure_ascii=False))
+        block.item = None
 
 
 def _index(event: Json) -> int:
@@ -300,44 +300,27 @@ def _index(event: Json) -> int:
 
 
 def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
-    match delta.get("type"):
-        case "text_delta":
-            yield from _text(block, delta.get("text"))
-        case "thinking_delta":
-            yield from _thinking(block, delta.get("thinking"))
-        case "signature_delta":
-            yield from _signature(block, delta.get("signature"))
-        case "input_json_delta" if block.kind == "tool_use" and isinstance(delta.get("partial_json"), str):
-            if delta["partial_json"]:
-                block.input += delta["partial_json"]
-                yield ToolCallDelta(block.index, arguments=delta["partial_json"])
-        case "input_json_delta" if block.item is not None and isinstance(delta.get("partial_json"), str):
-            block.input += delta["partial_json"]
-        case "citations_delta":
-            yield from _cited(object_of(delta.get("citation")))
+    match delta:
+        case {"type": "signature_delta", "signature": str(signature)}:
+            yield ReasoningMeta(block.index, signature=signature)
+        case {"type": "input_json_delta", "partial_json": str(piece)} if piece:
+            block.input += piece
+            if block.kind == "tool_use":
+                yield ToolCallDelta(block.index, arguments=piece)
+        case {"type": "text_delta" | "thinking_delta" | "citations_delta"}:
+            yield from _piece(block, delta)
 
 
-def _cited(citation: Json) -> Iterator[StreamEvent]:
-    """The source of a citation: a search result, a document, or a tool's search result."""
-    place = next((str(citation[key]) for key in _CITED if citation.get(key)), "")
-    if place:
-        title = citation.get("title") or citation.get("document_title") or ""
-        yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
-
-
-def _text(block: _Block, text: object) -> Iterator[StreamEvent]:
-    if block.kind == "text" and isinstance(text, str) and text:
+def _piece(block: _Block, piece: Json) -> Iterator[StreamEvent]:
+    """Text, thinking and citations: a block begins with the fields that its deltas have."""
+    if block.kind == "text" and (text := text_of(piece.get("text"))):
         yield TextDelta(text, block.place)
-
-
-def _thinking(block: _Block, text: object) -> Iterator[StreamEvent]:
-    if isinstance(text, str) and text:
-        yield ReasoningDelta(text, block.index)
-
-
-def _signature(block: _Block, signature: object) -> Iterator[StreamEvent]:
-    if isinstance(signature, str):
-        yield ReasoningMeta(block.index, signature=signature)
+    if thinking := text_of(piece.get("thinking")):
+        yield ReasoningDelta(thinking, block.index)
+    for citation in (*objects_of(piece.get("citations")), object_of(piece.get("citation"))):
+        if place := next((str(citation[key]) for key in _CITED if citation.get(key)), ""):
+            title = citation.get("title") or citation.get("document_title") or ""
+            yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
 
 
 # -- the server --------------------------------------------------------------------------------------------------------
@@ -389,9 +372,6 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
     async def limits(self, model: str) -> ModelLimits | None:
         """The window reported by the server, or None. Raises `ProviderError`."""
         return next((info.limits for info in await self.models() if info.id == model), None)
-
-    async def _list(self, client: Client) -> list[ModelInfo]:
-        return await discovery.anthropic_models(client)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}

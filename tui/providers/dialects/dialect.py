@@ -167,9 +167,6 @@ class DialectProvider(Provider, Generic[StyleT]):
     async def _connect(self) -> Client:
         return await connect(self.config, await self.config.key())
 
-    async def _list(self, client: Client) -> list[ModelInfo]:
-        return await discovery.openai_models(client)
-
     async def _before_end(self, request: Request, reader: Reader) -> list[StreamEvent]:
         """Events that the server left out of a complete answer."""
         return []
@@ -317,7 +314,7 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def models(self) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""
-        infos = await self._list(await self.client())
+        infos = await discovery.list_models(await self.client())
         self._listed |= {info.id: info for info in infos}
         return infos
 

@@ -214,6 +214,7 @@ def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+# Finish reasons that are errors: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. Their meaning if no answer came.
 _BROKEN: dict[str, ErrorKind] = {
     "error": "server",
     "insufficient_system_resource": "overloaded",
