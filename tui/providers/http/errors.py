@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
-from typing import NamedTuple, TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import (
+    AFFORDED,
+    ANTHROPIC_BYTES,
+    MOST_BYTES,
+    MOST_LENGTH,
     OVERFLOW_CODES,
     OverflowNumbers,
-    affordable_answer,
     any_of,
+    first_number,
     is_overflow,
     longest_answer,
-    most_bytes,
-    most_length,
     overflow_numbers,
+    to_int,
 )
 from tui.providers.keys import one_line
 
@@ -76,102 +79,79 @@ _SIGNATURE = any_of(
     r"provided without its required 'reasoning' item",
     r"thought[_ ]signature",
 )
-_AUTH_CODES = frozenset(
-    {
-        "authentication_error",
-        "permission_error",
-        "invalid_api_key",
-        "authentication",  # these three: OpenRouter's `error_type`
-        "permission_denied",
-        "payment_required",
-    }
+_AUTH_CODES = (
+    *("authentication_error", "permission_error", "invalid_api_key"),
+    *("authentication", "permission_denied", "payment_required"),  # OpenRouter's `error_type`
 )
 
 
-Test: TypeAlias = Callable[[str], bool]
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a server says of a failed request.
 
-
-def _says(pattern: str) -> Test:
-    return lambda text: re.search(pattern, text) is not None
-
-
-class Rule(NamedTuple):
-    """A kind of failure and its conditions, all of which must hold.
-
-    `codes` and `says` (a test of the text) count as one condition, which either fulfils. `waits`: the server says how
-    long to wait. `provider`: only for this one.
+    `status` is the HTTP status; None for an error inside a stream that names none. `waits`: it says how long to wait.
     """
 
-    kind: ErrorKind
-    status: Collection[int] = ()  # any
-    codes: frozenset[str] = frozenset()
-    says: Test | None = None
-    unless: Test | None = None
-    waits: bool = False
-    provider: str = ""
+    status: int | None
+    text: str
+    codes: set[str]
+    waits: bool
+    provider: str
 
-    def matches(self, status: int | None, text: str, codes: set[str], provider: str, *, waits: bool) -> bool:
-        """Whether the failure is of this kind."""
-        if self.status and status not in self.status:
-            return False
-        if (self.waits and not waits) or self.provider not in ("", provider):
-            return False
-        if self.unless is not None and self.unless(text):
-            return False
-        if not self.codes and self.says is None:
-            return True
-        return bool(self.codes & codes) or (self.says is not None and self.says(text))
+    def says(self, pattern: str) -> bool:
+        """Whether `pattern` matches somewhere in its text."""
+        return re.search(pattern, self.text) is not None
+
+    def has(self, *codes: str) -> bool:
+        """Whether it has one of `codes`."""
+        return not self.codes.isdisjoint(codes)
+
+    def overflows(self) -> bool:
+        """Whether its text says that the request is longer than the window."""
+        return is_overflow(self.text)
 
 
-RULES = (  # the first that matches counts
-    Rule("long_context_tier", says=_says(_TIER)),
-    Rule("overflow_input", {403}, says=is_overflow),  # Together
-    Rule("bad_request", {403}, says=_says(_FLAGGED)),
-    Rule("auth", {401, 403, 407}),
+_ANY = range(1000)  # status, also none
+RULES: tuple[tuple[ErrorKind, Collection[int], Callable[[Failure], bool]], ...] = (  # the first that matches counts
+    ("long_context_tier", _ANY, lambda of: of.says(_TIER)),
+    ("overflow_input", {403}, Failure.overflows),  # Together
+    ("bad_request", {403}, lambda of: of.says(_FLAGGED)),
+    ("auth", {401, 403, 407}, lambda _: True),
     # OpenRouter: credit reserved by other requests is returned.
-    Rule("rate_limit", {402}, waits=True),
-    Rule("rate_limit", {402}, says=lambda text: "in_flight_budget" in text),
-    Rule("auth", codes=frozenset({"insufficient_quota", "billing_error", "exceeded_current_quota_error"})),
-    Rule("rate_limit", {429}, waits=True),  # Gemini names the billing page in every 429, also in those that pass
-    Rule("auth", {400, 402, 429}, says=_says(_BILLING)),
-    Rule("auth", {402}),
-    Rule("overloaded", {498, 503, 529}, unless=is_overflow),  # LiteLLM passes on as 503 what its upstream refused
-    Rule("overloaded", codes=frozenset({"overloaded_error", "engine_overloaded", "engine_overloaded_error"})),
-    Rule("rate_limit", {429}),
-    Rule("rate_limit", codes=frozenset({"rate_limit_error", "rate_limit_exceeded"}), says=_says(_RATE)),
-    Rule("overflow_input", {404}, codes=OVERFLOW_CODES),
-    Rule("not_found", {404}),
-    Rule("not_found", codes=frozenset({"model_not_found", "not_found_error"})),
-    Rule("auth", codes=_AUTH_CODES),
-    Rule("server", says=_says(_MEMORY)),
-    Rule("bad_request", says=_says(_NOT_TAKEN)),  # llama.cpp and Ollama answer 500; asking again would not help
-    Rule("server", says=_says(_SLIP)),  # it may succeed the next time
-    Rule("too_many_bytes", says=_says(_BYTES)),
-    Rule("overflow_input", codes=OVERFLOW_CODES, says=is_overflow),
-    Rule("overflow_input", {400, 413}, says=lambda text: not text.strip(), provider="cerebras"),  # it gives no reason
-    Rule("too_many_bytes", {413}),
-    Rule("signature", says=_says(_SIGNATURE)),
-    Rule("not_found", {400, 422}, says=_says(_NO_MODEL)),
-    Rule("network", {408, 504, 524}),
-    Rule("bad_request", range(400, 500)),
-    Rule("bad_request", codes=frozenset({"invalid_request_error"})),
-    Rule("server"),
+    ("rate_limit", {402}, lambda of: of.waits or "in_flight_budget" in of.text),
+    ("auth", _ANY, lambda of: of.has("insufficient_quota", "billing_error", "exceeded_current_quota_error")),
+    ("rate_limit", {429}, lambda of: of.waits),  # Gemini names the billing page in every 429, also in those that pass
+    ("auth", {400, 402, 429}, lambda of: of.says(_BILLING)),
+    ("auth", {402}, lambda _: True),
+    # LiteLLM passes on as 503 what its upstream refused.
+    ("overloaded", {498, 503, 529}, lambda of: not of.overflows()),
+    ("overloaded", _ANY, lambda of: of.has("overloaded_error", "engine_overloaded", "engine_overloaded_error")),
+    ("rate_limit", {429}, lambda _: True),
+    ("rate_limit", _ANY, lambda of: of.has("rate_limit_error", "rate_limit_exceeded") or of.says(_RATE)),
+    ("overflow_input", {404}, lambda of: of.has(*OVERFLOW_CODES)),
+    ("not_found", {404}, lambda _: True),
+    ("not_found", _ANY, lambda of: of.has("model_not_found", "not_found_error")),
+    ("auth", _ANY, lambda of: of.has(*_AUTH_CODES)),
+    ("server", _ANY, lambda of: of.says(_MEMORY)),
+    # llama.cpp and Ollama answer 500; asking again would not help.
+    ("bad_request", _ANY, lambda of: of.says(_NOT_TAKEN)),
+    ("server", _ANY, lambda of: of.says(_SLIP)),  # it may succeed the next time
+    ("too_many_bytes", _ANY, lambda of: of.says(_BYTES)),
+    ("overflow_input", _ANY, lambda of: of.has(*OVERFLOW_CODES) or of.overflows()),
+    ("overflow_input", {400, 413}, lambda of: of.provider == "cerebras" and not of.text),  # it gives no reason
+    ("too_many_bytes", {413}, lambda _: True),
+    ("signature", _ANY, lambda of: of.says(_SIGNATURE)),
+    ("not_found", {400, 422}, lambda of: of.says(_NO_MODEL)),
+    ("network", {408, 504, 524}, lambda _: True),
+    ("bad_request", range(400, 500), lambda _: True),
+    ("bad_request", _ANY, lambda of: of.has("invalid_request_error")),
 )
 
 
-def kind_of(status: int | None, text: str, codes: set[str], provider: str = "", *, waits: bool = False) -> ErrorKind:
-    """The kind of a failed request from its HTTP status (None: inside a stream), all its text, and its codes.
-
-    `waits`: the server says how long to wait.
-    """
-    return next(rule.kind for rule in RULES if rule.matches(status, text, codes, provider, waits=waits))
-
-
-def _too_long(numbers: OverflowNumbers) -> ErrorKind:
-    """Blame the output if the named input alone would fit."""
-    if numbers.limit is None or numbers.input is None or not numbers.output:
-        return "overflow_input"
-    return "overflow_output" if numbers.input < numbers.limit else "overflow_input"
+def kind_of(failure: Failure) -> ErrorKind:
+    """The kind of a failed request."""
+    status = failure.status or 0
+    return next((kind for kind, statuses, matches in RULES if status in statuses and matches(failure)), "server")
 
 
 _HINTS: Mapping[ErrorKind, str] = {
@@ -202,10 +182,7 @@ def never_passes(text: str) -> bool:
     OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012".
     """
     match = _ASKED.search(text)
-    if match is None:
-        return False
-    limit, requested = (int(re.sub(r"[,_]", "", number) or 0) for number in match.groups())
-    return 0 < limit < requested
+    return match is not None and 0 < to_int(match[1]) < to_int(match[2])
 
 
 def classify_error(
@@ -228,21 +205,21 @@ def classify_error(
     text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
     codes = {str(value) for key, value in pairs if key in _CODE_KEYS and value is not None}
     wait = retry_after(headers or {}, text, pairs, now)
-    kind = kind_of(
-        _inner_status(codes) if status in (None, 200) else status, text, codes, provider, waits=wait is not None
-    )
+    actual = _inner_status(codes) if status in (None, 200) else status
+    kind = kind_of(Failure(actual, text, codes, wait is not None, provider))
     hopeless = kind == "rate_limit" and never_passes(text)
     if hopeless:
         kind = "bad_request"
     numbers = OverflowNumbers()
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
     if status == 402:
-        most_output = affordable_answer(text)
+        most_output = first_number(AFFORDED, text)
     if most_output is not None:
         kind = "overflow_output"
     elif kind in ("overflow_input", "overflow_output"):
-        numbers = overflow_numbers(text, pairs)
-        kind = _too_long(numbers)
+        numbers = overflow_numbers(text, dict(pairs))
+        fits = numbers.limit is not None and numbers.input is not None and numbers.input < numbers.limit
+        kind = "overflow_output" if fits and numbers.output else "overflow_input"
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = reason or "the server gave no reason"
@@ -257,9 +234,13 @@ def classify_error(
         input_tokens=numbers.input,
         output_tokens=numbers.output,
         most_output=most_output,
-        most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
-        most_length=most_length(text) if kind == "too_many_bytes" else None,
+        most_bytes=_most_bytes(text) if kind == "too_many_bytes" else None,
+        most_length=first_number(MOST_LENGTH, text) if kind == "too_many_bytes" else None,
     )
+
+
+def _most_bytes(text: str) -> int | None:
+    return first_number(MOST_BYTES, text) or (ANTHROPIC_BYTES if "request_too_large" in text else None)
 
 
 _MAX_DEPTH = 16

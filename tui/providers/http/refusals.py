@@ -12,7 +12,7 @@ style, the turn leaves something out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -173,11 +173,11 @@ _OUTPUT_END = _patterns(
     r"max_?output_?tokens value of ~ but the supported range is from \d+ \(inclusive\) to # \(exclusive\)"
 )
 # OpenRouter, of an account with little credit.
-_AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
+AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
 ANTHROPIC_BYTES = 32_000_000  # of a request: https://platform.claude.com/docs/en/api/overview, "Request size limits"
 # Limits in bytes or characters: of the whole request (Kimi, Vertex), of one string or file (OpenAI, Anthropic).
-_MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
-_MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
+MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
+MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = any_of(
     r"(?P<n>[\d,_]+) (?:in (?:the|your) (?:messages|functions|tools|prompt)|of (?:\w+ )?input|tokens from the input)"
@@ -194,49 +194,32 @@ class OverflowNumbers:
     output: int | None = None
 
 
-def overflow_numbers(text: str, pairs: list[tuple[str, object]] | None = None) -> OverflowNumbers:
-    """Read limit, input and output (tokens) from an error's text; structured fields win over words."""
-    fields = dict(pairs or [])
+def overflow_numbers(text: str, fields: Mapping[str, object]) -> OverflowNumbers:
+    """Read limit, input and output (tokens) from an error's text; its structured `fields` win over words."""
     parts = [to_int(match["n"]) for match in re.finditer(_INPUT_PARTS, text)]
-    input_tokens = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else _first(_INPUT, text))
-    output = _first(_OUTPUT, text)
-    if output is None and input_tokens is not None and (total := _first(_TOTAL, text)):
+    input_tokens = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else first_number(_INPUT, text))
+    output = first_number(_OUTPUT, text)
+    if output is None and input_tokens is not None and (total := first_number(_TOTAL, text)):
         output = max(0, total - input_tokens) or None
-    return OverflowNumbers(count_of(fields.get("n_ctx")) or _first(_LIMIT, text), input_tokens, output)
+    return OverflowNumbers(count_of(fields.get("n_ctx")) or first_number(_LIMIT, text), input_tokens, output)
 
 
 def longest_answer(text: str) -> int | None:
     """The longest answer of a model in tokens, from a refusal of a longer one; None for other refusals."""
-    if (end := _first(_OUTPUT_END, text)) is not None:
+    if (end := first_number(_OUTPUT_END, text)) is not None:
         return end - 1
-    return _first(_MOST_OUTPUT, text)
+    return first_number(_MOST_OUTPUT, text)
 
 
-def affordable_answer(text: str) -> int | None:
-    """The tokens of answer that an account's credit pays for, if more were requested; None for other refusals."""
-    return _first(_AFFORDED, text)
-
-
-def most_bytes(text: str) -> int | None:
-    """The bytes that a request may have in all, where it had more; None where the refusal names none."""
-    return _first(_MOST_BYTES, text) or (ANTHROPIC_BYTES if "request_too_large" in text else None)
-
-
-def most_length(text: str) -> int | None:
-    """What one string (characters) or file (bytes) of a request may have; None where the refusal names none."""
-    return _first(_MOST_LENGTH, text)
+def first_number(patterns: list[str], text: str) -> int | None:
+    """The number that the first of `patterns` that matches finds in `text`; None if there is none, or it is 0."""
+    match = next((match for pattern in patterns if (match := re.search(pattern, text))), None)
+    return to_int(match["n"]) or None if match else None
 
 
 def to_int(digits: str) -> int:
     """A number with or without thousands separators; 0 if it is not a number of tokens."""
-    return count_of(digits.replace(",", "").replace("_", "")) or 0
-
-
-def _first(patterns: list[str], text: str) -> int | None:
-    for pattern in patterns:
-        if match := re.search(pattern, text):
-            return to_int(match["n"]) or None
-    return None
+    return count_of(re.sub("[,_]", "", digits)) or 0
 
 
 # -- causes other than length ------------------------------------------------------------------------------------------
