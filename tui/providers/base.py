@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import ModelLimits
@@ -145,37 +145,28 @@ ErrorKind: TypeAlias = Literal[
 ]
 
 
+@dataclass(eq=False)
 class ProviderError(Exception):
-    """A failed request, classified. `str()` is one line for a person, without secrets.
+    """A failed request, classified. `message` is one line for a person, without secrets.
 
     `limit`, `input_tokens` and `output_tokens` are tokens named in the server's text, as is `most_output`, the longest
-    answer of this model. `retry_after` is in seconds.
+    answer of this model. `most_bytes`: of a request; `most_length`: of one string or file. `retry_after` is in seconds.
     """
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        limit: int | None = None,
-        input_tokens: int | None = None,
-        output_tokens: int | None = None,
-        most_output: int | None = None,
-        most_bytes: int | None = None,
-        most_length: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind: ErrorKind = kind
-        self.status = status
-        self.retry_after = retry_after
-        self.limit = limit
-        self.input_tokens = input_tokens
-        self.output_tokens = output_tokens
-        self.most_output = most_output
-        self.most_bytes = most_bytes
-        self.most_length = most_length
+    kind: ErrorKind
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retry_after: float | None = None
+    limit: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    most_output: int | None = None
+    most_bytes: int | None = None
+    most_length: int | None = None
+
+    def __str__(self) -> str:
+        return self.message
 
 
 ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]
