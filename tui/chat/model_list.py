@@ -68,12 +68,12 @@ class ModelList:
     def __init__(self, services: Services, configs: Mapping[str, ProviderConfig]) -> None:
         self._services = services
         self._configs = configs
-        self._decoded: dict[str, tuple[str, list[ModelInfo], float]] = {}  # by provider, with the text it was read from
+        self._lists: dict[str, tuple[list[ModelInfo], float]] = {}  # by provider, with the time of asking
 
     async def cached(self) -> Listing:
         """The last known list, without asking anybody."""
         names = self._with_key() + [name for name in LOCAL_SERVERS if name in self._configs]
-        return await asyncio.to_thread(self._listing, dict.fromkeys(names), ())
+        return await asyncio.to_thread(self._listing, names)
 
     async def ask(self) -> Listing:
         """Ask every provider with a key and every local server that answers, concurrently.
@@ -82,10 +82,8 @@ class ModelList:
         """
         names = self._with_key()
         names += [name for name in await answering(self._configs) if name not in names]
-        answers = await asyncio.gather(*(self._ask_one(name) for name in names))
-        problems = tuple(line for _, line in answers if line)
-        lists = dict(zip(names, (infos for infos, _ in answers), strict=True))
-        return await asyncio.to_thread(self._listing, lists, problems)
+        problems = await asyncio.gather(*map(self._ask_one, names))
+        return await asyncio.to_thread(self._listing, names, tuple(filter(None, problems)))
 
     async def find(self, name: str) -> str:
         """The full name of the model called `name`; "" if there is none, or several.
@@ -99,78 +97,75 @@ class ModelList:
 
     def _with_key(self) -> list[str]:
         """Providers that can be asked without probing, in the order of the configuration."""
-        names = []
-        for name, config in self._configs.items():
-            own_server = name not in LOCAL_SERVERS and not config.needs_key
-            if config.has_key() or own_server or config.dialect in ("local", "demo"):
-                names.append(name)
-        return names
+        return [
+            name
+            for name, config in self._configs.items()
+            if config.has_key()
+            or config.dialect in ("local", "demo")
+            or (name not in LOCAL_SERVERS and not config.needs_key)
+        ]
 
-    async def _ask_one(self, name: str) -> tuple[list[ModelInfo] | None, str]:
+    async def _ask_one(self, name: str) -> str:
+        """Ask a provider and store its list. Returns why that failed, "" if it didn't."""
         if self._configs[name].dialect == "local":
-            return None, ""  # listing does not start the embedded server
+            return ""  # listing does not start the embedded server
         try:
             infos = await self._services.provider(name).models()
         except ProviderError as error:
             log.warning("models of %s: %s", name, error)
-            return None, str(error)
-        priced = await asyncio.to_thread(lambda: [_priced(name, info) for info in infos])
-        text = json.dumps({"at": time.time(), "models": [asdict(info) for info in priced]})
+            return str(error)
+        priced, now = await asyncio.to_thread(lambda: [_priced(name, info) for info in infos]), time.time()
+        self._lists[name] = priced, now
+        text = json.dumps({"at": now, "models": [asdict(info) for info in priced]})
         try:
             await asyncio.to_thread(self._services.store.put_state, _KEY + name, text)
         except StoreError as error:
             log.warning("model list not kept: %s", error)
-        return priced, ""
+        return ""
 
-    def _listing(self, lists: Mapping[str, list[ModelInfo] | None], problems: tuple[str, ...]) -> Listing:
+    def _listing(self, names: Sequence[str], problems: tuple[str, ...] = ()) -> Listing:
         used = self._services.calls.recent_models()
         models: list[ListedModel] = []
-        at: float | None = None
-        for name, fresh in lists.items():
-            asked_at: float | None = time.time()
-            infos: list[ModelInfo] | None = fresh
-            if infos is None:
-                infos, asked_at = self._stored(name)
-            if infos and asked_at is not None:
-                at = asked_at if at is None else min(at, asked_at)
-            provider = self._services.provider(name) if infos else None
-            models += [self._listed(provider, info, used) for info in infos if provider is not None]
+        times = []
+        for name in dict.fromkeys(names):
+            infos, at = self._last_known(name)
+            if infos:
+                times.append(at)
+                provider = self._services.provider(name)
+                models += [self._listed(provider, info, used) for info in infos]
         models.sort(key=lambda model: -(model.used_at or 0.0))  # stable: the others stay in the servers' order
-        return Listing(tuple(models), at, problems)
+        return Listing(tuple(models), min(times, default=None), problems)
 
-    def _stored(self, name: str) -> tuple[list[ModelInfo], float | None]:
+    def _last_known(self, name: str) -> tuple[list[ModelInfo], float]:
+        """A provider's last list and when it was requested, in seconds since the epoch."""
         config = self._configs[name]
         if config.dialect == "local":
             window = ModelLimits(config.window or DEFAULT_WINDOW, source="table", detail="as it is started")
             infos = [] if missing_part(config.gguf) else [ModelInfo(config.default_model, limits=window)]
             return [_priced(name, info) for info in infos], time.time()
-        if config.dialect == "demo":
-            return [_priced(name, ModelInfo(config.default_model))], time.time()
-        text = self._services.store.get_state(_KEY + name)
-        if text is None:
-            return [], None
-        if self._decoded.get(name, ("",))[0] != text:
-            stored: dict[str, Any] = json.loads(text)
-            self._decoded[name] = (text, [_info(entry) for entry in stored["models"]], stored["at"])
-        _, infos, at = self._decoded[name]
-        return infos, at
+        if name not in self._lists:
+            stored = self._services.store.state(_KEY + name)
+            if not stored and config.dialect == "demo":
+                return [_priced(name, ModelInfo(config.default_model))], time.time()
+            self._lists[name] = [_info(entry) for entry in stored.get("models", ())], stored.get("at", 0.0)
+        return self._lists[name]
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
-        limits = self._services.models.limits(provider.name, info.id)
+        facts, able = self._services.models, provider.capabilities(info.id)
+        limits = facts.limits(provider.name, info.id)
         if info.limits is not None and (
             limits.context is None or (info.limits.source == "probe" and limits.source not in ("setting", "learned"))
         ):
             limits = info.limits
-        able = provider.capabilities(info.id)
-        sure = known_to_see_and_call(info.id)
+        sure = known_to_see_and_call(info.id)  # by its family; the list and what its provider lacks come first
+        tools = facts.takes_tools(provider.name, info.id)
+        tools = info.tools if tools is None else tools
         info = replace(
             info,
             limits=limits if limits.context else None,
-            images=_sure(info.images, sure, able.images),
+            images=info.images if info.images is not None else sure if able.images else False,
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
-            tools=_sure(
-                _first(self._services.models.takes_tools(provider.name, info.id), info.tools), sure, able.tools
-            ),
+            tools=tools if tools is not None else sure if able.tools else False,
         )
         return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))
 
@@ -188,24 +183,11 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
     return near[0] if len(near) == 1 else ""
 
 
-def _first(*values: bool | None) -> bool | None:
-    return next((value for value in values if value is not None), None)
-
-
-def _sure(listed: bool | None, family: bool | None, able: bool) -> bool | None:
-    """By precedence: the list, what the provider is known to lack, what all models of the family support."""
-    return listed if listed is not None else family if able else False
-
-
 def _priced(provider: str, info: ModelInfo) -> ModelInfo:
     """With price and window from the offline data if the list has none. Slow at first use."""
-    price = info.price or list_price(provider, info.id)
     limits = info.limits or known_limits(provider, info.id)
-    return replace(
-        info,
-        price=price,
-        limits=limits if limits != UNKNOWN_LIMITS else None,
-    )
+    known = limits if limits != UNKNOWN_LIMITS else None
+    return replace(info, price=info.price or list_price(provider, info.id), limits=known)
 
 
 def _info(entry: dict[str, Any]) -> ModelInfo:
