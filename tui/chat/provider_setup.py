@@ -8,7 +8,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tui.config.settings import ProviderSettings, provider_table, write_provider
 from tui.providers.base import ModelInfo
@@ -46,17 +45,6 @@ class Draft:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderChoice:
-    """A provider that can be set up. `variable` is the usual one for its key, "" if it needs none."""
-
-    name: str
-    title: str
-    host: str
-    variable: str
-    has_key: bool
-
-
 def is_variable(text: str) -> bool:
     """Whether `text` can be a variable's name, and does not look like a key."""
     return _VARIABLE.fullmatch(text) is not None and redact(text) == text
@@ -80,20 +68,10 @@ class ProviderSetup:
         self._config_file = config_file
         self._tables = tables
 
-    def choices(self) -> list[ProviderChoice]:
-        """Those with a key first, then those that need one, then local servers."""
-        choices = [
-            ProviderChoice(
-                name,
-                config.label,
-                urlsplit(config.base_url).netloc.rpartition("@")[2],
-                config.key_env[0] if config.key_env else "",
-                config.has_key(),
-            )
-            for name, config in self._configs.items()
-            if config.dialect not in ("local", "demo")
-        ]
-        return sorted(choices, key=lambda choice: (not choice.has_key, choice.name in LOCAL_SERVERS))
+    def choices(self) -> list[ProviderConfig]:
+        """Those that can be set up: with a key first, then those that need one, then local servers."""
+        configs = [config for config in self._configs.values() if config.dialect not in ("local", "demo")]
+        return sorted(configs, key=lambda config: (not config.has_key(), config.name in LOCAL_SERVERS))
 
     async def test(self, draft: Draft) -> list[ModelInfo]:
         """List the provider's models with the key from the draft's source. Changes nothing.
@@ -118,7 +96,8 @@ class ProviderSetup:
         self._configs[draft.name] = self._config(draft)
         await self._drop(draft.name)
         values: dict[str, str | None] = {**draft.values()}
-        if not draft.api_key_command and draft.name in self._tables and self._tables[draft.name].api_key_command:
+        table = self._tables.get(draft.name)
+        if table is not None and table.api_key_command and not draft.api_key_command:
             values["api_key_command"] = None  # it would take precedence over the variable
         if not values:
             return f"{draft.name} is ready. Nothing had to be written."
@@ -130,36 +109,35 @@ class ProviderSetup:
         return f"{draft.name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
 
     def _config(self, draft: Draft) -> ProviderConfig:
+        """The provider's configuration: its table in the config file with the draft applied. Raises `SetupError`."""
         if draft.custom:
             if not _NAME.fullmatch(draft.name) or draft.name in PRESETS:
                 raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
             if not draft.base_url.startswith(("http://", "https://")):
                 raise SetupError("The address begins with http:// or https://, for example http://127.0.0.1:8080/v1")
         if draft.api_key_env and not draft.api_key_command:
-            self._check_variable(draft.api_key_env)
-        try:
-            return provider_config(draft.name, self._table(draft))
-        except ValueError as error:
-            raise SetupError(redact(str(error))) from None
-
-    def _table(self, draft: Draft) -> ProviderSettings:
-        """The provider's table in the config file: the present one with the draft applied."""
+            _check_variable(draft.api_key_env)
         new = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
         before = new if draft.custom else self._tables.get(draft.name, ProviderSettings())
-        return replace(
+        table = replace(
             before,
             api_key_env=(draft.api_key_env or None) if not draft.api_key_command else before.api_key_env,
             api_key_command=draft.api_key_command or None,
         )
+        try:
+            return provider_config(draft.name, table)
+        except ValueError as error:
+            raise SetupError(redact(str(error))) from None
 
-    def _check_variable(self, name: str) -> None:
-        if not is_variable(name):
-            raise SetupError(
-                "That is no name of a variable. If it is the key itself: it is not kept here. Put it into a variable "
-                "of your shell and write that one's name, or give a command that prints it."
-            )
-        if not os.environ.get(name, "").strip():
-            raise SetupError(
-                f"{name} is not set where chatctx runs. Leave, do: export {name}=… and start again; or give a command "
-                "that prints the key."
-            )
+
+def _check_variable(name: str) -> None:
+    if not is_variable(name):
+        raise SetupError(
+            "That is no name of a variable. If it is the key itself: it is not kept here. Put it into a variable "
+            "of your shell and write that one's name, or give a command that prints it."
+        )
+    if not os.environ.get(name, "").strip():
+        raise SetupError(
+            f"{name} is not set where chatctx runs. Leave, do: export {name}=… and start again; or give a command "
+            "that prints the key."
+        )

@@ -12,7 +12,8 @@ from tui.text.numbers import plural
 from tui.views.view import Field, Form, Menu, Option, RejectedError, filtered
 
 if TYPE_CHECKING:
-    from tui.chat.provider_setup import Draft, ProviderChoice, ProviderSetup
+    from tui.chat.provider_setup import Draft, ProviderSetup
+    from tui.providers.config import ProviderConfig
     from tui.views.view import Submit
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,14 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     async def submit(values: Mapping[str, str]) -> str:
         nonlocal done
         draft = _draft(name, choice, values)
-        count, done = await _set_up(setup, draft)
-        return f"It works: {plural(count, 'model')}."
+        try:
+            models = await setup.test(draft)
+            done = await setup.use(draft)
+        except Exception as error:
+            if not type(error).__module__.startswith("tui."):
+                log.exception("a provider could not be set up")
+            raise RejectedError(error_line(error), _secrets(draft)) from error
+        return f"It works: {plural(len(models), 'model')}."
 
     values = await ui.ask(_form(name, choice, submit))
     if values is not None:
@@ -50,22 +57,28 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
     options = []
     for choice in setup.choices():
-        key = f"key in {choice.variable}" if choice.has_key else "needs a key" if choice.variable else "no key"
-        options.append(Option(choice.name, choice.title, f"{key}   {choice.host}", choice.name == present, key))
+        variable = _variable(choice)
+        key = f"key in {variable}" if choice.has_key() else "needs a key" if variable else "no key"
+        options.append(Option(choice.name, choice.label, f"{key}   {choice.host}", choice.name == present, key))
     return [*options, *(Option(key, f"Other: {title}", "by its address") for key, title in CUSTOM.items())]
 
 
-def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
+def _variable(config: ProviderConfig | None) -> str:
+    """The usual variable for the key, "" if there is none."""
+    return config.key_env[0] if config and config.key_env else ""
+
+
+def _form(name: str, choice: ProviderConfig | None, submit: Submit) -> Form:
     fields = (
         Field("name", "Name for it", hint="work", required=True),
         Field("address", "Address", hint="http://127.0.0.1:8080/v1", required=True),
     )
     return Form(
-        choice.title if choice else f"Add {CUSTOM[name]}",
+        choice.label if choice else f"Add {CUSTOM[name]}",
         "chatctx stores no keys, only where to get yours: a variable or a command.",
         (
             *(() if choice else fields),
-            Field("variable", "Key: environment variable", choice.variable if choice else "", "none", secret=True),
+            Field("variable", "Key: environment variable", _variable(choice), "none", secret=True),
             Field("command", "or a command that prints the key", hint="pass show llm/key", secret=True),
         ),
         "try",
@@ -75,7 +88,7 @@ def _form(name: str, choice: ProviderChoice | None, submit: Submit) -> Form:
     )
 
 
-def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) -> Draft:
+def _draft(name: str, choice: ProviderConfig | None, values: Mapping[str, str]) -> Draft:
     from tui.chat.provider_setup import Draft
 
     return Draft(
@@ -88,25 +101,16 @@ def _draft(name: str, choice: ProviderChoice | None, values: Mapping[str, str]) 
     )
 
 
-async def _set_up(setup: ProviderSetup, draft: Draft) -> tuple[int, str]:
-    """Test the draft and use it; returns how many models it has, and what was done. Raises `RejectedError`."""
+def _secrets(draft: Draft) -> tuple[str, ...]:
+    """Fields to be cleared: anything but a variable's name may be the key itself."""
     from tui.chat.provider_setup import is_variable
 
-    try:
-        models = await setup.test(draft)
-        return len(models), await setup.use(draft)
-    except Exception as error:
-        if not type(error).__module__.startswith("tui."):
-            log.exception("a provider could not be set up")
-        text = error_line(error)
-        # Anything but a variable's name may be the key itself: remove it from the screen.
-        secret = ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
-        raise RejectedError(text, secret) from error
+    return ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
 
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """Providers by name."""
-    return [Option(choice.name, choice.name, choice.title) for choice in chat.workspace.setup.choices()]
+    return [Option(choice.name, choice.name, choice.label) for choice in chat.workspace.setup.choices()]
 
 
 COMMAND = Command(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from tui.providers.base import ProviderError
 from tui.providers.capabilities import Family
@@ -61,6 +62,11 @@ class ProviderConfig:
     def label(self) -> str:
         """The name shown to a person."""
         return self.title or self.name
+
+    @property
+    def host(self) -> str:
+        """Host and port of its address."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     def has_key(self, env: Mapping[str, str] | None = None) -> bool:
         """Whether there is a key, or a command that prints one. Runs nothing."""
