@@ -133,7 +133,7 @@ def test_variables_of_other_clients_are_variables_and_nothing_of_theirs_is_run()
     }}"""
     crush, opencode, runs, reads = servers_of_json(text, "f.json")
     for server in (crush, opencode):
-        assert server.launch({"TOKEN": "abc"}).headers == {"Authorization": "Bearer abc"}
+        assert server.filled({"TOKEN": "abc"}).headers == {"Authorization": "Bearer abc"}
     assert runs.error == ("f.json: mcp.runs.env.A runs a command or reads a file; write ${NAME} and set that variable")
     assert reads.error.startswith("f.json: mcp.reads.env.A runs a command")
 
@@ -141,7 +141,7 @@ def test_variables_of_other_clients_are_variables_and_nothing_of_theirs_is_run()
 def test_what_vs_code_asks_for_is_a_variable_that_is_not_set() -> None:
     (server,) = servers_of_json('{"servers": {"a": {"command": "x", "env": {"T": "${input:my token}"}}}}', "f.json")
     with pytest.raises(McpConfigError) as caught:
-        server.launch({"my token": "abc"})
+        server.filled({"my token": "abc"})
     assert str(caught.value) == (
         "f.json: servers.a.env.T: ${input:my token} is something that VS Code asks for;"
         " write ${NAME} and set that variable"
@@ -178,14 +178,14 @@ def test_variables_are_filled_in_when_a_server_starts_and_only_then() -> None:
     assert server.variables == ("HOME", "DIR", "WHO", "SECRET")
     remote = one({"url": "https://${HOST}/", "oauth": {"clientId": "me", "clientSecret": "${MY_KEY}"}})
     assert remote.variables == ("HOST", "MY_KEY")
-    launch = server.launch({"HOME": "/home/u", "SECRET": "s3cret-s3cret", "WHO": "me"})
-    assert launch.command == "/home/u/bin/x"
-    assert launch.args == ("--dir=/tmp", "$NOT_ONE", "me")
-    assert launch.env == {"TOKEN": "s3cret-s3cret"}
-    assert "s3cret" not in repr(server) + repr(launch) + server.shown
-    assert launch.secrets == ("s3cret-s3cret",)
+    filled = server.filled({"HOME": "/home/u", "SECRET": "s3cret-s3cret", "WHO": "me"})
+    assert filled.command == "/home/u/bin/x"
+    assert filled.args == ("--dir=/tmp", "$NOT_ONE", "me")
+    assert filled.env == {"TOKEN": "s3cret-s3cret"}
+    assert "s3cret" not in repr(server) + repr(filled) + server.shown
+    assert filled.secrets == ("s3cret-s3cret",)
     with pytest.raises(McpConfigError, match=r"f\.json: mcpServers\.x\.env\.TOKEN: the variable SECRET is not set"):
-        server.launch({"HOME": "/home/u", "WHO": "me"})
+        server.filled({"HOME": "/home/u", "WHO": "me"})
 
 
 def test_what_may_be_secret_is_not_shown() -> None:
@@ -193,11 +193,11 @@ def test_what_may_be_secret_is_not_shown() -> None:
     assert hidden_args(args) == ("--api-key", "***", "--token=***", "-v", "[key]", "--auth", "${KEY}", "plain")
     web = one({"url": "https://me:word@x.example:8443/mcp?key=abc", "headers": {"Authorization": "Bearer abcdefgh"}})
     assert web.shown == "https://x.example:8443/mcp?…"
-    assert set(web.launch({}).secrets) == {"word", "key=abc", "Bearer abcdefgh", "abcdefgh"}
+    assert set(web.filled({}).secrets) == {"word", "key=abc", "Bearer abcdefgh", "abcdefgh"}
     plain = one(
         {"command": "x", "env": {"MODE": "production", "PORT": "8080", "ROOT": "/srv/data", "API_KEY": "plain"}}
     )
-    assert plain.launch({}).secrets == ("plain",)  # not every word: each is struck out wherever it stands
+    assert plain.filled({}).secrets == ("plain",)  # not every word: each is struck out wherever it stands
 
 
 def test_the_config_file_holds_servers_too(tmp_path: Path) -> None:
@@ -275,11 +275,11 @@ def test_a_file_that_can_not_be_read_is_a_problem_and_no_end(tmp_path: Path, con
 def test_any_part_of_an_address_may_be_a_variable() -> None:
     server = one({"url": "http://${HOST}:${PORT}/mcp?key=${KEY}"})
     assert server.shown == "http://${HOST}:${PORT}/mcp?…"
-    assert server.launch({"HOST": "h", "PORT": "8000", "KEY": "k"}).url == "http://h:8000/mcp?key=k"
+    assert server.filled({"HOST": "h", "PORT": "8000", "KEY": "k"}).url == "http://h:8000/mcp?key=k"
     assert one({"url": "${URL}"}).shown == "${URL}"
     for url in ("ftp://x", "http://[", "http://x:99999"):
         with pytest.raises(McpConfigError, match=r"mcpServers\.x\.url"):
-            one({"url": "${URL}"}).launch({"URL": url})
+            one({"url": "${URL}"}).filled({"URL": url})
 
 
 def test_variables_come_from_a_file_too_and_are_never_shown(tmp_path: Path) -> None:
@@ -287,11 +287,11 @@ def test_variables_come_from_a_file_too_and_are_never_shown(tmp_path: Path) -> N
     file.write_text("# ours\nexport TOKEN=geheim-123456\n\nQUOTED = 'a # b' # c\nPLAIN=x y # z\nEMPTY=\nnot a line\n")
     entry = {"command": "x", "envFile": "${workspaceFolder}/keys.env", "env": {"PLAIN": "wins"}}
     server = one(entry)
-    launch = server.launch({"workspaceFolder": str(tmp_path)})
-    assert launch.env == {"TOKEN": "geheim-123456", "QUOTED": "a # b", "PLAIN": "wins", "EMPTY": ""}
-    assert "geheim-123456" in launch.secrets
-    assert "geheim" not in repr(launch) + repr(server) + server.shown
+    filled = server.filled({"workspaceFolder": str(tmp_path)})
+    assert filled.env == {"TOKEN": "geheim-123456", "QUOTED": "a # b", "PLAIN": "wins", "EMPTY": ""}
+    assert "geheim-123456" in filled.secrets
+    assert "geheim" not in repr(filled) + repr(server) + server.shown
     file.unlink()
     with pytest.raises(McpConfigError, match=r"mcpServers\.x\.envFile: .*keys\.env can't be read \(No such file"):
-        server.launch({"workspaceFolder": str(tmp_path)})
-    assert one({"url": "https://x.example/mcp", "envFile": "nowhere"}).launch({}).env == {}
+        server.filled({"workspaceFolder": str(tmp_path)})
+    assert one({"url": "https://x.example/mcp", "envFile": "nowhere"}).filled({}).env == {}

@@ -425,8 +425,8 @@ def test_what_can_be_set_for_it() -> None:
     server = config(oauth=table)
     assert server.oauth is not None
     assert (server.oauth.client_id, server.oauth.scope, server.oauth.port) == ("me", "a b", 7777)
-    launch = server.launch({"S": "hunter2-hunter2"})
-    assert launch.client_secret in launch.secrets
-    assert "hunter2" not in repr(launch) + repr(server)
+    filled = server.filled({"S": "hunter2-hunter2"})
+    assert "hunter2-hunter2" in filled.secrets
+    assert "hunter2" not in repr(filled) + repr(server)
     assert "callbackPort has to be a port" in config(oauth={"callbackPort": 99999}).error
     assert "has to be false, or a table" in config(oauth="yes").error

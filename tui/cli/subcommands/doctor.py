@@ -216,13 +216,13 @@ def _server(server: ServerConfig) -> Finding:
     if server.error:
         return Finding("problem", "mcp", server.error)
     try:
-        launch = server.launch(start_environment())
+        filled = server.filled(start_environment())
     except McpConfigError as error:
         return Finding("problem", "mcp", str(error))
     text = f"{server.name}: {server.shown} (from {server.where})"
     if server.disabled:
         return Finding("note", "mcp", f"{text}, switched off there")
-    if server.transport == "stdio" and shutil.which(str(at_home(launch.command))) is None:
+    if server.transport == "stdio" and shutil.which(str(at_home(filled.command))) is None:
         return Finding("problem", "mcp", f"{server.name}: there is no program {server.command}; install or correct it")
     return Finding("ok", "mcp", text)
 

@@ -13,7 +13,7 @@ from httpx2 import Request, Response
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
-from tui.tools.mcp.config import Launch, OAuthConfig, ServerConfig
+from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInNeededError, SignInPage, TokenStore, refusal
 from tui.tools.mcp.transport import TransportStatus
 
@@ -29,9 +29,9 @@ _BASIC = "client_secret_basic"
 
 @contextlib.asynccontextmanager
 async def authorization(
-    config: ServerConfig, launch: Launch, store: TokenStore, sign_in: SignIn | None, status: TransportStatus
+    config: ServerConfig, store: TokenStore, sign_in: SignIn | None, status: TransportStatus
 ) -> AsyncIterator[OAuthClientProvider | None]:
-    """The `httpx2.Auth` for a server; None if there are no tokens and nobody signs in.
+    """The `httpx2.Auth` for a server, variables filled in; None if there are no tokens and nobody signs in.
 
     Without `sign_in` tokens are used and renewed; a server that requires more fails with `SignInNeededError`, and
     `status` has that for whoever meets only the closed connection.
@@ -42,7 +42,7 @@ async def authorization(
         return
     configured = None
     if oauth.client_id:
-        configured = {"client_id": oauth.client_id, "client_secret": launch.client_secret or None}
+        configured = {"client_id": oauth.client_id, "client_secret": oauth.client_secret or None}
         data["client"] = {}  # its secret is not stored
     async with contextlib.AsyncExitStack() as stack:
         redirect = f"http://127.0.0.1{PATH}"
@@ -60,9 +60,9 @@ async def authorization(
                 redirect = await stack.enter_async_context(sign_in.listening(0))
         metadata = _client_metadata(oauth, redirect)
         if sign_in is not None and sign_in.by_code:
-            yield CodeProvider(launch.url, metadata, store, data, configured, sign_in, status)
+            yield CodeProvider(config.url, metadata, store, data, configured, sign_in, status)
         else:
-            yield Provider(launch.url, metadata, store, data, configured, sign_in, status)
+            yield Provider(config.url, metadata, store, data, configured, sign_in, status)
 
 
 class FixedScope(OAuthClientMetadata):

@@ -1,7 +1,7 @@
 """MCP servers as people configure them, in `mcpServers` tables and the forms of other clients.
 
 A value may contain environment variables, `${NAME}` or `${NAME:-default}`. They are filled in just before a server
-starts (`launch`), so that no object that lives longer, is shown or is written holds a secret.
+starts (`filled`), so that no object that lives longer, is shown or is written holds a secret.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -55,33 +56,6 @@ class McpConfigError(Exception):
 
 class NotInstalledError(Exception):
     """The SDK is missing. `str()` says what to install."""
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A server's values with all variables filled in. It lives only while the server is being started."""
-
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cwd: str | None = None
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    client_secret: str = field(default="", repr=False)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Values that must not be shown or written.
-
-        Headers, credentials in a URL, hidden arguments, and values of `env` that are more than a plain word, a number
-        or a path.
-        """
-        parts = urlsplit(self.url)
-        values = {parts.password or "", parts.query, self.client_secret, *self.headers.values()}
-        values |= {word for value in self.headers.values() for word in value.split() if word.lower() not in _SCHEMES}
-        values |= {v for name, v in self.env.items() if _SECRET_FLAG.search(name) or not _NO_SECRET.fullmatch(v)}
-        values |= {arg for arg, shown in zip(self.args, hidden_args(self.args), strict=True) if arg != shown}
-        return tuple(sorted(values - {""}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,35 +103,62 @@ class ServerConfig:
     key: str = ""
     error: str = ""
 
-    def launch(self, environ: Mapping[str, str]) -> Launch:
-        """The values for a start, with the current environment. Raises `McpConfigError` for a missing variable."""
+    def mapped(self, change: Callable[[str, str], str]) -> ServerConfig:
+        """With `change(key, text)` in place of each text that may contain variables."""
 
-        def fill(key: str, text: str) -> str:
-            return expand(text, environ, f"{self.where}: {self.key}.{key}")
+        def changed(key: str, texts: Mapping[str, str]) -> Mapping[str, str]:
+            return {name: change(f"{key}.{name}", text) for name, text in texts.items()}
 
-        if url := fill("url", self.url):
-            _check_url(url, f"{self.where}: {self.key}.url")
-        if self.oauth is not None and self.oauth.client_secret:
-            secret = fill("oauth.clientSecret", self.oauth.client_secret)
-        else:
-            secret = ""
-        from_file = read_env_file(fill("envFile", self.env_file), f"{self.where}: {self.key}.envFile")
-        return Launch(
-            fill("command", self.command),
-            tuple(fill(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
-            from_file | {name: fill(f"env.{name}", value) for name, value in self.env.items()},
-            None if self.cwd is None else fill("cwd", self.cwd),
-            url,
-            {name: fill(f"headers.{name}", value) for name, value in self.headers.items()},
-            secret,
+        return replace(
+            self,
+            command=change("command", self.command),
+            args=tuple(change(f"args[{index}]", arg) for index, arg in enumerate(self.args)),
+            env=changed("env", self.env),
+            env_file=change("envFile", self.env_file),
+            cwd=None if self.cwd is None else change("cwd", self.cwd),
+            url=change("url", self.url),
+            headers=changed("headers", self.headers),
+            oauth=self.oauth
+            and replace(self.oauth, client_secret=change("oauth.clientSecret", self.oauth.client_secret)),
         )
+
+    def filled(self, environ: Mapping[str, str]) -> ServerConfig:
+        """With the variables filled in, to be kept only while the server starts, and those of its file in `env`.
+
+        Raises `McpConfigError` for a missing variable.
+        """
+        place = f"{self.where}: {self.key}"
+        server = self.mapped(lambda key, text: expand(text, environ, f"{place}.{key}"))
+        if server.url:
+            _check_url(server.url, f"{place}.url")
+        return replace(server, env=read_env_file(server.env_file, f"{place}.envFile") | dict(server.env))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values of a `filled` server that must not be shown or written.
+
+        Headers, credentials in a URL, hidden arguments, and values of `env` that are more than a plain word, a number
+        or a path.
+        """
+        parts = urlsplit(self.url)
+        values = {parts.password or "", parts.query, self.oauth.client_secret if self.oauth else ""}
+        for header in self.headers.values():
+            values |= {header, *(word for word in header.split() if word.lower() not in _SCHEMES)}
+        values |= {v for name, v in self.env.items() if _SECRET_FLAG.search(name) or not _NO_SECRET.fullmatch(v)}
+        values |= {arg for arg, shown in zip(self.args, hidden_args(self.args), strict=True) if arg != shown}
+        return tuple(sorted(values - {""}))
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of the environment variables it uses."""
-        program = (self.command, *self.args, *self.env.values(), self.env_file, self.cwd or "")
-        texts = (*program, self.url, *self.headers.values(), self.oauth.client_secret if self.oauth else "")
-        return tuple(dict.fromkeys(name for text in texts for name, _, _ in _VARIABLE.findall(text) if name))
+        names: dict[str, None] = {}
+
+        def collect(_key: str, text: str) -> str:
+            names.update((name, None) for name, _, _ in _VARIABLE.findall(text) if name)
+            return text
+
+        self.mapped(collect)
+        return tuple(names)
 
     @property
     def shown(self) -> str:
@@ -275,9 +276,11 @@ def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[Se
     for name, value in table.items():
         place = f"{key}.{name}".lstrip(".")
         try:
-            servers.append(
-                _server(str(name), _translated(value, f"{where}: {place}") if key == "mcp" else value, where, place)
-            )
+            server = _server(str(name), value, where, place)
+            server = server.mapped(partial(_translated, f"{where}: {place}")) if key == "mcp" else server
+            if server.url:
+                _check_url(server.url, f"{where}: {place}.url")
+            servers.append(server)
         except McpConfigError as error:
             texts = (str(name), place, str(error))
             shown, place, problem = (clean_text(text).replace("\n", " ")[:200] for text in texts)
@@ -285,27 +288,61 @@ def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[Se
     return tuple(servers)
 
 
-def _translated(value: object, key: str) -> object:
-    """A server of opencode or crush, whose variables are written `{env:NAME}` and `$NAME`."""
+def _translated(place: str, key: str, text: str) -> str:
+    """A text of opencode or crush, where variables are written `{env:NAME}` and `$NAME`."""
+    if _RUN_BY_CRUSH.search(text):
+        raise McpConfigError(f"{place}.{key} runs a command or reads a file; write ${{NAME}} and set that variable")
+    return _CRUSH_VARIABLE.sub(r"${\1}", _OPENCODE_VARIABLE.sub(r"${\1}", text))
 
-    def translate(name: str, inner: object) -> object:
-        match inner:
-            case str() if _RUN_BY_CRUSH.search(inner):
-                raise McpConfigError(
-                    f"{key}.{name} runs a command or reads a file; write ${{NAME}} and set that variable"
-                )
-            case str():
-                return _CRUSH_VARIABLE.sub(r"${\1}", _OPENCODE_VARIABLE.sub(r"${\1}", inner))
-            case list():
-                return [translate(name, each) for each in inner]
-            case dict():
-                return {entry: translate(f"{name}.{entry}", each) for entry, each in inner.items()}
-            case _:
-                return inner
 
-    if not isinstance(value, dict):
+class _Table:
+    """A table of a file. Values are read by the first of their names that is there and not null.
+
+    The methods raise `McpConfigError`, without quoting values of tables: they may be secrets.
+    """
+
+    def __init__(self, values: Mapping[str, Any], key: str) -> None:
+        self.values = values
+        self.key = key
+
+    def get(self, *names: str, default: Any = None) -> Any:
+        return next((self.values[name] for name in names if self.values.get(name) is not None), default)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        flag: bool = self._checked(self.get(name, default=default), bool, name, "true or false")
+        return flag
+
+    def text(self, *names: str) -> str:
+        return self._text(self.get(*names, default=""), names[0])
+
+    def texts(self, *names: str) -> tuple[str, ...]:
+        entries = self._checked(self.get(*names, default=[]), list, names[0], 'a list of texts, like ["-y", "name"]')
+        return tuple(self._text(entry, f"{names[0]}[{index}]") for index, entry in enumerate(entries))
+
+    def table(self, *names: str) -> Mapping[str, str]:
+        """A table of texts; numbers and booleans are converted."""
+        entries = self._checked(self.get(*names, default={}), dict, names[0], "a table of texts")
+        return {
+            str(name): self._text(json.dumps(entry) if isinstance(entry, int | float) else entry, f"{names[0]}.{name}")
+            for name, entry in entries.items()
+        }
+
+    def number(self, *names: str, default: float, above: float, below: float, what: str) -> Any:
+        value = self.get(*names, default=default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not above < value < below:
+            raise McpConfigError(f"{self.key}.{names[0]} has to be {what}")
         return value
-    return {name: translate(name, inner) for name, inner in value.items()}
+
+    def _text(self, value: object, name: str) -> str:
+        text: str = self._checked(value, str, name, "text")
+        if "\0" in text:
+            raise McpConfigError(f"{self.key}.{name} has a zero byte in it")
+        return text
+
+    def _checked(self, value: Any, kind: type, name: str, what: str) -> Any:
+        if not isinstance(value, kind):
+            raise McpConfigError(f"{self.key}.{name} has to be {what}")
+        return value
 
 
 def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
@@ -318,136 +355,75 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
         raise McpConfigError(f"{key}: the tools that come with chatctx are called that; use another name")
     if not isinstance(value, dict):
         raise McpConfigError(f"{key} is a table: with command and args, or with url")
-    url = _first_of(value, "url", "httpUrl", "serverUrl")
-    command, first = value.get("command"), []
-    if isinstance(command, list) and command:
-        command, *first = command
-    elif isinstance(command, dict):  # Zed's first form
-        value = value | command
-        command = value.get("path")
-    if url is None and command is None:
+    match value.get("command"):
+        case [first, *args]:
+            more = value.get("args") or []
+            value = value | {"command": first, "args": [*args, *more] if isinstance(more, list) else more}
+        case dict() as program:  # Zed's first form
+            value = value | program | {"command": program.get("path")}
+    table = _Table(value, key)
+    command, url = table.text("command"), table.text("url", "httpUrl", "serverUrl")
+    if not url and not command:
         import difflib  # needed for mistyped names only
 
         near = [match for other in value for match in difflib.get_close_matches(str(other), ("command", "url"), n=1)]
         hint = f"; did you mean {near[0]}?" if near else "; a program needs command, a server on the network url"
         raise McpConfigError(f"{key} has neither command nor url{hint}")
-    if url is not None and command is not None:
+    if url and command:
         raise McpConfigError(f"{key} has both command and url; leave one out")
-    transport = _transport(value, key, remote=url is not None)
-    if url is not None:
-        _check_url(str(url), f"{key}.url")
+    size = table.number(
+        "maxResponse", default=MAX_RESPONSE, above=999, below=1e18, what="a number of bytes, 1000 or more"
+    )
+    timeout = table.number("timeout", default=TIMEOUT, above=0, below=1e9, what="a number of seconds")
     return ServerConfig(
         name,
         where,
-        transport,
-        command=_text(command or "", f"{key}.command"),
-        args=_texts([*first, *_list(value.get("args"), f"{key}.args")], f"{key}.args"),
-        env=_table(_first_of(value, "env", "environment") or {}, f"{key}.env"),
-        env_file=_text(value.get("envFile") or "", f"{key}.envFile") if url is None else "",
-        cwd=None if value.get("cwd") is None else _text(value["cwd"], f"{key}.cwd"),
-        url=_text(url or "", f"{key}.url"),
-        headers=_table(value.get("headers") or {}, f"{key}.headers"),
-        disabled=_flag(value, "disabled", key) or not _flag(value, "enabled", key, default=True),
-        timeout=_timeout(value.get("timeout", TIMEOUT), key),
-        max_response=_size(value.get("maxResponse", MAX_RESPONSE), key),
-        trust_read_only=_flag(value, "trustReadOnly", key),
-        disabled_tools=_texts(
-            _first_of(value, "disabledTools", "disabled_tools", "excludeTools") or [], f"{key}.disabledTools"
-        ),
-        roots=None if value.get("roots") is None else _texts(value["roots"], f"{key}.roots"),
-        oauth=_oauth(value, f"{key}.oauth") if url is not None else None,
-        sampling=_flag(value, "sampling", key, default=True),
-        instructions=_flag(value, "instructions", key, default=True),
+        _transport(table, remote=bool(url)),
+        command=command,
+        args=table.texts("args"),
+        env=table.table("env", "environment"),
+        env_file=table.text("envFile") if command else "",
+        cwd=table.text("cwd") or None,
+        url=url,
+        headers=table.table("headers"),
+        disabled=table.flag("disabled") or not table.flag("enabled", default=True),
+        timeout=timeout / 1000 if timeout >= 1000 else float(timeout),  # most clients write milliseconds
+        max_response=int(size),
+        trust_read_only=table.flag("trustReadOnly"),
+        disabled_tools=table.texts("disabledTools", "disabled_tools", "excludeTools"),
+        roots=None if table.get("roots") is None else table.texts("roots"),
+        oauth=_oauth(table) if url else None,
+        sampling=table.flag("sampling", default=True),
+        instructions=table.flag("instructions", default=True),
         key=place,
     )
 
 
-def _oauth(value: Mapping[str, Any], key: str) -> OAuthConfig | None:
+def _oauth(server: _Table) -> OAuthConfig | None:
     """None where it is switched off, or the server gets its own authorization in a header."""
-    table = value.get("oauth")
-    has_header = any(str(name).lower() == "authorization" for name in value.get("headers") or {})
-    if table is False or (table is None and has_header):
+    value, key = server.get("oauth"), f"{server.key}.oauth"
+    has_header = any(name.lower() == "authorization" for name in server.table("headers"))
+    if value is False or (value is None and has_header):
         return None
-    if table is None or table is True:
+    if value is None or value is True:
         return OAuthConfig()
-    if not isinstance(table, dict):
+    if not isinstance(value, dict):
         raise McpConfigError(f"{key} has to be false, or a table with clientId, clientSecret, scope, callbackPort")
-    port = _first_of(table, "callbackPort", "redirectPort") or 0
-    if not isinstance(port, int) or not 0 <= port < 65_536:
-        raise McpConfigError(f"{key}.callbackPort has to be a port")
-    scope = _first_of(table, "scope", "scopes") or ""
+    table = _Table(value, key)
+    scope = table.get("scope", "scopes")
     return OAuthConfig(
-        _text(_first_of(table, "clientId", "client_id") or "", f"{key}.clientId"),
-        _text(_first_of(table, "clientSecret", "client_secret") or "", f"{key}.clientSecret"),
-        " ".join(_texts(scope, f"{key}.scope")) if isinstance(scope, list) else _text(scope, f"{key}.scope"),
-        port,
+        table.text("clientId", "client_id"),
+        table.text("clientSecret", "client_secret"),
+        " ".join(table.texts("scope", "scopes")) if isinstance(scope, list) else table.text("scope", "scopes"),
+        int(table.number("callbackPort", "redirectPort", default=0, above=-1, below=65_536, what="a port")),
     )
 
 
-def _transport(value: Mapping[str, Any], key: str, *, remote: bool) -> Transport:
-    name = _first_of(value, "type", "transport", "transportType")
-    if name is None:
-        return "http" if remote else "stdio"
+def _transport(table: _Table, *, remote: bool) -> Transport:
+    name = table.get("type", "transport", "transportType", default="http" if remote else "stdio")
     transport = _TYPES.get(str(name).lower())
     if transport is None:
-        raise McpConfigError(f"{key}.type is {name!r}; use stdio, http or sse")
+        raise McpConfigError(f"{table.key}.type is {name!r}; use stdio, http or sse")
     if (transport == "stdio") == remote:
-        raise McpConfigError(f"{key}.type is {name!r}, which {'has no url' if remote else 'needs a url'}")
+        raise McpConfigError(f"{table.key}.type is {name!r}, which {'has no url' if remote else 'needs a url'}")
     return transport
-
-
-def _first_of(value: Mapping[str, Any], *names: str) -> Any:
-    """The value of the first of these keys that is there and not null."""
-    return next((value[name] for name in names if value.get(name) is not None), None)
-
-
-def _list(value: object, key: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise McpConfigError(f'{key} has to be a list of texts, like ["-y", "name"]')
-    return value
-
-
-def _text(value: object, key: str) -> str:
-    if not isinstance(value, str):
-        raise McpConfigError(f"{key} has to be text")
-    if "\0" in value:
-        raise McpConfigError(f"{key} has a zero byte in it")
-    return value
-
-
-def _texts(value: object, key: str) -> tuple[str, ...]:
-    return tuple(_text(entry, f"{key}[{index}]") for index, entry in enumerate(_list(value, key)))
-
-
-def _table(value: object, key: str) -> Mapping[str, str]:
-    """A table of strings; numbers and booleans are converted. Invalid values are not quoted: they may be secrets."""
-    if not isinstance(value, dict):
-        raise McpConfigError(f"{key} has to be a table of texts")
-    texts = {}
-    for name, entry in value.items():
-        if isinstance(entry, bool | int | float):
-            entry = json.dumps(entry)
-        texts[str(name)] = _text(entry, f"{key}.{name}")
-    return texts
-
-
-def _flag(value: Mapping[str, Any], name: str, key: str, *, default: bool = False) -> bool:
-    flag = value.get(name, default)
-    if not isinstance(flag, bool):
-        raise McpConfigError(f"{key}.{name} has to be true or false")
-    return flag
-
-
-def _timeout(value: object, key: str) -> float:
-    """Seconds; values from 1,000 on are milliseconds, as most clients write them."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise McpConfigError(f"{key}.timeout has to be a number of seconds")
-    return value / 1000 if value >= 1000 else float(value)
-
-
-def _size(value: object, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1000:
-        raise McpConfigError(f"{key}.maxResponse has to be a number of bytes, 1000 or more")
-    return value

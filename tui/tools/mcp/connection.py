@@ -291,8 +291,8 @@ async def connect(
     `updated` is called with the URI of a resource that changed, if it was subscribed to. `ask` asks the person what the
     server wants to know. `sign_in` signs in to it first; its tokens are stored in the folder `tokens`.
     """
-    launch = config.launch(start_environment())
-    for secret in launch.secrets:
+    filled = config.filled(start_environment())  # not kept: it has secrets
+    for secret in filled.secrets:
         hold_secret(secret)
     _load_sdk()
     import mcp.types as types
@@ -305,10 +305,9 @@ async def connect(
         auth = None
         if config.transport != "stdio":
             async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
-                auth = await stack.enter_async_context(
-                    authorization(config, launch, TokenStore(tokens, launch.url), sign_in, status)
-                )
-        transport = open_transport(config, launch, log, status, auth)
+                store = TokenStore(tokens, filled.url)
+                auth = await stack.enter_async_context(authorization(filled, store, sign_in, status))
+        transport = open_transport(filled, log, status, auth)
         normalizer = Normalizer()
         requests = ServerRequests(config, ask)
         notified = Notifications(lambda: on_event("changed"), updated, log.add)

@@ -137,7 +137,7 @@ class McpServer:
     async def sign_out(self) -> None:
         """Forget the person's sign-in, and restart it. Raises `ToolError`, OSError."""
         try:
-            store = TokenStore(self._tokens, self.config.launch(start_environment()).url)
+            store = TokenStore(self._tokens, self.config.filled(start_environment()).url)
         except McpConfigError as error:
             raise ToolError(str(error)) from None
         await self.stop()

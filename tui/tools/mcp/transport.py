@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tui.config.files import at_home
 from tui.providers.http.proxies import client_options
 from tui.providers.http.sse import TooLargeError, check_json_cost
-from tui.tools.mcp.config import Launch, ServerConfig
+from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer
 
@@ -45,30 +45,30 @@ class TransportStatus:
 
 
 def open_transport(
-    config: ServerConfig, launch: Launch, log: ServerLog, status: TransportStatus, auth: Auth | None = None
+    config: ServerConfig, log: ServerLog, status: TransportStatus, auth: Auth | None = None
 ) -> contextlib.AbstractAsyncContextManager[Any]:
-    """The SDK's transport for a server, to be entered. `auth` authorizes HTTP requests."""
+    """The SDK's transport for a server, variables filled in, to be entered. `auth` authorizes HTTP requests."""
     match config.transport:
         case "stdio":
-            return _stdio(launch, log, config.max_response, status)
+            return _stdio(config, log, status)
         case "sse":
-            return _sse(launch, config.max_response, status, auth)
+            return _sse(config, status, auth)
         case "http":
-            return _http(launch, config.max_response, status, auth)
+            return _http(config, status, auth)
 
 
 @contextlib.asynccontextmanager
-async def _stdio(launch: Launch, log: ServerLog, limit: int, status: TransportStatus) -> AsyncIterator[Any]:
+async def _stdio(config: ServerConfig, log: ServerLog, status: TransportStatus) -> AsyncIterator[Any]:
     from mcp.client import stdio
 
     setattr(stdio, "TextReceiveStream", bounded_lines)  # noqa: B010  the SDK (2.3) has no setting for that
-    line_limit.set((limit, status))
+    line_limit.set((config.max_response, status))
     passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
     parameters = stdio.StdioServerParameters(
-        command=_home(launch.command),
-        args=list(launch.args),
-        env=passed_on | dict(launch.env),
-        cwd=None if launch.cwd is None else _home(launch.cwd),
+        command=_home(config.command),
+        args=list(config.args),
+        env=passed_on | dict(config.env),
+        cwd=None if config.cwd is None else _home(config.cwd),
         encoding_error_handler="replace",
     )
     with log.pipe() as end:
@@ -124,34 +124,33 @@ def _has_too_large_line(lines: str, limit: int) -> bool:
 
 
 def _sse(
-    launch: Launch, limit: int, status: TransportStatus, auth: Auth | None
+    config: ServerConfig, status: TransportStatus, auth: Auth | None
 ) -> contextlib.AbstractAsyncContextManager[Any]:
     from mcp.client.sse import sse_client
 
     def client_of(
         headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
     ) -> AsyncClient:
-        return _client(launch, limit, status, headers=headers, timeout=timeout, auth=auth)
+        return _client(config, status, headers=headers, timeout=timeout, auth=auth)
 
-    return sse_client(launch.url, headers=dict(launch.headers), httpx_client_factory=client_of, auth=auth)
+    return sse_client(config.url, headers=dict(config.headers), httpx_client_factory=client_of, auth=auth)
 
 
 @contextlib.asynccontextmanager
-async def _http(launch: Launch, limit: int, status: TransportStatus, auth: Auth | None) -> AsyncIterator[Any]:
+async def _http(config: ServerConfig, status: TransportStatus, auth: Auth | None) -> AsyncIterator[Any]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     timeout = httpx2.Timeout(30.0, read=None)  # the call has its own
     async with (
-        _client(launch, limit, status, headers=dict(launch.headers), timeout=timeout, auth=auth) as client,
-        streamable_http_client(launch.url, http_client=client, max_sse_event_size=limit) as streams,
+        _client(config, status, headers=dict(config.headers), timeout=timeout, auth=auth) as client,
+        streamable_http_client(config.url, http_client=client, max_sse_event_size=config.max_response) as streams,
     ):
         yield streams
 
 
 def _client(
-    launch: Launch,
-    limit: int,
+    config: ServerConfig,
     status: TransportStatus,
     *,
     headers: dict[str, str] | None,
@@ -167,11 +166,13 @@ def _client(
         status.text = f"{code} {response.reason_phrase}".strip()
         status.by_oauth = code == 401 and "resource_metadata" in response.headers.get("www-authenticate", "")
 
-    options = client_options(launch.url, limit)
+    options = client_options(config.url, config.max_response)
     if auth is not None:  # asks an authorization server too; the SDK follows no redirect to another server either way
         options |= {"event_hooks": {}, "max_redirects": MOST_AUTH_REQUESTS}
-        if not launch.url.startswith("https:"):  # the options are those for the server: here it has no certificate
-            options["mounts"] = {"https://": client_options("https://elsewhere.invalid", limit)["transport"]}
+        if not config.url.startswith("https:"):  # the options are those for the server: here it has no certificate
+            options["mounts"] = {
+                "https://": client_options("https://elsewhere.invalid", config.max_response)["transport"]
+            }
     options["event_hooks"]["response"] = [note]
     return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, **options)
 
