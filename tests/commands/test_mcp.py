@@ -104,7 +104,7 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         await workspace.servers.until("g", lambda status: status.state == "failed")
         ui = Waiting() if comes_back else ScriptedUI(None)  # Esc
         ui.chat = chat = Chat(workspace, await workspace.new_session())
-        await mcp.COMMAND.run(ui, chat, "login g")
+        await mcp.run.run(ui, chat, "login g")
         assert opened[0] in ui.output[0] and opened[0].startswith(url.removesuffix("/mcp"))
         assert (ui.output[1:], ui.refusals) == (
             (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was cancelled"])
@@ -150,7 +150,7 @@ async def test_without_a_browser_a_code_is_entered_on_another_device(
         await workspace.servers.until("g", lambda status: status.state == "failed")
         ui = Elsewhere()
         ui.chat = chat = Chat(workspace, await workspace.new_session())
-        await mcp.COMMAND.run(ui, chat, "login g")
+        await mcp.run.run(ui, chat, "login g")
         (question,) = ui.questions
         assert isinstance(question, Question) and "enter the code WDJB-MJHT" in question.text
         assert (ui.output, ui.refusals) == (output, refusals)

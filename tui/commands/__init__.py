@@ -1,7 +1,7 @@
 """Slash commands: what one is, the user interface it talks to, and how all are found, completed and run.
 
-A command is a module of this package with a `COMMAND`; no registration is needed. All are imported when the first one
-is used, after the first frame.
+A command is a module of this package whose `run` is decorated with `command`; no registration is needed. All are
+imported when the first one is used, after the first frame.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tui.views.view import Choice, Option, match
 
@@ -206,6 +206,16 @@ class Command:
         return bool(self.args) and not self.args.startswith("[")
 
 
+def command(about: str, section: str, **options: Any) -> Callable[[Run], Command]:
+    """Makes a `Command` of a module's `run`, named like the module. `about` is its help, `options` are fields."""
+
+    def decorate(run: Run) -> Command:
+        name = run.__module__.rpartition(".")[2].rstrip("_").replace("_", "-")
+        return Command(name, about, run, section, **options)
+
+    return decorate
+
+
 def fixed(*choices: tuple[str, str]) -> Complete:
     """A completion that always offers the same arguments, with descriptions."""
 
@@ -219,7 +229,7 @@ def fixed(*choices: tuple[str, str]) -> Complete:
 def all_commands() -> tuple[Command, ...]:
     """Every command, by section and name."""
     names = {module.name for module in pkgutil.iter_modules(__path__)} - NO_COMMANDS
-    commands = [import_module(f"{__name__}.{name}").COMMAND for name in names]
+    commands = [import_module(f"{__name__}.{name}").run for name in names]
     return tuple(
         sorted(commands, key=lambda command: (SECTIONS.index(command.section), not command.first, command.name))
     )

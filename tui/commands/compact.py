@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.views.view import Option
 
 if TYPE_CHECKING:
@@ -16,6 +16,19 @@ PREVIEW = "--preview"
 _PREVIEW = (PREVIEW, "see and change the summary first")
 
 
+async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
+    """Offers nothing before a "-" is typed: enter after `/compact ` compacts."""
+    return [Option(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
+
+
+@command(
+    "summarise what is old; --preview to see and change the summary first",
+    "context",
+    when="idle",
+    args="[--preview] [focus]",
+    complete=complete,
+    variants=(_PREVIEW,),
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Compact, or show the summary first; arguments are instructions to the model."""
     first, _, instructions = args.partition(" ")
@@ -46,20 +59,3 @@ async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIt
         case _:
             yield Notice("info", "Not compacted. Nothing was changed.")
     yield UsageChanged(await session.refresh_usage())
-
-
-async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
-    """Offers nothing before a "-" is typed: enter after `/compact ` compacts."""
-    return [Option(PREVIEW, *_PREVIEW)] if args.startswith("-") else []
-
-
-COMMAND = Command(
-    "compact",
-    "summarise what is old; --preview to see and change the summary first",
-    run,
-    "context",
-    when="idle",
-    args="[--preview] [focus]",
-    complete=complete,
-    variants=(_PREVIEW,),
-)

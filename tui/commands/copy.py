@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 
 
+@command("copy the last answer", "view")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Copy its Markdown source."""
     messages = chat.session.messages
@@ -12,6 +13,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if answer is None:
         raise CommandError("There is no answer to copy yet.")
     await ui.copy(answer.text)
-
-
-COMMAND = Command("copy", "copy the last answer", run, "view")

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.views.view import Option
 
 UNDO = "undo"
 
 
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
+    """Offers nothing before a letter is typed: enter after `/delete ` deletes."""
+    return [Option(UNDO, UNDO, "restore the conversation deleted last")] if args and chat.workspace.deleted else []
+
+
+@command("delete this conversation; undo restores it", "conversation", when="idle", args="[undo]", complete=complete)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Delete it, or restore the conversation deleted last in this run."""
     workspace, session = chat.workspace, chat.session
@@ -27,19 +33,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await workspace.delete_session(session.id)
     await ui.attach(await workspace.new_session())
     await ui.say(f"{title!r} is deleted. /delete {UNDO} restores it.", passing=True)
-
-
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
-    """Offers nothing before a letter is typed: enter after `/delete ` deletes."""
-    return [Option(UNDO, UNDO, "restore the conversation deleted last")] if args and chat.workspace.deleted else []
-
-
-COMMAND = Command(
-    "delete",
-    "delete this conversation; undo restores it",
-    run,
-    "conversation",
-    when="idle",
-    args="[undo]",
-    complete=complete,
-)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command
+from tui.commands import UI, Chat, command
 
 
+@command("write the draft in your own editor", "view", when="idle", screen_only=True, local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Open $VISUAL or $EDITOR and wait until it exits."""
     assert ui.screen is not None
     await ui.screen.edit_draft()
-
-
-COMMAND = Command(
-    "edit", "write the draft in your own editor", run, "view", when="idle", screen_only=True, local_only=True
-)

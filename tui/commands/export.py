@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.config.files import new_file
 
 
+@command("write this conversation to a file", "conversation", args="[FILE.md|.html|.jsonl]", local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Write it; the file's suffix names the format. Never overwrites a file."""
     name = args or f"chatctx-{chat.session.id[-8:]}.md"
@@ -17,8 +18,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     except ValueError as error:
         raise CommandError(f"Not written: {error}.") from None
     await ui.say(f"Written to {path.absolute()}")
-
-
-COMMAND = Command(
-    "export", "write this conversation to a file", run, "conversation", args="[FILE.md|.html|.jsonl]", local_only=True
-)

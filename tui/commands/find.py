@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 
 
+@command("search this conversation", "view", args="[words]", aliases=("search",))
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Go to the nearest match, or without words to the next one. In `--plain` list the matches."""
     if ui.screen is not None:
@@ -18,6 +19,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.show(FindView(chat.session.messages, args))
         return
     raise CommandError(f"{args!r} is not in this conversation." if args else "/find needs words to look for.")
-
-
-COMMAND = Command("find", "search this conversation", run, "view", args="[words]", aliases=("search",))

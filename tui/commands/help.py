@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from textual.content import Content
 
-from tui.commands import UI, Chat, Command
+from tui.commands import UI, Chat, command
 from tui.text.cells import pad
 
 COLUMN, WIDE_COLUMN = 36, 40
@@ -69,12 +69,10 @@ def _row(left: str, right: str, name: str, width: int) -> list[Content]:
     return lines
 
 
+@command("commands and keys", "program", when="always", aliases=("?",))
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show every command that works here."""
     from tui.commands import all_commands
 
     commands = [command for command in all_commands() if ui.screen is not None or not command.screen_only]
     await ui.show(HelpView([(command.usage, command.help) for command in commands]))
-
-
-COMMAND = Command("help", "commands and keys", run, "program", when="always", aliases=("?",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.config.files import at_home
 from tui.text.numbers import plural
 from tui.views.view import Option, Question
@@ -16,6 +16,13 @@ AGAIN = "--again"
 OPEN, IMPORT = "open", "import"
 
 
+@command(
+    "import a session of chatctx or another program",
+    "conversation",
+    when="idle",
+    args="FILE [--again]",
+    local_only=True,
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Read, store and open it. If it was imported before, the person decides."""
     from tui.chat.interchange.recording import RecordingError
@@ -67,14 +74,3 @@ def _imported_before(error: AlreadyHereError, name: str) -> Question:
         ),
         f"Not imported. /sessions {info.id[-8:]} opens it; /import {name} {AGAIN} imports it as another conversation.",
     )
-
-
-COMMAND = Command(
-    "import",
-    "import a session of chatctx or another program",
-    run,
-    "conversation",
-    when="idle",
-    args="FILE [--again]",
-    local_only=True,
-)

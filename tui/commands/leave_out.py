@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.text.numbers import tokens_exact
 from tui.views.context_lists import why_not
 
 
+@command("leave the last turn out of requests, or include it again", "context", when="idle")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Exclude the last question and everything that answered it; if that is done already, include it again."""
     session = chat.session
@@ -28,6 +29,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out includes it again.")
     else:
         await ui.say(f"The last turn is sent again: {change} tokens more.")
-
-
-COMMAND = Command("leave-out", "leave the last turn out of requests, or include it again", run, "context", when="idle")

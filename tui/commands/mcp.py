@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.terminal.browser import has_browser, open_in_browser
 from tui.text.cells import plain
 from tui.views.view import Field, Form, Option, Question, RejectedError
@@ -31,6 +31,34 @@ USAGE = (
 )
 
 
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """The actions for each server."""
+    servers = chat.workspace.servers
+    choices = []
+    for line in servers.lines:
+        name, state = line.status.name, line.status.state
+        word = "on" if state == "off" else "off"
+        choices.append(Option(f"restart {name}", f"restart {plain(name)}", state))
+        choices.append(Option(f"{word} {name}", f"{word} {plain(name)}", state))
+        if line.config.oauth is not None and state != "off":
+            choices.append(Option(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
+            choices.append(Option(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
+        if line.status.instructions:
+            change = "off" if servers.instructs(name) else "on"
+            description = "whether the model gets them"
+            choices.append(Option(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
+    if servers.project is not None:
+        choices.append(Option("project", "project", "the servers of this folder: what they would start"))
+    return choices
+
+
+@command(
+    "MCP servers: their state, what their tools cost",
+    "tools",
+    args="[on|off|restart|login|logout NAME]",
+    complete=complete,
+    local_only=True,
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the servers, change one, or ask whether those of this folder may be started."""
     servers = chat.workspace.servers
@@ -173,35 +201,3 @@ def _start_project(project: ProjectFile) -> Question:
         "Nothing of it was started: nobody can be asked here.",
         must_read=("yes",),
     )
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
-    """The actions for each server."""
-    servers = chat.workspace.servers
-    choices = []
-    for line in servers.lines:
-        name, state = line.status.name, line.status.state
-        word = "on" if state == "off" else "off"
-        choices.append(Option(f"restart {name}", f"restart {plain(name)}", state))
-        choices.append(Option(f"{word} {name}", f"{word} {plain(name)}", state))
-        if line.config.oauth is not None and state != "off":
-            choices.append(Option(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
-            choices.append(Option(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
-        if line.status.instructions:
-            change = "off" if servers.instructs(name) else "on"
-            description = "whether the model gets them"
-            choices.append(Option(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
-    if servers.project is not None:
-        choices.append(Option("project", "project", "the servers of this folder: what they would start"))
-    return choices
-
-
-COMMAND = Command(
-    "mcp",
-    "MCP servers: their state, what their tools cost",
-    run,
-    "tools",
-    args="[on|off|restart|login|logout NAME]",
-    complete=complete,
-    local_only=True,
-)

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.text.cells import plain
 from tui.text.numbers import tokens_exact
 from tui.views.view import Menu, Option, filtered
 
-if TYPE_CHECKING:
-    pass
+
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """Files by name."""
+    session = chat.session
+    files = session.memory.files
+    tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
+    return [
+        Option(
+            file.name,
+            plain(file.name),
+            f"{state}   {tokens_exact(count, 'estimated')} tokens",
+            file.on,
+            f"{state} {tokens_exact(count, 'estimated')}",
+        )
+        for file, count, state in zip(files, tokens, ("on " if file.on else "off" for file in files), strict=True)
+    ]
 
 
+@command(
+    "memory files (AGENTS.md), what they cost; switch one on or off",
+    "context",
+    when="idle",
+    args="[FILE]",
+    complete=complete,
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch the named file, or one chosen from the list, on or off."""
     session = chat.session
@@ -35,31 +55,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await session.switch_memory(file.name, not file.on)
     await ui.changed()
     await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
-    """Files by name."""
-    session = chat.session
-    files = session.memory.files
-    tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
-    return [
-        Option(
-            file.name,
-            plain(file.name),
-            f"{state}   {tokens_exact(count, 'estimated')} tokens",
-            file.on,
-            f"{state} {tokens_exact(count, 'estimated')}",
-        )
-        for file, count, state in zip(files, tokens, ("on " if file.on else "off" for file in files), strict=True)
-    ]
-
-
-COMMAND = Command(
-    "memory",
-    "memory files (AGENTS.md), what they cost; switch one on or off",
-    run,
-    "context",
-    when="idle",
-    args="[FILE]",
-    complete=complete,
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.text.numbers import tokens_exact
 from tui.views.view import Option, Question
 
@@ -19,6 +19,23 @@ LEARNED, FORGET = "learned", "forget"
 """In place of a name: show what was learned about the current model, or forget it."""
 
 
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """Models by name, as listed last; no server is asked while typing."""
+    from tui.views.models import window_text
+
+    listing = await chat.workspace.model_list.cached()
+    return [Option(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
+
+
+@command(
+    "change the model that answers",
+    "model",
+    when="idle",
+    args="[NAME|learned|forget]",
+    aliases=("m",),
+    complete=complete,
+    first=True,
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch to the named model, or to one chosen from the list.
 
@@ -101,24 +118,3 @@ def _not_taken(session: ChatSession) -> str:
         return ""
     names = ", ".join([*list(kinds)[:2], *([f"{len(kinds) - 2} more"] if len(kinds) > 2 else [])])
     return f" It takes no {' and no '.join(sorted(set(kinds.values())))}: {names} stays here and is not sent to it."
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
-    """Models by name, as listed last; no server is asked while typing."""
-    from tui.views.models import window_text
-
-    listing = await chat.workspace.model_list.cached()
-    return [Option(m.full_name, m.full_name, f"{window_text(m.limits)}  {m.limits.detail}") for m in listing.models]
-
-
-COMMAND = Command(
-    "model",
-    "change the model that answers",
-    run,
-    "model",
-    when="idle",
-    args="[NAME|learned|forget]",
-    aliases=("m",),
-    complete=complete,
-    first=True,
-)

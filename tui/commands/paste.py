@@ -6,10 +6,11 @@ import asyncio
 import os
 from pathlib import Path
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.config.files import short_path
 
 
+@command("attach the picture in the clipboard, or insert its text", "view", local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
     from tui.chat.clipboard import ClipboardError, paste_tools, read, save_picture
@@ -37,6 +38,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await screen.mention(name)
     else:
         await ui.say(f"The picture is saved. Name it in a message: {mention_of(name)}")
-
-
-COMMAND = Command("paste", "attach the picture in the clipboard, or insert its text", run, "view", local_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.text.cells import plain
 from tui.views.view import Field, Form, Menu, Option, Question, filtered, may_be_secret
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from tui.tools.mcp.offer import ServerPrompt
 
 
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
+    """Prompts by name; nothing once the arguments have begun."""
+    if " " in args:
+        return []
+    return [
+        Option(f"{prompt.server}:{prompt.name}", plain(call_form(prompt)), plain(prompt.description))
+        for prompt in chat.workspace.servers.prompts
+    ]
+
+
+@command("put a prompt of an MCP server into the draft", "tools", args="[SERVER:NAME] [arguments]", complete=complete)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Fetch the named prompt, or one chosen from the list. Missing arguments are asked for.
 
@@ -115,23 +126,3 @@ def _form(prompt: ServerPrompt, arguments: dict[str, str]) -> Form:
         "go on",
         f"{prompt.name} needs its arguments: /prompt {call_form(prompt)}",
     )
-
-
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
-    """Prompts by name; nothing once the arguments have begun."""
-    if " " in args:
-        return []
-    return [
-        Option(f"{prompt.server}:{prompt.name}", plain(call_form(prompt)), plain(prompt.description))
-        for prompt in chat.workspace.servers.prompts
-    ]
-
-
-COMMAND = Command(
-    "prompt",
-    "put a prompt of an MCP server into the draft",
-    run,
-    "tools",
-    args="[SERVER:NAME] [arguments]",
-    complete=complete,
-)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError, model
+from tui.commands import UI, Chat, CommandError, command, model
 from tui.text.clean import error_line
 from tui.text.numbers import plural
 from tui.views.view import Field, Form, Menu, Option, RejectedError, filtered
@@ -22,6 +22,20 @@ CUSTOM = {"+openai-compatible": "an OpenAI-compatible server", "+anthropic": "a 
 """Servers of the person, by dialect: the last options of the list."""
 
 
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """Providers by name."""
+    return [Option(choice.name, choice.name, choice.label) for choice in chat.workspace.setup.choices()]
+
+
+@command(
+    "set up another provider, testing its key first",
+    "model",
+    when="idle",
+    args="[NAME]",
+    aliases=("login",),
+    complete=complete,
+    local_only=True,
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set one up and use it."""
     setup, name = chat.workspace.setup, args.lower()
@@ -51,7 +65,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     values = await ui.ask(_form(name, choice, submit))
     if values is not None:
         await ui.say(done)
-        await model.run(ui, chat, _draft(name, choice, values).name)
+        await model.run.run(ui, chat, _draft(name, choice, values).name)
 
 
 async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
@@ -106,21 +120,3 @@ def _secrets(draft: Draft) -> tuple[str, ...]:
     from tui.chat.provider_setup import is_variable
 
     return ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
-    """Providers by name."""
-    return [Option(choice.name, choice.name, choice.label) for choice in chat.workspace.setup.choices()]
-
-
-COMMAND = Command(
-    "provider",
-    "set up another provider, testing its key first",
-    run,
-    "model",
-    when="idle",
-    args="[NAME]",
-    aliases=("login",),
-    complete=complete,
-    local_only=True,
-)

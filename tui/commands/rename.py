@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 
 
+@command("name this conversation", "conversation", args="TITLE")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set the title."""
     if not args:
@@ -12,6 +13,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await chat.session.rename(args)
     await ui.changed()
     await ui.say(f"This conversation is called {args}.", passing=True)
-
-
-COMMAND = Command("rename", "name this conversation", run, "conversation", args="TITLE")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError, fixed
+from tui.commands import UI, Chat, CommandError, command, fixed
 
 ON = "Rolling context is on: old content is left out when the window is nearly full. Nothing is deleted."
 OFF = "Rolling context is off: old content is summarised when the window is nearly full."
 
 
+@command(
+    "leave old content out instead of summarising it",
+    "context",
+    args="[on|off]",
+    aliases=("rolling",),
+    complete=fixed(("on", "trim old content when the window is nearly full"), ("off", "summarise instead")),
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch it on or off; without an argument, toggle it."""
     session = chat.session
@@ -17,14 +24,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await session.set_rolling(on)
     await ui.changed()
     await ui.say(ON if on else OFF)
-
-
-COMMAND = Command(
-    "rolling-context",
-    "leave old content out instead of summarising it",
-    run,
-    "context",
-    args="[on|off]",
-    aliases=("rolling",),
-    complete=fixed(("on", "trim old content when the window is nearly full"), ("off", "summarise instead")),
-)

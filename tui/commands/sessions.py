@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.views.conversations import session_menu
 
 
+@command("open another conversation", "conversation", when="idle", args="[words or id]", aliases=("resume",))
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Open the conversation with this id (or a part of it), else choose from those that contain the words."""
     session_id: str | None = None
@@ -19,8 +20,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         session_id = await ui.choose(session_menu(chat.workspace, chat.session, args))
     if session_id is not None:
         await ui.attach(await chat.workspace.resume(session_id))
-
-
-COMMAND = Command(
-    "sessions", "open another conversation", run, "conversation", when="idle", args="[words or id]", aliases=("resume",)
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 
 if TYPE_CHECKING:
     from tui.chat.compaction.compactor import CurrentSummary
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 
+@command("read and change the summary of what was compacted", "context", when="idle")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Edit the newest summary in force, or the one with the message id `args`."""
     session = chat.session
@@ -34,6 +35,3 @@ async def _edited(session: ChatSession, summary: CurrentSummary) -> AsyncIterato
     yield MessageAdded(message)
     yield Notice("info", compaction_report(record))
     yield UsageChanged(await session.refresh_usage())
-
-
-COMMAND = Command("summary", "read and change the summary of what was compacted", run, "context", when="idle")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command
+from tui.commands import UI, Chat, command
 
 
+@command("show or change the system prompt", "model", args="[text]")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Without an argument, show it."""
     session = chat.session
@@ -15,6 +16,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await session.set_system(args)
     await ui.changed()
     await ui.say("The system prompt is changed from the next message on.")
-
-
-COMMAND = Command("system", "show or change the system prompt", run, "model", args="[text]")

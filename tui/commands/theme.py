@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.views.view import Menu, Option, filtered
 
 
+async def complete(ui: UI, _chat: Chat, _args: str) -> Sequence[Option]:
+    """Themes by name."""
+    return await ui.screen.themes() if ui.screen is not None else ()
+
+
+@command("change the colours", "view", when="always", args="[NAME]", complete=complete, screen_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Use the named theme, or one from the list, which previews each."""
     screen = ui.screen
@@ -26,13 +32,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     screen.use_theme(name)
     if chat.ready:
         await chat.workspace.save_theme(name)
-
-
-async def complete(ui: UI, _chat: Chat, _args: str) -> Sequence[Option]:
-    """Themes by name."""
-    return await ui.screen.themes() if ui.screen is not None else ()
-
-
-COMMAND = Command(
-    "theme", "change the colours", run, "view", when="always", args="[NAME]", complete=complete, screen_only=True
-)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 from tui.messages import EFFORTS
 from tui.views.view import Option
 
 DEFAULT = "default"
 
 
+async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
+    """The efforts that the model supports. Others are accepted too: the nearest supported one is used."""
+    return [*(Option(effort, effort) for effort in chat.session.efforts), Option(DEFAULT, DEFAULT, "provider default")]
+
+
+@command("the model's reasoning effort", "model", args="[off|low|medium|high]", complete=complete)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set the reasoning effort, or show it."""
     from tui.views.models import effort_text
@@ -21,13 +27,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if effort:
         await session.set_reasoning(None if effort == DEFAULT else effort)
     await ui.say(effort_text(session.reasoning, session.reasoning_sent))
-
-
-async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
-    """The efforts that the model supports. Others are accepted too: the nearest supported one is used."""
-    return [*(Option(effort, effort) for effort in chat.session.efforts), Option(DEFAULT, DEFAULT, "provider default")]
-
-
-COMMAND = Command(
-    "thinking", "the model's reasoning effort", run, "model", args="[off|low|medium|high]", complete=complete
-)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command
+from tui.commands import UI, Chat, command
 
 
+@command("show when each message was written, or hide that", "view", when="always", screen_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show or hide them."""
     assert ui.screen is not None
     await ui.screen.toggle_times()
-
-
-COMMAND = Command(
-    "times", "show when each message was written, or hide that", run, "view", when="always", screen_only=True
-)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands import UI, BusyError, Chat, Command, CommandError
+from tui.commands import UI, BusyError, Chat, CommandError, command
 from tui.text.cells import plain
 from tui.views.view import Option
 
 USAGE = "/tools lists the tools; /tools on NAME, /tools off NAME (github__* for several) and /tools forget NAME."
 
 
+async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
+    """on, off, and the tools."""
+    word, blank, _ = args.partition(" ")
+    if not blank or word not in ("on", "off"):
+        return [Option("on ", "on", "offer a tool"), Option("off ", "off", "offer it no longer")]
+    lines = await chat.session.tools.lines()
+    return [Option(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]
+
+
+@command(
+    "the tools of the model, and what they cost", "tools", args="[on|off|forget NAME]", complete=complete, first=True
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the tools, switch some, or forget stored answers."""
     match args.split():
@@ -45,23 +57,3 @@ async def _switch(ui: UI, chat: Chat, pattern: str, on: bool) -> None:
         await ui.say(f"{subject} {verb} on, but this model does not support tools, as far as known: none are offered.")
     else:
         await ui.say(f"{subject} {verb} {'offered' if on else 'not offered any more'} in this conversation.")
-
-
-async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
-    """on, off, and the tools."""
-    word, blank, _ = args.partition(" ")
-    if not blank or word not in ("on", "off"):
-        return [Option("on ", "on", "offer a tool"), Option("off ", "off", "offer it no longer")]
-    lines = await chat.session.tools.lines()
-    return [Option(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]
-
-
-COMMAND = Command(
-    "tools",
-    "the tools of the model, and what they cost",
-    run,
-    "tools",
-    args="[on|off|forget NAME]",
-    complete=complete,
-    first=True,
-)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError
+from tui.commands import UI, Chat, CommandError, command
 
 
+@command("undo the last compaction, or the last change of its summary", "context", when="idle")
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Undo it and say what was restored."""
     line = await chat.session.undo()
@@ -12,6 +13,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         raise CommandError("There is no compaction to undo.")
     await ui.changed()
     await ui.say(line)
-
-
-COMMAND = Command("undo", "undo the last compaction, or the last change of its summary", run, "context", "idle")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command
+from tui.commands import UI, Chat, command
 
 
+@command("tokens, cost, and how good the estimates were", "context", aliases=("cost",))
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show the usage of this conversation, today and all conversations."""
     from tui.views.usage_table import UsageView
 
     await ui.show(UsageView(chat.workspace, chat.session))
-
-
-COMMAND = Command("usage", "tokens, cost, and how good the estimates were", run, "context", aliases=("cost",))

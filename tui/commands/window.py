@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, Command, CommandError, fixed
+from tui.commands import UI, Chat, CommandError, command, fixed
 from tui.config.values import parse_tokens
 from tui.text.numbers import tokens_exact
 
 RESET = "reset"
 
 
+@command(
+    "set the size of this model's context window",
+    "model",
+    args=f"[128k|{RESET}]",
+    complete=fixed((RESET, "forget what was set and learned")),
+)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set it, forget what was set and learned, or show it."""
     session = chat.session
@@ -23,13 +29,3 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     source = f" ({limits.detail})" if limits and limits.context and limits.detail else ""
     more = "" if args else f" /window 128k sets it, /window {RESET} forgets what was set and learned."
     await ui.say(f"The window of this model is {size} tokens{source}.{more}")
-
-
-COMMAND = Command(
-    "window",
-    "set the size of this model's context window",
-    run,
-    "model",
-    args=f"[128k|{RESET}]",
-    complete=fixed((RESET, "forget what was set and learned")),
-)
