@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from statistics import quantiles
 
@@ -24,11 +23,8 @@ from tui.chat.interchange.recording import (
     checked,
     refuse_malformed,
 )
-from tui.chat.interchange.replay import LEARNED_CALLS, recorded_calls, target_of
-from tui.context.counting.counting import TokenCounter
-from tui.context.estimate.calibration import CalibrationBook
+from tui.chat.interchange.replay import LEARNED_CALLS, Scorer, learn_call, recorded_calls, target_of
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage
@@ -110,19 +106,16 @@ class Tail:
         recording = self._reader.read_so_far(fallback)
         return replace(recording, title=self._title) if self._title else recording
 
-    def _open(self, path: Path, size: int) -> None:
-        """Read the end of the file: enough bytes for the tokens of the context."""
-        amount = TAIL_BYTES
-        while True:
-            self._restart()
-            self.read = self.skipped = max(0, size - amount)
-            if self.skipped:
-                self._read_head(path)
-            self._read_on(path)
-            needed = BYTES_PER_TOKEN * self.last_input
-            if not self.skipped or needed <= amount:
-                return
-            amount = needed
+    def _open(self, path: Path, size: int, amount: int = 0) -> None:
+        """Read the end of the file: `amount` bytes, or enough for the tokens of the context."""
+        amount = max(amount, TAIL_BYTES)
+        self._restart()
+        self.read = self.skipped = max(0, size - amount)
+        if self.skipped:
+            self._read_head(path)
+        self._read_on(path)
+        if self.skipped and (needed := BYTES_PER_TOKEN * self.last_input) > amount:
+            self._open(path, size, needed)
 
     def _read_head(self, path: Path) -> None:
         """Read the title and a rollout's metadata."""
@@ -131,7 +124,7 @@ class Tail:
         lines = list(_parsed(texts))
         self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
         head = Tail()
-        head._feed(iter(lines))
+        head._feed(lines)
         if head._reader is not None:
             self._title = head.recording("").title
 
@@ -149,18 +142,13 @@ class Tail:
         messages = self._reader.messages if self._reader is not None else []
         return next((m.usage.input_total for m in reversed(messages) if m.usage and m.usage.input_total), 0)
 
-    def _feed(self, lines: Iterator[Line]) -> None:
-        if self._reader is None:
-            for line in lines:
-                self._waiting.append(line)
-                if (reader := _reader_of(line)) is not None:
-                    break
-            else:
-                return
-            self._reader, lines = reader, chain(self._waiting, lines)
+    def _feed(self, lines: Iterable[Line]) -> None:
         for line in lines:
-            with suppress(*MALFORMED):  # a line of an unknown version is skipped alone
-                self._reader.read_line(line)
+            self._waiting.append(line)
+            self._reader = self._reader or _reader_of(line)
+            while self._reader is not None and self._waiting:
+                with suppress(*MALFORMED):  # a line of an unknown version is skipped alone
+                    self._reader.read_line(self._waiting.popleft())
 
 
 def _reader_of(line: Line) -> claude.Reader | codex.Reader | None:
@@ -202,10 +190,9 @@ class Follower:
     def _restart(self) -> None:
         self._tail = Tail()
         self._start = 0  # bytes of the file that are skipped
-        self._estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+        self._scorer = Scorer()
         self._projection = Projection()
         self._measured = -1  # calls fed to the estimator; -1 before the first
-        self._compactions = -1
         self._forecasts: list[float] = []
 
     def poll(self) -> bool:
@@ -284,21 +271,18 @@ class Follower:
         """
         calls = len(recording.answers) - self._growing
         first = max(0, calls - LEARNED_CALLS) if self._measured < 0 else self._measured
-        for reply, usage, believed, request, state in recorded_calls(recording, start=first, stop=calls):
-            anchors = len(state.checkpoints) != self._compactions
-            self._compactions = len(state.checkpoints)
-            predicted = self._estimator.estimate(request).tokens
-            if not anchors and usage.input_total and reply.id not in recording.unpredictable:
-                self._forecasts.append(100 * (predicted - usage.input_total) / usage.input_total)
-            self._estimator.record(request, reply, believed, at=reply.created_at, recorded=True)
+        for call in recorded_calls(recording, start=first, stop=calls):
+            scored = self._scorer.score(call)
+            if scored is not None and call.reply.id not in recording.unpredictable:
+                self._forecasts.append(scored.error_percent)
         self._measured = max(self._measured, calls)
 
     def _with_open_answer(self, recording: Recording) -> HybridTokenEstimator:
         """The estimator; while an answer may still grow, a copy that has learned it."""
         calls = list(recorded_calls(recording, start=self._measured))
-        estimator = self._estimator.copy() if calls else self._estimator
+        estimator = self._scorer.estimator.copy() if calls else self._scorer.estimator
         for call in calls:
-            estimator.record(call.request, call.reply, call.believed, at=call.reply.created_at, recorded=True)
+            learn_call(estimator, call)
         return estimator
 
     def _subagent_inputs(self) -> list[int]:

@@ -97,11 +97,7 @@ def was_imported(store: SessionStore, file: SessionFile) -> bool:
 
 
 def import_session(
-    store: SessionStore,
-    recording: Recording,
-    *,
-    providers: Collection[str],
-    again: bool = False,
+    store: SessionStore, recording: Recording, *, providers: Collection[str], again: bool = False
 ) -> Imported:
     """Add `recording` as a new session in one transaction. `providers` are the available names.
 

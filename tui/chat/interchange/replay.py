@@ -74,6 +74,17 @@ def recorded_calls(
         yield RecordedCall(reply, usage, believed, request, state)
 
 
+def new_estimator() -> HybridTokenEstimator:
+    """An estimator that has learned nothing."""
+    return HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+
+
+def learn_call(estimator: HybridTokenEstimator, call: RecordedCall, *, learn: bool = True) -> None:
+    """Record the usage of a call; without `learn` only as the measurement that the next ones go by."""
+    at = call.reply.created_at
+    estimator.record(call.request, call.reply, call.believed, learn=learn, at=at, recorded=True)
+
+
 def _answers(
     recording: Recording, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, Message, Usage, HistoryState]]:
@@ -125,8 +136,7 @@ def tokens_not_in_file(recording: Recording) -> int | None:
         if reply.kind != "summary" and _summaries(state) != context:
             start, context = number, _summaries(state)
     for call in recorded_calls(recording, start=start):
-        alone = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
-        return max(0, (call.usage.input_total or 0) - alone.estimate(call.request).tokens)
+        return max(0, (call.usage.input_total or 0) - new_estimator().estimate(call.request).tokens)
     return None
 
 
@@ -149,15 +159,15 @@ def measure_imported(
     sent = system if not_in_file is None else ()
     book, models, context = CalibrationBook(), set[tuple[str, str]](), -1
     start = max(0, len(recording.answers) - LEARNED_CALLS)
-    for reply, _, believed, request, state in recorded_calls(recording, sent, start=start):
-        if context != _summaries(state):
-            context, tracker = _summaries(state), ConversationStateTracker()
+    for call in recorded_calls(recording, sent, start=start):
+        if context != _summaries(call.state):
+            context, tracker = _summaries(call.state), ConversationStateTracker()
             learner = HybridTokenEstimator(estimator.counter, tracker, book, estimator.costs)
-        model = request.provider, shared_name(request.model)
+        model = call.request.provider, shared_name(call.request.model)
         if model not in models:  # what was learned about system prompts does not apply to another program's
             models.add(model)
             book.put(*model, replace(estimator.calibrations.get(*model), preambles={}))
-        learner.record(request, reply, believed, at=reply.created_at, recorded=True)
+        learn_call(learner, call)
     preamble, now = hashlib.sha256(f"preamble of {session}".encode()).digest(), time.time()
     for measurement in tracker.measurements()[-MAX_MEASUREMENTS:]:
         if not_in_file is not None:
@@ -191,6 +201,36 @@ class Scored:
         return 100 * (self.predicted - self.actual) / self.actual
 
 
+class Scorer:
+    """Predicts recorded calls one after the other, and learns each after that."""
+
+    def __init__(self, method: Method = "hybrid", *, learn: bool = True) -> None:
+        self.estimator = new_estimator()
+        self._method = method
+        self._learn = learn
+        self._compactions = -1
+        self._last = 0, 0  # tokens of the last call with its answer, and the messages they cover
+
+    def score(self, call: RecordedCall) -> Scored | None:
+        """The prediction; None for the first call of a context, which no measurement precedes."""
+        anchors, self._compactions = len(call.state.checkpoints) != self._compactions, len(call.state.checkpoints)
+        if self._method == "chars4":
+            predicted = upper_bound = self._naive(call)
+        else:
+            estimate = self.estimator.estimate(call.request)
+            predicted, upper_bound = estimate.tokens, estimate.upper_bound
+            learn_call(self.estimator, call, learn=self._learn)
+        return None if anchors else Scored(predicted, upper_bound, call.usage.input_total or 0)
+
+    def _naive(self, call: RecordedCall) -> int:
+        """The last call's input and output, plus a token per four characters since."""
+        messages, (tokens, covered) = call.request.messages, self._last
+        self._last = (call.usage.input_total or 0) + (call.usage.output_total or 0), len(messages) + 1
+        fresh = messages[covered:] if covered <= len(messages) else messages
+        parts = [part for message in fresh for part in message.parts]
+        return tokens + sum(len(getattr(part, "text", "")) + len(getattr(part, "arguments", "")) for part in parts) // 4
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """The result for a file."""
@@ -205,47 +245,16 @@ class Replay:
 def replay(recording: Recording, name: str, *, learn: bool = True, method: Method = "hybrid") -> Replay:
     """Feed `recording` to a fresh estimator, call by call."""
     began = time.perf_counter()
-    estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
-    naive = _Chars4()
+    scorer = Scorer(method, learn=learn)
     scored: list[Scored] = []
     unpredictable: Counter[str] = Counter()
-    compactions = -1
-    for reply, usage, believed, request, state in recorded_calls(recording):
-        anchors, compactions = len(state.checkpoints) != compactions, len(state.checkpoints)
-        if method == "chars4":
-            predicted = bound = naive.estimate(request)
-            naive.record(request, usage)
-        else:
-            estimate = estimator.estimate(request)
-            predicted, bound = estimate.tokens, estimate.upper_bound
-            estimator.record(request, reply, believed, learn=learn, at=reply.created_at, recorded=True)
-        if reply.id in recording.unpredictable:
-            unpredictable[recording.unpredictable[reply.id]] += 1
-        elif not anchors:
-            scored.append(Scored(predicted, bound, usage.input_total or 0))
+    for call in recorded_calls(recording):
+        prediction = scorer.score(call)
+        if call.reply.id in recording.unpredictable:
+            unpredictable[recording.unpredictable[call.reply.id]] += 1
+        elif prediction is not None:
+            scored.append(prediction)
     return Replay(name, len(recording.answers), tuple(scored), time.perf_counter() - began, unpredictable)
-
-
-class _Chars4:
-    """The naive method, for comparison: the last call's input and output, plus a token per four characters since."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, int] | None = None  # tokens, messages they cover
-
-    def estimate(self, request: Request) -> int:
-        tokens, covered = self._last or (0, 0)
-        fresh = request.messages[covered:] if covered <= len(request.messages) else request.messages
-        return tokens + sum(_characters(message) for message in fresh) // 4
-
-    def record(self, request: Request, usage: Usage) -> None:
-        self._last = ((usage.input_total or 0) + (usage.output_total or 0), len(request.messages) + 1)
-
-
-def _characters(message: Message) -> int:
-    length = 0
-    for part in message.parts:
-        length += len(getattr(part, "text", "")) + len(getattr(part, "arguments", ""))
-    return length
 
 
 def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:

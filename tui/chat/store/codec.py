@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, get_args
 
 from tui.messages import (
@@ -276,15 +276,13 @@ _EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_arg
 
 
 def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
-    """Join consecutive pieces of the same part, and keep only the last usage of a run."""
+    """Join consecutive pieces of the same part."""
     result: list[StreamEvent] = []
     for event in events:
         last = result[-1] if result else None
         match last, event:
             case TextDelta(), TextDelta() if last.block == event.block:
                 result[-1] = TextDelta(last.text + event.text, event.block)
-            case RefusalDelta(), RefusalDelta() if last.from_server == event.from_server:
-                result[-1] = replace(event, text=last.text + event.text, category=event.category or last.category)
             case ReasoningDelta(), ReasoningDelta() if last.block == event.block:
                 result[-1] = ReasoningDelta(last.text + event.text, event.block)
             case ToolCallDelta(), ToolCallDelta() if last.index == event.index:
@@ -295,8 +293,6 @@ def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
                     last.arguments + event.arguments,
                     event.extra or last.extra,
                 )
-            case UsageUpdate(), UsageUpdate():
-                result[-1] = event
             case _:
                 result.append(event)
     return result

@@ -27,6 +27,12 @@ def optional_write() -> Iterator[None]:
         log.warning("not remembered: %s", error)
 
 
+def _write(database: Database, sql: str, *values: object) -> None:
+    """Execute one statement, if the disk has space."""
+    with optional_write(), database.transaction(durable=False) as db:
+        db.execute(sql, values)
+
+
 class StoredCounts:
     """A `CountCache` in the database."""
 
@@ -42,13 +48,10 @@ class StoredCounts:
             if len(batch) == _BATCH:
                 texts.update(self._stored_after(tokenizer, version, batch[0]))
             if missing := [digest for digest in batch if digest not in texts]:
-                texts.update(self._look_up(tokenizer, version, missing))
+                marks = ",".join("?" * len(missing))
+                sql = f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})"
+                texts.update(self._database.query(sql, (tokenizer, version, *missing)))
         return {digest: tuple(map(int, texts[digest].split())) for digest in digests if digest in texts}
-
-    def _look_up(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> list[tuple[bytes, str]]:
-        marks = ",".join("?" * len(digests))
-        sql = f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})"
-        return self._database.query(sql, (tokenizer, version, *digests))
 
     def _stored_after(self, tokenizer: str, version: int, digest: bytes) -> list[tuple[bytes, str]]:
         """What was stored next after `digest`: most of a conversation was counted in its order.
@@ -72,15 +75,11 @@ class StoredCounts:
             self._added += len(values)
             if self._added >= PRUNE_EVERY:
                 self._added = 0
-                db.execute(
-                    "DELETE FROM counts WHERE rowid <= (SELECT max(rowid) FROM counts) - ?",
-                    (MAX_COUNTS,),
-                )
+                db.execute("DELETE FROM counts WHERE rowid <= (SELECT max(rowid) FROM counts) - ?", (MAX_COUNTS,))
 
     def clear(self, tokenizer: str) -> None:
         """Remove all values stored under `tokenizer`."""
-        with optional_write(), self._database.transaction(durable=False) as db:
-            db.execute("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,))
+        _write(self._database, "DELETE FROM counts WHERE tokenizer = ?", tokenizer)
 
 
 class StoredMeasurements:
@@ -98,16 +97,9 @@ class StoredMeasurements:
         )
         for sent, preamble, at, text in reversed(rows):
             data = json.loads(text)
-            replied = data.pop("replied")
-            yield Measurement(
-                provider=provider,
-                model=model,
-                sent=sent,
-                preamble=preamble,
-                at=at,
-                replied=None if replied is None else bytes.fromhex(replied),
-                **data,
-            )
+            replied = data["replied"]
+            data["replied"] = None if replied is None else bytes.fromhex(replied)
+            yield Measurement(provider=provider, model=model, sent=sent, preamble=preamble, at=at, **data)
 
     def save(self, measurement: Measurement) -> None:
         """Add one, and drop the model's oldest above a limit."""
@@ -134,13 +126,12 @@ class StoredMeasurements:
     def remove(self, measurement: Measurement) -> None:
         """Remove one that proved wrong."""
         key = (measurement.provider, measurement.model, measurement.sent, measurement.preamble)
-        with optional_write(), self._database.transaction(durable=False) as db:
-            db.execute("DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?", key)
+        sql = "DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?"
+        _write(self._database, sql, *key)
 
     def clear(self, provider: str, model: str) -> None:
         """Remove all of a model."""
-        with optional_write(), self._database.transaction(durable=False) as db:
-            db.execute("DELETE FROM measurements WHERE provider = ? AND model = ?", (provider, model))
+        _write(self._database, "DELETE FROM measurements WHERE provider = ? AND model = ?", provider, model)
 
 
 class StoredCalibrations:
@@ -156,8 +147,5 @@ class StoredCalibrations:
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
         """Replace what was saved."""
-        with optional_write(), self._database.transaction(durable=False) as db:
-            db.execute(
-                "INSERT OR REPLACE INTO calibrations (provider, model, data) VALUES (?, ?, ?)",
-                (provider, model, json.dumps(data)),
-            )
+        sql = "INSERT OR REPLACE INTO calibrations (provider, model, data) VALUES (?, ?, ?)"
+        _write(self._database, sql, provider, model, json.dumps(data))

@@ -85,13 +85,8 @@ class SessionStore(Database):
     def create_session(self, info: SessionInfo) -> None:
         """Add a session."""
         with self.transaction(durable=False) as db:
-            db.execute(
-                f"INSERT INTO sessions (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(info.id, info.title, info.provider, info.model, info.created_at, info.updated_at),
-                    *(info.rolling, info.draft, info.parent),
-                ),
-            )
+            values = [getattr(info, name) for name in ("id", *_COLUMNS.split(", "))]
+            db.execute(f"INSERT INTO sessions (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def update_session(self, session: str, **values: str | float | bool | None) -> None:
         """Set columns of a session: title, updated_at, provider, model, rolling, draft, deleted_at."""
@@ -171,8 +166,7 @@ class SessionStore(Database):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(session, message.id, message.role, message.kind, message.status, message.created_at),
-                    *(message.provider, message.model, codec.dump_parts(message.parts)),
-                    *(codec.dump_usage(message.usage), storable(message.finish_reason), storable(message.error), owner),
+                    *(message.provider, message.model, *_content(message), owner),
                 ),
             )
             db.execute(
@@ -202,10 +196,7 @@ class SessionStore(Database):
             db.execute(
                 "UPDATE messages SET status = ?, parts = ?, usage = ?, finish_reason = ?, error = ?, owner = NULL"
                 " WHERE session = ? AND id = ?",
-                (
-                    *(message.status, codec.dump_parts(message.parts), codec.dump_usage(message.usage)),
-                    *(storable(message.finish_reason), storable(message.error), session, message.id),
-                ),
+                (message.status, *_content(message), session, message.id),
             )
             db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
 
@@ -392,6 +383,11 @@ class SessionStore(Database):
         """An attachment's bytes, or None."""
         rows = self.query("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
         return rows[0][0] if rows else None
+
+
+def _content(message: Message) -> tuple[object, ...]:
+    usage, error = codec.dump_usage(message.usage), storable(message.error)
+    return codec.dump_parts(message.parts), usage, storable(message.finish_reason), error
 
 
 def storable(text: str | None) -> str | None:

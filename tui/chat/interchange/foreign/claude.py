@@ -26,14 +26,8 @@ _NOT_SENT = frozenset(
 )  # fmt: skip
 """Kinds of `attachment` lines that are for the screen or the record only, as observed up to 2.1.258."""
 
-_NOT_IN_FILE = {
-    "auto_mode": "the instructions of auto mode",
-    "auto_mode_exit": "the instructions of auto mode",
-    "plan_mode": "the instructions of plan mode",
-    "plan_mode_exit": "the instructions of plan mode",
-    "plan_mode_reentry": "the instructions of plan mode",
-}
-"""Kinds whose words are sent, but stand in no file: what of the context is missing."""
+_NOT_IN_FILE = ("auto_mode", "plan_mode")
+"""Beginnings of kinds whose words are sent, but stand in no file."""
 
 _CONTENT = (
     "filename", "path", "content", "snippet", "text", "message", "body", "files", "memories", "skills", "context",
@@ -149,9 +143,9 @@ class Reader(Builder):
             origin = (data.get("origin") or {}).get("kind", "human")
             typed = data.get("commandMode", "prompt") == "prompt" and origin == "human"
             self.add("user", self.parts(prompt, PROVIDER), at, kind="chat" if typed else "injected")
-        elif kind in _NOT_IN_FILE:
+        elif kind.startswith(_NOT_IN_FILE):
             if data.get("reminderType") != "sparse":  # which is a sentence
-                self.lacking = _NOT_IN_FILE[kind]
+                self.lacking = f"the instructions of {kind[:4]} mode"
         elif kind not in _NOT_SENT:
             self.add("user", self._reminder(data), at, kind="injected")
 

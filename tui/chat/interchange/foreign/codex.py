@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, seconds, texts_in
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, as_json, blocks, seconds, texts_in
 from tui.chat.interchange.recording import Recording
 from tui.messages import Attachment, Part, Reasoning, Text, ToolCall, Usage
-from tui.providers.wire import find_count
+from tui.providers.wire import find_count, object_of
 
 SOURCE, NAME = "codex", "Codex"
 
 _REPLAY_SECONDS = 1.0
 """A fork's file begins with a copy of its parent's lines, written within milliseconds; no own call is that fast."""
 _INJECTED = ("<", "# AGENTS.md")  # beginnings of user messages that Codex writes itself
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output")
 
 
@@ -61,7 +61,7 @@ class Reader(Builder):
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
-        payload = _payload(line)
+        payload = object_of(line.get("payload"))
         self._at = seconds(line.get("timestamp")) or self._at
         match line.get("type"):
             case "session_meta" if self._fork is None:
@@ -117,47 +117,38 @@ class Reader(Builder):
         self.add("tool", results, self._at)
 
     def _item(self, item: Mapping[str, Any]) -> None:
-        kind = item.get("type")
-        if kind == "message":
-            self._message(item)
-        elif kind == "reasoning":
-            summary = "\n".join(str(piece.get("text", "")) for piece in item.get("summary") or [])
-            encrypted = str(item.get("encrypted_content") or "")
-            encrypted = "" if encrypted == "REDACTED" else encrypted
-            ident = item.get("id")
-            self._answer.append(
-                Reasoning(
-                    summary, self._provider, self._model, encrypted=encrypted, item_id=str(ident) if ident else None
-                )
-            )
-        elif kind in _CALLS:
-            self._call(item)
-        elif kind in _OUTPUTS:
-            self._output(item)
-        elif kind == "image_generation_call":
-            self.lacking = "pictures that the server made"
-        elif kind in ("agent_message", "additional_tools"):
-            self._injected(item)
+        match item.get("type"):
+            case "message" | "agent_message" | "additional_tools":
+                self._message(item)
+            case "reasoning":
+                summary = "\n".join(str(piece.get("text", "")) for piece in item.get("summary") or [])
+                encrypted = str(item.get("encrypted_content") or "")
+                encrypted = "" if encrypted == "REDACTED" else encrypted
+                ident = str(item.get("id") or "") or None
+                self._answer.append(Reasoning(summary, self._provider, self._model, encrypted=encrypted, item_id=ident))
+            case kind if kind in _CALLS:
+                self._call(item)
+            case kind if kind in _OUTPUTS:
+                self._output(item)
+            case "web_search_call":
+                self.lacking = "what the server read by itself"
+            case "image_generation_call":
+                self.lacking = "pictures that the server made"
 
     def _message(self, item: Mapping[str, Any]) -> None:
-        parts = self.parts(item.get("content"))
-        if item.get("role") == "assistant":
+        """A message, also of another agent, or schemas of tools loaded later."""
+        content, role = blocks(item.get("content")), item.get("role")
+        parts = self.parts(content)
+        if role == "assistant" and item["type"] == "message":
             self._answer += parts
             return
         self.close_answer(None)
-        typed = item.get("role") == "user" and not texts_in(parts).strip().startswith(_INJECTED)
-        self.add("user", parts, self._at, kind="chat" if typed else "injected")
-
-    def _injected(self, item: Mapping[str, Any]) -> None:
-        """Messages of other agents, and schemas of tools loaded later."""
-        self.close_answer(None)
-        content = item.get("content") or []
         if any(piece.get("type") == "encrypted_content" for piece in content):
             self.lacking = "what agents told each other"
-        parts = self.parts(content)
         if item.get("tools"):
             parts.append(Text(as_json(item["tools"])))
-        self.add("user", parts, self._at, kind="injected")
+        typed = role == "user" and not texts_in(parts).strip().startswith(_INJECTED)
+        self.add("user", parts, self._at, kind="chat" if typed else "injected")
 
     def _call(self, item: Mapping[str, Any]) -> None:
         name = str(item.get("name") or item["type"])
@@ -165,9 +156,6 @@ class Reader(Builder):
         if item["type"] == "custom_tool_call":
             arguments = as_json(arguments)
         ident = str(item.get("call_id") or item.get("id") or f"call-{len(self.tool_names)}")
-        if item["type"] == "web_search_call":  # run by the server: what it read is in no line
-            self.lacking = "what the server read by itself"
-            return
         self._answer.append(self.call(ident, name, arguments))
 
     def _output(self, item: Mapping[str, Any]) -> None:
@@ -211,11 +199,6 @@ class Reader(Builder):
         if questions and turns:
             first = questions[max(0, len(questions) - turns)]
             self.set_aside((message.id for message in self.messages[first:]), self._at)
-
-
-def _payload(line: Line) -> Mapping[str, Any]:
-    payload = line.get("payload")
-    return payload if isinstance(payload, dict) else {}
 
 
 def _content(output: Any) -> Any:

@@ -81,10 +81,9 @@ def contents(
     """Messages from the API's contents; their calls may have no ids, then results follow in the order of the calls."""
     chat = Builder()
     calls = 0
-    waiting: list[tuple[str, str]] = []  # id and tool of the calls that no result has answered yet
+    waiting: dict[str, str] = {}  # id and tool of the calls that no result has answered yet
     for content in entries:
         parts: list[Part] = []
-        results: list[Part] = []
         for piece in content["parts"]:
             if piece.get("text"):
                 thought = piece.get("thought")
@@ -93,19 +92,16 @@ def contents(
                 call = piece["functionCall"]
                 calls += 1
                 ident, name = str(call.get("id") or f"call-{calls}"), str(call.get("name", ""))
-                waiting.append((ident, name))
+                waiting[ident] = name
                 parts.append(ToolCall(ident, name, as_json(call.get("args") or {})))
             elif "functionResponse" in piece:
                 answer = piece["functionResponse"]
                 name = str(answer.get("name", ""))
-                call_id = next((ident for ident, tool in waiting if tool == name), str(answer.get("id") or ""))
-                waiting = [pair for pair in waiting if pair[0] != call_id]
-                results.append(ToolResult(call_id, name, _response(answer.get("response"))))
-        chat.add("tool", results, at)
-        if content["role"] == "user":
-            chat.add("user", parts, at)
-        elif parts:
-            chat.add("assistant", parts, at, provider=provider, model=model, usage=usage)
+                ident = next((call for call, tool in waiting.items() if tool == name), str(answer.get("id") or ""))
+                waiting.pop(ident, None)
+                parts.append(ToolResult(ident, name, _response(answer.get("response"))))
+        role = "assistant" if content["role"] == "model" else "user"
+        chat.add_entry(role, parts, at, provider=provider, model=model, usage=usage)
     return chat.messages
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from sqlite3 import Row
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile, as_json, seconds
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds
 from tui.chat.interchange.recording import Recording
-from tui.messages import Part, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Part, Text, ToolCall, ToolResult
 from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "llm", "llm"
@@ -58,9 +58,9 @@ def _threads(file: SourceFile) -> Iterator[Recording]:
             for stored in _chain(file, turn["tip_message_hash"], before):
                 match stored["role"]:
                     case "user" | "tool" as role:
-                        chat.add(role, _parts(file, stored), at)
+                        chat.add(role, _parts(chat, file, stored), at)
                     case "assistant":  # a system prompt is no part of the history here
-                        _answer(chat, turn, _parts(file, stored), at)
+                        _answer(chat, turn, _parts(chat, file, stored), at)
             before = turn["tip_message_hash"]
         if chat.messages:
             yield chat.recording(SOURCE, thread["id"], thread["name"])
@@ -80,23 +80,15 @@ def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
     return chain[::-1]
 
 
-def _parts(file: SourceFile, row: Row) -> list[Part]:
-    parts: list[Part] = []
+def _parts(chat: Builder, file: SourceFile, row: Row) -> list[Part]:
+    blocks = []
     for part in file.query("SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (row["hash"],)):
         payload = json.loads(part["payload"] or "{}")
-        match part["type"]:
-            case "text":
-                parts.append(Text(part["text"] or ""))
-            case "reasoning":
-                parts.append(Reasoning(part["text"] or ""))
-            case "tool_call":
-                arguments = as_json(payload.get("arguments") or {})
-                parts.append(ToolCall(str(payload.get("tool_call_id") or ""), part["tool_name"] or "", arguments))
-            case "tool_result":
-                call = str(payload.get("tool_call_id") or "")
-                output = part["text"] or str(payload.get("output") or "")
-                parts.append(ToolResult(call, part["tool_name"] or "", output))
-    return parts
+        call = {"id": payload.get("tool_call_id") or "", "name": part["tool_name"] or "", "tool_call_id": ""}
+        text = part["text"] or ""
+        content = text or str(payload.get("output") or "")
+        blocks.append({**call, **payload, "type": part["type"], "text": text, "content": content})
+    return chat.parts(blocks)
 
 
 def _answer(chat: Builder, row: Row, parts: list[Part], at: float) -> None:

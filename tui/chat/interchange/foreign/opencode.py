@@ -44,10 +44,8 @@ def read(file: SourceFile) -> Iterator[Recording]:
 
 def newest_session(file: SourceFile, folder: str) -> str:
     """The id of the session in a database that was changed last in `folder`, "" for none. Sub-agents are left out."""
-    rows = [dict(row) for row in file.query("SELECT * FROM session")]
-    rows = [row for row in rows if row.get("directory") == folder and not row.get("parent_id")]
-    newest = max(rows, key=lambda row: row.get("time_updated") or 0, default=None)
-    return "" if newest is None else str(newest["id"])
+    sql = "SELECT id FROM session WHERE directory = ? AND parent_id IS NULL ORDER BY time_updated DESC LIMIT 1"
+    return next((str(row["id"]) for row in file.query(sql, (folder,))), "")
 
 
 def read_session(file: SourceFile, ident: str) -> Recording | None:
@@ -96,8 +94,8 @@ def _loaded(path: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class _Context(Builder):
-    """The conversation so far."""
+class _Session(Builder):
+    """A session while it is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,42 +103,98 @@ class _Context(Builder):
         self.pruned: list[tuple[float, str, str]] = []  # when, message id, call id; not yet a record
         self.counted_twice: set[str] = set()  # answers, by id
 
-    def prune(self, now: float) -> None:
-        """Make a record of the tool results that opencode had cleared by `now`, in seconds since the epoch."""
-        due = [entry for entry in self.pruned if entry[0] <= now]
-        if due:
-            self.clear([(message, call) for _, message, call in due], due[-1][0])
-            self.pruned = [entry for entry in self.pruned if entry[0] > now]
+    def read(self, info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> None:
+        """Take one message."""
+        at = _time(info)
+        self.ids[str(info.get("id", ""))] = len(self.messages)
+        if cleared := [(message, call) for when, message, call in self.pruned if when <= at]:
+            self.clear(cleared, max(when for when, *_ in self.pruned if when <= at))
+            self.pruned = [entry for entry in self.pruned if entry[0] > at]
+        if info.get("role") == "user":
+            self._prompt(parts, at)
+        elif info.get("summary") is True:  # the context begins with it from now on
+            self.compact(
+                [Text(text_of(parts, ""))], at, role="assistant", usage=_usage(info.get("tokens")),
+                verbatim=self.ids.get(str(info.get("tail_start_id") or ""), len(self.messages)),
+                provider=str(info.get("providerID") or ""), model=str(info.get("modelID") or ""),
+            )  # fmt: skip
+        else:
+            step: list[Mapping[str, Any]] = []
+            for part in parts:
+                if part.get("type") == "step-finish":
+                    self._step(info, step, part.get("tokens"), part.get("reason"))
+                    step = []
+                else:
+                    step.append(part)
+            self._step(info, step, info.get("tokens"), info.get("finish"))
+
+    def _prompt(self, parts: Sequence[Mapping[str, Any]], at: float) -> None:
+        """A user message. Text that opencode added by itself is a message of its own, marked as injected."""
+        typed: list[Part] = []
+        added: list[Part] = []
+        for part in parts:
+            if part.get("type") == "text" and not part.get("ignored"):
+                (added if part.get("synthetic") else typed).append(Text(str(part.get("text", ""))))
+            elif part.get("type") == "file":  # the text of a text file stands in synthetic parts beside it
+                typed += self.picture_in(str(part.get("url") or ""), str(part.get("filename") or ""))
+        self.add("user", typed, at)
+        self.add("user", added, at, kind="injected")
+
+    def _step(
+        self, info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tokens: Any, reason: str | None
+    ) -> None:
+        """One call: its answer, and the results of its tools."""
+        provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
+        answer: list[Part] = []
+        results: list[Part] = []
+        pruned: list[tuple[float, str]] = []  # when, call id
+        for part in parts:
+            match part.get("type"):
+                case "text" if part.get("text"):
+                    answer.append(Text(str(part["text"])))
+                case "reasoning":
+                    answer.append(_reasoning(part, provider, model))
+                case "tool":
+                    ident, state = str(part.get("callID") or new_id()), part.get("state") or {}
+                    answer.append(self.call(ident, part.get("tool") or "", state.get("input") or {}))
+                    text = str(state.get("output") or state.get("error") or "")
+                    results.append(self.result(ident, text, state.get("status") == "error"))
+                    if when := (state.get("time") or {}).get("compacted"):
+                        pruned.append((seconds(when), ident))
+        if answer:
+            usage, doubted = _usage(tokens), False
+            failed = usage is None and bool(info.get("error"))
+            if usage is not None and not usage.reasoning and any(isinstance(part, Reasoning) for part in answer):
+                usage = replace(usage, reasoning=None)  # not reported
+                after_results = bool(self.messages) and self.messages[-1].role == "tool"
+                claude = provider == "github-copilot" and model.startswith("claude")
+                doubted = claude and after_results and bool(usage.input_cached)
+            ident = self.add(
+                "assistant", answer, _time(info), provider=provider, model=model, finish_reason=reason, usage=usage,
+                status="failed" if failed else "complete",
+            )  # fmt: skip
+            if doubted:
+                self.counted_twice.add(ident)
+        ident = self.add("tool", results, _time(info))
+        self.pruned += [(when, ident, call) for when, call in pruned]
 
 
 def _session(
     file: SourceFile, info: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], fallback: str
 ) -> Recording:
-    context = _Context()
-
-    def add(entry: Mapping[str, Any]) -> None:
-        about = entry["info"]
-        context.ids[str(about.get("id", ""))] = len(context.messages)
-        context.prune(_time(about))
-        if about.get("role") == "user":
-            _add_prompt(about, entry["parts"], context)
-        elif about.get("summary") is True:
-            _summarised(about, entry["parts"], context)
-        else:
-            _answered(about, entry["parts"], context)
-
-    file.feed(add, messages)
-    reverted = context.ids.get(str((info.get("revert") or {}).get("messageID") or ""))
+    session = _Session()
+    file.feed(lambda entry: session.read(entry["info"], entry["parts"]), messages)
+    reverted = session.ids.get(str((info.get("revert") or {}).get("messageID") or ""))
     if reverted is not None:
-        context.set_aside(message.id for message in context.messages[reverted:])
+        session.set_aside(message.id for message in session.messages[reverted:])
     title = str(info.get("title") or "")
-    corrected = _corrected(context)
-    context.unpredictable = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
-    recording = context.recording(SOURCE, fallback, "" if title.startswith("New session") else title)
+    corrected = _corrected(session)
+    session.unpredictable = dict.fromkeys(corrected, "the server counted what was not in its cache twice")
+    recording = session.recording(SOURCE, fallback, "" if title.startswith("New session") else title)
     return replace(recording, corrected=corrected)
 
 
-def _corrected(context: _Context) -> dict[str, int]:
+def _corrected(session: _Session) -> dict[str, int]:
     """The input tokens of the answers that Copilot counted twice; none where the file's own cache reads contradict it.
 
     Observed of 1.4.3 with Claude: where a model thinks after tool results, `input` is twice what was not in the cache,
@@ -148,14 +202,14 @@ def _corrected(context: _Context) -> dict[str, int]:
     """
     corrected: dict[str, int] = {}
     before: int | None = None
-    for message in context.messages:
+    for message in session.messages:
         usage = message.usage
         if usage is None or usage.input_total is None or usage.input_cached is None:
             continue
         if before is not None and usage.input_cached > before:
             return {}
         before = None
-        if message.id in context.counted_twice:
+        if message.id in session.counted_twice:
             fresh = usage.input_total - usage.input_cached
             before = corrected[message.id] = usage.input_cached + (fresh + 1) // 2
     return corrected
@@ -163,80 +217,6 @@ def _corrected(context: _Context) -> dict[str, int]:
 
 def _time(info: Mapping[str, Any]) -> float:
     return seconds((info.get("time") or {}).get("created"))
-
-
-def _add_prompt(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
-    """A user message. Text that opencode added by itself is a message of its own, marked as injected."""
-    typed: list[Part] = []
-    added: list[Part] = []
-    for part in parts:
-        if part.get("type") == "text" and not part.get("ignored"):
-            (added if part.get("synthetic") else typed).append(Text(str(part.get("text", ""))))
-        elif part.get("type") == "file":  # the text of a text file stands in synthetic parts beside it
-            typed += context.picture_in(str(part.get("url") or ""), str(part.get("filename") or ""))
-    context.add("user", typed, _time(info))
-    context.add("user", added, _time(info), kind="injected")
-
-
-def _summarised(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
-    """A compaction: its answer is the summary that the context begins with from now on."""
-    context.compact(
-        [Text(text_of(parts, ""))], _time(info), role="assistant",
-        verbatim=context.ids.get(str(info.get("tail_start_id") or ""), len(context.messages)),
-        provider=str(info.get("providerID") or ""), model=str(info.get("modelID") or ""),
-        usage=_usage(info.get("tokens")),
-    )  # fmt: skip
-
-
-def _answered(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], context: _Context) -> None:
-    """An answer, a message for each step of it, with the results of its calls."""
-    step: list[Mapping[str, Any]] = []
-    for part in parts:
-        if part.get("type") == "step-finish":
-            _step(info, step, part.get("tokens"), part.get("reason"), context)
-            step = []
-        else:
-            step.append(part)
-    _step(info, step, info.get("tokens"), info.get("finish"), context)
-
-
-def _step(
-    info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tokens: Any, reason: str | None, context: _Context
-) -> None:
-    provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
-    at = _time(info)
-    answer: list[Part] = []
-    results: list[Part] = []
-    pruned: list[tuple[float, str]] = []  # when, call id
-    for part in parts:
-        match part.get("type"):
-            case "text" if part.get("text"):
-                answer.append(Text(str(part["text"])))
-            case "reasoning":
-                answer.append(_reasoning(part, provider, model))
-            case "tool":
-                ident, state = str(part.get("callID") or new_id()), part.get("state") or {}
-                answer.append(context.call(ident, part.get("tool") or "", state.get("input") or {}))
-                text = str(state.get("output") or state.get("error") or "")
-                results.append(context.result(ident, text, state.get("status") == "error"))
-                if when := (state.get("time") or {}).get("compacted"):
-                    pruned.append((seconds(when), ident))
-    if answer:
-        usage, doubted = _usage(tokens), False
-        failed = usage is None and bool(info.get("error"))
-        if usage is not None and not usage.reasoning and any(isinstance(part, Reasoning) for part in answer):
-            usage = replace(usage, reasoning=None)  # not reported
-            after_results = bool(context.messages) and context.messages[-1].role == "tool"
-            claude = provider == "github-copilot" and model.startswith("claude")
-            doubted = claude and after_results and bool(usage.input_cached)
-        ident = context.add(
-            "assistant", answer, at, provider=provider, model=model, finish_reason=reason, usage=usage,
-            status="failed" if failed else "complete",
-        )  # fmt: skip
-        if doubted:
-            context.counted_twice.add(ident)
-    ident = context.add("tool", results, at)
-    context.pruned += [(when, ident, call) for when, call in pruned]
 
 
 def _reasoning(part: Mapping[str, Any], provider: str, model: str) -> Reasoning:

@@ -49,13 +49,14 @@ def _kind(chat: Mapping[str, Any]) -> str:
     return "open-webui" if isinstance(history, dict) and isinstance(history.get("messages"), dict) else ""
 
 
-class _Tree:
+class _Tree(Builder):
     """The messages of a conversation with its branches, by id. `path` is the active branch, from the root on.
 
     `leaf` may name no node: then it is the last one with no child.
     """
 
     def __init__(self, nodes: Mapping[str, Any], leaf: Any, parent: str) -> None:
+        super().__init__()
         nodes = {ident: node for ident, node in nodes.items() if isinstance(node, dict)}
         parents = {ident: node.get(parent) for ident, node in nodes.items()}
         if leaf not in nodes:
@@ -63,18 +64,14 @@ class _Tree:
             leaf = next((ident for ident in reversed(list(nodes)) if ident not in inner), None)
         self.path = ancestors(parents, leaf)[::-1]
         self.nodes = nodes
-        self.chat = Builder()
 
     def entries(self) -> Iterator[Any]:
         """Other branches first, so that a reader of the transcript ends where the person did; they are set aside."""
         on_path = set(self.path)
-        for ident in self.nodes:
-            if ident not in on_path:
-                yield self.nodes[ident]
-        others = [message.id for message in self.chat.messages]
-        for ident in self.path:
-            yield self.nodes[ident]
-        self.chat.set_aside(others)
+        yield from (node for ident, node in self.nodes.items() if ident not in on_path)
+        others = [message.id for message in self.messages]
+        yield from (self.nodes[ident] for ident in self.path)
+        self.set_aside(others)
 
 
 def _chatgpt(chat: Mapping[str, Any], file: SourceFile) -> Recording:
@@ -82,22 +79,19 @@ def _chatgpt(chat: Mapping[str, Any], file: SourceFile) -> Recording:
 
     def add(node: Mapping[str, Any]) -> None:
         data = node.get("message") or {}
-        about = data.get("metadata") or {}
-        if about.get("is_visually_hidden_from_conversation"):
+        about, content = data.get("metadata") or {}, data.get("content") or {}
+        role = (data.get("author") or {}).get("role")
+        if about.get("is_visually_hidden_from_conversation") or role not in ("user", "assistant", "tool"):
             return
-        content = data.get("content") or {}
         pieces = content.get("parts") or [content.get("text") or ""]
         text = "\n".join(piece for piece in pieces if isinstance(piece, str)).strip()
-        role = (data.get("author") or {}).get("role")
+        model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
         at = seconds(data.get("create_time"))
-        if text and role == "user":
-            tree.chat.add("user", [Text(text)], at)
-        elif text and role in ("assistant", "tool"):
-            model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
-            tree.chat.add("assistant", [Text(text)], at, provider="openai", model=model)
+        role = "user" if role == "user" else "assistant"
+        tree.add_entry(role, [Text(text)] if text else [], at, provider="openai", model=model)
 
     file.feed(add, tree.entries())
-    return tree.chat.recording(SOURCE, file.stem, chat.get("title"), unscored=UNSCORED)
+    return tree.recording(SOURCE, file.stem, chat.get("title"), unscored=UNSCORED)
 
 
 def _claude_ai(chat: Mapping[str, Any], file: SourceFile) -> Recording:
@@ -108,19 +102,15 @@ def _claude_ai(chat: Mapping[str, Any], file: SourceFile) -> Recording:
         tree.path = list(nodes)  # an older export: no branches
 
     def add(entry: Mapping[str, Any]) -> None:
-        text = text_of(entry.get("content") or [], "\n\n").strip()
         attached = [file for file in entry.get("attachments") or [] if file.get("extracted_content")]
         parts: list[Part] = [_attached(file) for file in attached]
-        text = text or str(entry.get("text") or "").strip()
+        text = text_of(entry.get("content") or [], "\n\n").strip() or str(entry.get("text") or "").strip()
         parts += [Text(text)] if text else []
-        at = seconds(entry.get("created_at"))
-        if entry.get("sender") == "human":
-            tree.chat.add("user", parts, at)
-        elif parts:
-            tree.chat.add("assistant", parts, at, provider="anthropic", model="claude")
+        role = "user" if entry.get("sender") == "human" else "assistant"
+        tree.add_entry(role, parts, seconds(entry.get("created_at")), provider="anthropic", model="claude")
 
     file.feed(add, tree.entries())
-    return tree.chat.recording(SOURCE, file.stem, chat.get("name"), unscored=UNSCORED)
+    return tree.recording(SOURCE, file.stem, chat.get("name"), unscored=UNSCORED)
 
 
 def _attached(file: Mapping[str, Any]) -> Attachment:
@@ -134,15 +124,11 @@ def _open_webui(chat: Mapping[str, Any], file: SourceFile) -> Recording:
     tree = _Tree(history["messages"], history.get("currentId"), "parentId")
 
     def add(entry: Mapping[str, Any]) -> None:
-        content = entry.get("content")
+        content, at = entry.get("content"), seconds(entry.get("timestamp"))
         parts = [Text(content)] if isinstance(content, str) and content else []
-        at = seconds(entry.get("timestamp"))
-        if entry.get("role") == "user":
-            tree.chat.add("user", parts, at)
-        elif parts:
-            model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
-            tree.chat.add("assistant", parts, at, provider="open-webui", model=model, usage=usage)
+        model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
+        role = "user" if entry.get("role") == "user" else "assistant"
+        tree.add_entry(role, parts, at, provider="open-webui", model=model, usage=usage)
 
     file.feed(add, tree.entries())
-    title = chat.get("title") or chat["chat"].get("title")
-    return tree.chat.recording(SOURCE, file.stem, title, unscored=UNSCORED)
+    return tree.recording(SOURCE, file.stem, chat.get("title") or chat["chat"].get("title"), unscored=UNSCORED)
