@@ -250,6 +250,10 @@ class Server(Provider):
         """The least."""
         return Capabilities()
 
+    async def describe(self, model: str) -> ModelInfo:
+        """Its window."""
+        return ModelInfo(model, limits=await self.limits(model))
+
     async def limits(self, model: str) -> ModelLimits | None:
         """The window, or what is claimed to be it."""
         real = SMALL if self.cuts else WINDOW

@@ -164,6 +164,10 @@ class FakeServer(Provider):
             case "bound":
                 return Capabilities(reasoning_return="always", needs_signature=True, prefix_bound=True)
 
+    async def describe(self, model: str) -> ModelInfo:
+        """Its window."""
+        return ModelInfo(model, limits=await self.limits(model))
+
     async def limits(self, model: str) -> ModelLimits | None:
         """Its window, unless it is of the kind that doesn't say."""
         return None if self.kind == "unknown" else ModelLimits(self.window, source="probe")

@@ -121,6 +121,9 @@ class ScriptedProvider(Provider):
     def capabilities(self, model: str) -> Capabilities:
         return self.able
 
+    async def describe(self, model: str) -> ModelInfo:
+        return ModelInfo(model, limits=await self.limits(model))
+
     async def limits(self, model: str) -> ModelLimits | None:
         window = self.claimed or self.window
         return None if window is None else ModelLimits(window, source="probe")

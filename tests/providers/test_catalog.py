@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
 from tui.context.usage.limits import ModelLimits
-from tui.messages import BilledPass, Request, Usage
-from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError, StreamEvent
+from tui.messages import BilledPass, Usage
 from tui.providers.capabilities import TABLE_DATE
 from tui.providers.catalog import (
     is_listed,
@@ -23,55 +21,30 @@ from tui.providers.catalog import (
     unpriced_terms,
 )
 
-
-class Answering(Provider):
-    """A provider that says `answer` about windows."""
-
-    dialect = "test"
-
-    def __init__(self, name: str, answer: ModelLimits | ProviderError | None = None) -> None:
-        self.name = name
-        self._answer = answer
-
-    async def limits(self, model: str) -> ModelLimits | None:
-        if isinstance(self._answer, ProviderError):
-            raise self._answer
-        return self._answer
-
-    def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        raise AssertionError("not asked")
-
-    def capabilities(self, model: str) -> Capabilities:
-        return Capabilities()
-
-    async def models(self) -> list[ModelInfo]:
-        return []
-
-    async def count_tokens(self, request: Request) -> int | None:
-        return None
-
-    async def close(self) -> None:
-        pass
-
-
 PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "context", "most_input", "output", "source"),
+    ("provider", "stated", "model", "context", "most_input", "output", "source"),
     [
-        (Answering("openai", PROBED), "gpt-5", 131_072, None, None, "probe"),
-        (Answering("openai"), "gpt-5", 400_000, 272_000, 128_000, "table"),
-        (Answering("openai", ProviderError("network", "gone")), "gpt-4o", 128_000, None, 16_384, "table"),
-        (Answering("anthropic"), "claude-sonnet-4-5", 200_000, None, None, "prices"),
-        (Answering("somewhere"), "own-model", None, None, None, "unknown"),
-        (Answering("ollama"), "qwen3", None, None, None, "unknown"),
+        ("openai", PROBED, "gpt-5", 131_072, None, None, "probe"),
+        ("openai", None, "gpt-5", 400_000, 272_000, 128_000, "table"),
+        ("openai", None, "gpt-4o", 128_000, None, 16_384, "table"),
+        ("anthropic", None, "claude-sonnet-4-5", 200_000, None, None, "prices"),
+        ("somewhere", None, "own-model", None, None, None, "unknown"),
+        ("ollama", None, "qwen3", None, None, None, "unknown"),
     ],
 )
 async def test_order_of_truth(
-    provider: Answering, model: str, context: int | None, most_input: int | None, output: int | None, source: str
+    provider: str,
+    stated: ModelLimits | None,
+    model: str,
+    context: int | None,
+    most_input: int | None,
+    output: int | None,
+    source: str,
 ) -> None:
-    limits = await resolve_limits(provider, model)
+    limits = await resolve_limits(provider, model, stated)
     assert (limits.context, limits.input, limits.output, limits.source) == (context, most_input, output, source)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -65,7 +64,7 @@ async def discovered_window(
             server.json(body, path=path)
         provider = make_provider("p", ProviderConfig("p", dialect, f"{server.url}/v1", **config))
         try:
-            limits = await provider.limits(model)
+            limits = (await provider.describe(model)).limits
         finally:
             await provider.close()
     return None if limits is None else (limits.context, limits.detail)
@@ -110,13 +109,13 @@ async def test_a_live_server(paths: dict[str, Any], context: int | None) -> None
     assert (limits[0] if limits else None) == context
 
 
-async def test_a_route_that_is_missing_is_asked_for_once_by_whoever_asks() -> None:
+async def test_each_route_is_asked_for_once() -> None:
     async with replay_server() as server:
         server.json({}, 404)
         server.json(NAMES["/v1/models"], path="/v1/models")
         provider = make_provider("p", ProviderConfig("p", "openai-chat", f"{server.url}/v1"))
         try:
-            await asyncio.gather(provider.limits("m"), provider.takes_tools("m"))
+            await provider.describe("m")
         finally:
             await provider.close()
         paths = [one.path for one in server.requests if not one.path.endswith("/v1/models")]
@@ -134,7 +133,7 @@ async def test_anthropics_list_is_the_truth() -> None:
         server.json(listing, path="/v1/models")
         provider = make_provider("p", ProviderConfig("p", "anthropic", server.url))
         try:
-            limits, models = await provider.limits("m"), await provider.models()
+            limits, models = (await provider.describe("m")).limits, await provider.models()
         finally:
             await provider.close()
     assert limits is not None
@@ -243,7 +242,7 @@ async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch
             key_env=("GEMINI_TEST_KEY",),
         )
         provider = make_provider("gemini", config)
-        limits = await provider.limits("gemini-3.1-pro-preview")
+        limits = (await provider.describe("gemini-3.1-pro-preview")).limits
         await provider.close()
         assert server.requests[0].headers["x-goog-api-key"] == "key-0001"
     assert limits is not None and (limits.context, limits.output) == (1_048_576, 65_536)

@@ -54,5 +54,5 @@ async def test_the_demo_says_that_it_is_no_model_and_how_to_get_one(monkeypatch:
     assert got.usage is None  # nothing was measured
     assert got.end is not None and got.end.kind == "stop"
     assert await provider.count_tokens(Request("demo", "guide", ())) is None
-    limits = await provider.limits("guide")
+    limits = (await provider.describe("guide")).limits
     assert limits is not None and "made up" in limits.detail

@@ -171,7 +171,7 @@ async def test_the_window_is_found(llama_server: StartServer, dialect: Dialect) 
     server = llama_server(window=512)
     provider = server.provider(dialect)
     try:
-        limits = await provider.limits(server.model)
+        limits = (await provider.describe(server.model)).limits
         models = await provider.models()
     finally:
         await provider.close()

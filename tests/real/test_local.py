@@ -59,7 +59,7 @@ async def test_it_starts_with_the_first_request_and_ends_with_close() -> None:
     assert got.error is None and got.usage is not None and got.end is not None
     pid = provider.server.pid
     assert pid is not None and alive(pid)
-    limits = await provider.limits("smollm2-135m")
+    limits = (await provider.describe("smollm2-135m")).limits
     assert limits is not None and limits.context == local.DEFAULT_WINDOW
     await provider.close()
     assert not alive(pid)
@@ -96,7 +96,7 @@ async def test_a_server_that_was_killed_starts_again() -> None:
 async def test_a_window_of_ones_own() -> None:
     provider = make_provider("local", replace(PRESETS["local"], window=1024))
     try:
-        limits = await provider.limits("smollm2-135m")
+        limits = (await provider.describe("smollm2-135m")).limits
         assert limits is not None and limits.context == 1024
         got = await collect(provider, replace(REQUEST, messages=(Message("user", (Text("word " * 3000),)),)))
         assert got.error is not None

@@ -260,13 +260,9 @@ class Provider(ABC):
     async def models(self) -> list[ModelInfo]:
         """The models offered by the server. Raises `ProviderError`."""
 
-    async def limits(self, model: str) -> ModelLimits | None:
-        """The window reported by the running server, or None. Raises `ProviderError`."""
-        return None
-
-    async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
-        return None
+    async def describe(self, model: str) -> ModelInfo:
+        """What the running server says of `model`: window, support of tools. Raises `ProviderError`."""
+        return ModelInfo(model)
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's own count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""

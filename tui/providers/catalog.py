@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Usage
-from tui.providers.base import Provider, ProviderError
 from tui.providers.capabilities import TABLE_DATE, table_window
 
 # Our provider names that differ from those of `genai-prices`.
@@ -155,21 +154,16 @@ def known_limits(provider: str, model: str) -> ModelLimits:
     return limits or UNKNOWN_LIMITS
 
 
-async def resolve_limits(provider: Provider, model: str) -> ModelLimits:
-    """The limits of `model`, in tokens: by the running server, the table, the price data, or unknown.
+async def resolve_limits(provider: str, model: str, stated: ModelLimits | None) -> ModelLimits:
+    """The limits of `model`, in tokens: those `stated` by the running server, the table, the price data, or unknown.
 
     A person's setting and limits learned from refusals take precedence over all of these (`ModelFacts`). A window
-    from one source keeps the input and output limits that another source has for the same window. Servers that don't
-    answer are skipped.
+    from one source keeps the input and output limits that another source has for the same window.
     """
-    try:
-        stated = await provider.limits(model)
-    except ProviderError:
-        stated = None
     table = table_limits(model)
     limits = stated or table
     if limits is None:
-        limits = await asyncio.to_thread(known_limits, provider.name, model)
+        limits = await asyncio.to_thread(known_limits, provider, model)
     if table is not None and table.context == limits.context:
         limits = replace(limits, input=limits.input or table.input, output=limits.output or table.output)
     return limits

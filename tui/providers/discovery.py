@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tui.context.usage.limits import ModelLimits
@@ -118,7 +119,7 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 
 async def list_models(client: Client) -> list[ModelInfo]:
     """The chat models of a server, in its own order. Raises `ProviderError`."""
-    listing = await ask_json(client, "/v1/models?limit=1000" if client.config.dialect == "anthropic" else "/models")
+    listing = await ask_json(client, _list_path(client))
     named = [(entry, entry_id(entry)) for entry in model_entries(listing)]
     return [
         entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=client.config.needs_key)
@@ -208,62 +209,79 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
     return (input_price, output_price) if input_price >= 0 and output_price >= 0 else None
 
 
-async def openai_limits(client: Client, model: str) -> ModelLimits | None:
-    """The window that the server reports for `model`, or None. Raises `ProviderError`."""
-    if client.config.official:
-        return None  # OpenAI's list holds names only
-    if client.config.family == "gemini":
-        return await _gemini_limits(client, model)
-    entries = model_entries(await ask_json(client, "/models"))
-    entry = find_entry(entries, model) or (entries[0] if len(entries) == 1 and not client.config.needs_key else None)
-    if entry is not None and (limits := entry_limits(entry)) is not None:
-        return limits
-    if client.config.needs_key:
-        return None
-    for ask in (_ollama_limits, _props_limits, _lmstudio_limits):
-        if (limits := await ask(client, model)) is not None:
-            return limits
-    return None
+async def describe(client: Client, model: str) -> ModelInfo:
+    """What a running server says of `model`: its window, and whether it calls tools. Raises `ProviderError`.
+
+    Hosted servers are asked for their list only, and refuse tools by themselves. llama.cpp silently drops tools from
+    the prompt if the model's template does not support them.
+    """
+    config = client.config
+    if config.family == "gemini":  # its own list has the limits, its list in OpenAI's dialect does not
+        entry = object_of(await ask_json(client, _gemini_url(client, model)))
+        return ModelInfo(model, limits=entry_limits(entry, "Gemini models API"))
+    if config.official and config.dialect != "anthropic":
+        return ModelInfo(model)  # OpenAI's list holds names only
+    hosted = config.needs_key or config.official
+    entries = model_entries(await (ask_json if hosted else _probe)(client, _list_path(client)))
+    alone = entries[0] if len(entries) == 1 and not hosted else {}
+    info = replace(entry_info(find_entry(entries, model) or alone), id=model)
+    if hosted:
+        return replace(info, tools=None)
+    shown = await _probe(client, f"{client.root}/api/show", {"model": model})  # Ollama
+    props = await _probe(client, f"{client.root}/props")  # llama.cpp
+    tools = (_says(shown, "capabilities:tools"), _says(props, "chat_template_caps.supports_tools"), info.tools)
+    limits = info.limits or await _ollama_limits(client, model, shown) or _props_limits(props)
+    return replace(
+        info,
+        limits=limits or await _lmstudio_limits(client, model),
+        tools=next((takes for takes in tools if takes is not None), None),
+    )
 
 
-async def _gemini_limits(client: Client, model: str) -> ModelLimits | None:
-    """Gemini: its own list has the limits, its list in OpenAI's dialect does not."""
-    return entry_limits(object_of(await ask_json(client, _gemini_url(client, model))), "Gemini models API")
+def _list_path(client: Client) -> str:
+    return "/v1/models?limit=1000" if client.config.dialect == "anthropic" else "/models"
 
 
 def _gemini_url(client: Client, model: str) -> str:
     return f"{client.base_url.removesuffix('/openai')}/models/{model.removeprefix('models/')}"
 
 
-async def _ollama_limits(client: Client, model: str) -> ModelLimits | None:
-    """Ollama: the window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
-    running = find_entry(model_entries(await _probe(client, "/api/ps")), model)
-    if running is not None and (context := find_count(running, "context_length", least=1)):
+async def _ollama_limits(client: Client, model: str, shown: object) -> ModelLimits | None:
+    """The window that the model is loaded with; before it is loaded, the setting in its Modelfile."""
+    running = find_entry(model_entries(await _probe(client, f"{client.root}/api/ps")), model)
+    if context := find_count(running, "context_length", least=1):
         return ModelLimits(context, source="probe", detail="Ollama, as loaded (/api/ps)")
-    shown = await _probe(client, "/api/show", {"model": model})
-    parameters = object_of(shown).get("parameters")
-    for line in parameters.splitlines() if isinstance(parameters, str) else ():
+    for line in text_of(at_path(shown, "parameters")).splitlines():
         words = line.split()
         if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
             return ModelLimits(int(words[1]), source="probe", detail="Ollama, num_ctx of the model (/api/show)")
     return None  # its trained length is not the window it will be loaded with
 
 
-async def _props_limits(client: Client, model: str) -> ModelLimits | None:
-    """llama.cpp: the window of one slot."""
-    props = await _probe(client, "/props")
+def _props_limits(props: object) -> ModelLimits | None:
+    """The window of one slot."""
     context = find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)
     return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
 async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
-    """LM Studio: the window that the model is loaded with, which may be less than its maximum."""
+    """The window that the model is loaded with, which may be less than its maximum."""
     for path in ("/api/v1/models", "/api/v0/models"):  # from 0.4 on, and before
-        entry = find_entry(model_entries(await _probe(client, path)), model) or {}
+        entry = find_entry(model_entries(await _probe(client, client.root + path)), model) or {}
         for place in (entry, *objects_of(entry.get("loaded_instances"))):
             if context := find_count(place, "loaded_context_length", "config.context_length", least=1):
                 return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
     return None
+
+
+async def _probe(client: Client, path: str, body: Json | None = None) -> object:
+    """The JSON of a route, None if it is refused. Raises `ProviderError` if the server can't be reached."""
+    try:
+        return await ask_json(client, path, body)
+    except ProviderError as error:
+        if error.kind == "network":
+            raise
+        return None
 
 
 async def input_tokens(client: Client, path: str, body: Json) -> int | None:
@@ -340,39 +358,3 @@ def _gemini_part(piece: Json) -> Json:
             return {"inlineData": {"mimeType": kind, "data": data}}
         case _:
             return {"text": piece["text"]}
-
-
-async def server_takes_tools(client: Client, model: str) -> bool | None:
-    """Whether a local server reports that `model` supports tools. Hosted ones are not asked: they refuse.
-
-    llama.cpp silently drops tools from the prompt if the model's template does not support them. Raises
-    `ProviderError`.
-    """
-    if client.config.official or client.config.needs_key:
-        return None
-    shown = await _probe(client, "/api/show", {"model": model})  # Ollama
-    if (takes := _says(shown, "capabilities:tools")) is not None:
-        return takes
-    props = await _probe(client, "/props")  # llama.cpp
-    if (takes := _says(props, "chat_template_caps.supports_tools")) is not None:
-        return takes
-    entry = find_entry(model_entries(await _probe(client, "/v1/models")), model)
-    return None if entry is None else entry_info(entry).tools
-
-
-async def _probe(client: Client, path: str, body: Json | None = None) -> object:
-    """The JSON of a route of the server's own API, by GET or by POST of `body`; None if it is a server of another kind.
-
-    A route that is missing is asked for once. Raises `ProviderError` if the server can't be reached.
-    """
-    async with client.probing:  # the window and the support of tools are asked for at once
-        if path in client.missing_routes:
-            return None
-        try:
-            return await ask_json(client, client.root + path, body)
-        except ProviderError as error:
-            if error.kind in ("not_found", "protocol") or error.status in (404, 405, 501):
-                client.missing_routes.add(path)
-            if error.kind == "network":
-                raise
-            return None

@@ -245,10 +245,11 @@ class DemoProvider(Provider):
         """It accepts nothing and sends nothing back."""
         return Capabilities(images=False, tools=False)
 
-    async def limits(self, model: str) -> ModelLimits | None:
+    async def describe(self, model: str) -> ModelInfo:
         """An invented window, labelled as such."""
-        return ModelLimits(WINDOW, source="table", detail="the demo's own, made up")
+        limits = ModelLimits(WINDOW, source="table", detail="the demo's own, made up")
+        return ModelInfo("guide", "No model: how to get one", limits)
 
     async def models(self) -> list[ModelInfo]:
         """The guide."""
-        return [ModelInfo("guide", "No model: how to get one", await self.limits("guide"))]
+        return [await self.describe("guide")]

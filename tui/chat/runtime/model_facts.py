@@ -13,7 +13,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
 from tui.context.counting.families import another_family
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits, with_window
-from tui.providers.base import Provider, ProviderError
+from tui.providers.base import ModelInfo, Provider, ProviderError
 from tui.providers.catalog import resolve_limits
 
 log = logging.getLogger(__name__)
@@ -99,21 +99,14 @@ class ModelFacts:
         self._asked.add((provider, model))
 
     async def _ask(self, provider: str, model: str) -> dict[str, Any]:
-        async def takes_tools(server: Provider) -> bool | None:
-            try:
-                return await server.takes_tools(model)
-            except ProviderError as error:
-                log.info("whether %s/%s calls tools is not known: %s", provider, model, error)
-                return None
-
         try:
-            server = self._provider(provider)
+            info = await self._provider(provider).describe(model)
         except ProviderError as error:
-            log.warning("window of %s/%s: %s", provider, model, error)
-            return {}
-        limits, tools = await asyncio.gather(resolve_limits(server, model), takes_tools(server))
+            log.info("%s says nothing of %s: %s", provider, model, error)
+            info = ModelInfo(model)
+        limits = await resolve_limits(provider, model, info.limits)
         answers: dict[str, Any] = {} if limits.context is None else {"asked": asdict(limits)}
-        return answers if tools is None else answers | {"tools": tools}
+        return answers if info.tools is None else answers | {"tools": info.tools}
 
     async def find_loaded(self, provider: str, model: str) -> None:
         """Ask once more after an answer, if the server did not say the window. Raises nothing.

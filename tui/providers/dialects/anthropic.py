@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tui.context.usage.limits import ModelLimits
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
 from tui.providers import discovery
 from tui.providers.base import (
@@ -368,10 +367,6 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         """What is known of `model` without asking the server."""
         capabilities = anthropic_capabilities(model, official=self.config.official)
         return replace(capabilities, edits_context=self.config.context_management)
-
-    async def limits(self, model: str) -> ModelLimits | None:
-        """The window reported by the server, or None. Raises `ProviderError`."""
-        return next((info.limits for info in await self.models() if info.id == model), None)
 
     async def _count(self, client: Client, body: Json) -> int | None:
         counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}

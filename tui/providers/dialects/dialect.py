@@ -13,7 +13,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS, Request, ToolSchema, Usage
 from tui.providers import discovery
 from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
@@ -318,13 +317,10 @@ class DialectProvider(Provider, Generic[StyleT]):
         self._listed |= {info.id: info for info in infos}
         return infos
 
-    async def limits(self, model: str) -> ModelLimits | None:
-        """The window reported by the server, or None. Raises `ProviderError`."""
-        return await discovery.openai_limits(await self.client(), model)
-
-    async def takes_tools(self, model: str) -> bool | None:
-        """Whether the server reports that `model` calls tools; None if it doesn't say. Raises `ProviderError`."""
-        return await discovery.server_takes_tools(await self.client(), model)
+    async def describe(self, model: str) -> ModelInfo:
+        """What the running server says of `model`. Raises `ProviderError`."""
+        self._listed[model] = await discovery.describe(await self.client(), model)
+        return self._listed[model]
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""

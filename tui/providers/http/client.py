@@ -49,8 +49,6 @@ class Client:
         self.root = self.base_url.removesuffix("/v1")  # for routes that are not of the dialect
         if config.dialect == "anthropic":
             self.base_url = self.root  # the paths of its routes begin with /v1
-        self.missing_routes: set[str] = set()  # below `root`, which this server turned out not to have
-        self.probing = asyncio.Lock()  # held while one is asked for
         self._http = http
         self._query = dict(parse_qsl(query))
         self._key = key
