@@ -120,10 +120,11 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
         from mcp.shared.exceptions import MCPError
         from mcp.types import INVALID_REQUEST
 
-        async def forgotten(name: str, arguments: object, tell: object) -> object:
+        async def forgotten(name: str, arguments: object, progress_callback: object) -> object:
             raise MCPError(INVALID_REQUEST, "Session terminated")  # what HTTP servers say that were started anew
 
-        monkeypatch.setattr(server._connection, "call", forgotten)
+        assert server._connection is not None
+        monkeypatch.setattr(server._connection._client, "call_tool", forgotten)
         with pytest.raises(ToolError, match="went away during shout"):
             await call(server, "shout", name="HOME")
         assert not (await call(server, "shout", name="HOME")).is_error  # by the next connection
@@ -195,7 +196,7 @@ async def test_an_http_server_that_is_not_there_is_tried_again(monkeypatch: pyte
 
 
 def test_without_the_sdk_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.connection.importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("tui.tools.mcp.server.importlib.util.find_spec", lambda _name: None)
     with running({"n": {"command": sys.executable}}) as hub:
         assert hub.servers["n"].status.reason == (
             "MCP servers need a part that is not installed: pip install 'chatctx[mcp]'"

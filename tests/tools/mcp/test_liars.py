@@ -13,7 +13,7 @@ import pytest
 from tests.tools.mcp.mcp_running import START, call, make_hub, until
 from tui.tools.mcp.normalize import readable
 from tui.tools.mcp.server import McpServer
-from tui.tools.mcp.transport import TransportStatus
+from tui.tools.mcp.status import TransportStatus
 
 LIAR = str(Path(__file__).parent / "liar_server.py")
 
@@ -68,7 +68,7 @@ async def test_a_storm_of_changes_tells_nobody_and_ends_the_server(monkeypatch: 
 
 async def test_a_server_that_hangs_while_it_is_asked_again_holds_up_no_end() -> None:
     async with liar("hangs-later") as (server, _):
-        await until(lambda: server._listing is not None)
+        await until(lambda: server._listing)
 
 
 async def test_a_server_that_fails_while_it_is_stopped_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from anyio.abc import ByteReceiveStream
 pytest.importorskip("mcp")
 
 from tui.providers.http.sse import TooLargeError
-from tui.tools.mcp.transport import TransportStatus, bounded_lines, line_limit
+from tui.tools.mcp.status import TransportStatus
+from tui.tools.mcp.transport import bounded_lines, line_limit
 
 LIMIT = 1_000
 

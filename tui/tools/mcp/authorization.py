@@ -15,7 +15,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInNeededError, SignInPage, TokenStore, refusal
-from tui.tools.mcp.transport import TransportStatus
+from tui.tools.mcp.status import TransportStatus
 
 log = logging.getLogger(__name__)
 

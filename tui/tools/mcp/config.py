@@ -54,10 +54,6 @@ class McpConfigError(Exception):
     """An unusable server. `str()` is one line: file, key, and what to do."""
 
 
-class NotInstalledError(Exception):
-    """The SDK is missing. `str()` says what to install."""
-
-
 @dataclass(frozen=True, slots=True)
 class OAuthConfig:
     """How to sign in to a server, if it asks for that. Without `client_id` this program registers itself.

@@ -1,22 +1,38 @@
-"""A connection to an MCP server by the official SDK, which is loaded with the first one."""
+"""A session with an MCP server by the official SDK, and what the server asks and announces in it.
+
+Loaded with the first server that starts: this module and those that only it imports need the SDK.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
+import json
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from tui.providers.keys import hold_secret
+import mcp.types as types
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from tui import __version__
+from tui.config.files import at_home
+from tui.providers.keys import hold_secret, redact
 from tui.text.clean import clean_text
-from tui.tools.base import ToolError
-from tui.tools.mcp.config import NotInstalledError, ServerConfig, start_environment
+from tui.tools.base import ToolError, ToolOutput
+from tui.tools.mcp.authorization import authorization
+from tui.tools.mcp.config import ServerConfig, start_environment
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.normalize import CLOSED, Issue, Normalizer
+from tui.tools.mcp.normalize import CLOSED, Normalizer
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import (
     TemplateVariable,
@@ -25,17 +41,16 @@ from tui.tools.mcp.offer import (
     server_resources,
     server_tool,
 )
-from tui.tools.mcp.questions import Ask
-from tui.tools.mcp.requests import Notifications, ServerRequests
-from tui.tools.mcp.status import ServerStatus, line
-from tui.tools.mcp.transport import TransportStatus, open_transport, watched
-
-if TYPE_CHECKING:
-    import mcp.types as types
-    from mcp import Client
-    from mcp.shared.dispatcher import ProgressFnT
+from tui.tools.mcp.questions import Ask, LinkQuestion, Question, Reply, SampleQuestion, form_question
+from tui.tools.mcp.results import Content, error_output, output_of, prompt_text, resource_content
+from tui.tools.mcp.status import GoneError, Issue, ServerStatus, TransportStatus, error_text, innermost, line
+from tui.tools.mcp.transport import open_transport, watched
 
 log = logging.getLogger(__name__)
+sdk_log = logging.getLogger("mcp")
+if not sdk_log.handlers:  # its lines quote what servers send, and would go to the terminal
+    sdk_log.addHandler(logging.NullHandler())
+    sdk_log.propagate = False
 
 T = TypeVar("T")
 OnEvent: TypeAlias = Callable[[Literal["changed", "gone"]], None]
@@ -52,38 +67,96 @@ LONGEST_PROGRESS = 80  # characters of a progress text
 MOST_SUBSCRIBED = 32  # resources of one server whose changes are followed
 LISTEN_AGAIN = 10.0  # seconds before a lost subscription is renewed
 
+REJECTED = -1  # error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)
+MOST_TURNED_DOWN = 5  # questions turned down in a row after which a server may not ask again until it is restarted
+LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
+MOST_LOGGED = 100  # lines of log messages in a second
+
+
+@contextlib.asynccontextmanager
+async def connect(
+    config: ServerConfig,
+    server_log: ServerLog,
+    on_event: OnEvent,
+    status: TransportStatus,
+    *,
+    updated: Callable[[str], None] = lambda _uri: None,
+    ask: Ask | None = None,
+    sign_in: SignIn | None = None,
+    tokens: Path | None = None,
+) -> AsyncIterator[Connection]:
+    """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
+
+    `sign_in` signs in to it first; its tokens are stored in the folder `tokens`. Further arguments as for `Connection`.
+    Raises the SDK's errors, `TimeoutError`, `OSError` and `McpConfigError`.
+    """
+    filled = config.filled(start_environment())  # not kept: it has secrets
+    for secret in filled.secrets:
+        hold_secret(secret)
+    async with contextlib.AsyncExitStack() as stack:
+        auth = None
+        if config.transport != "stdio":
+            async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
+                store = TokenStore(tokens, filled.url)
+                auth = await stack.enter_async_context(authorization(filled, store, sign_in, status))
+        transport = open_transport(filled, server_log, status, auth)
+        connection = Connection(config, transport, server_log, on_event, updated, ask)
+        async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
+            await stack.enter_async_context(connection.opened())
+        yield connection
+
 
 class Connection:
-    """An open session. To be used on the event loop it was opened on."""
+    """A session. To be used on the event loop it is opened on.
 
-    def __init__(self, client: Client, normalizer: Normalizer, requests: ServerRequests, config: ServerConfig) -> None:
-        self._client = client
-        self._normalizer = normalizer
-        self._requests = requests
+    `on_event` is called when a list has changed, and when the server has gone; `updated` with the URI of a resource
+    that changed, if it was subscribed to. `ask` asks the person what the server wants to know, None if there is no one.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        transport: contextlib.AbstractAsyncContextManager[Any],
+        server_log: ServerLog,
+        on_event: OnEvent,
+        updated: Callable[[str], None],
+        ask: Ask | None,
+    ) -> None:
         self._config = config
+        self._log = server_log
+        self._on_event = on_event
+        self._updated = updated
+        self._ask = ask
+        self._is_open = False
+        self._roots = roots_of(config)
+        self._normalizer = Normalizer()
+        self._client = Client(
+            watched(transport, self._normalizer, lambda: on_event("gone")),
+            message_handler=self._notified,
+            list_roots_callback=self._list_roots if self._roots else None,
+            elicitation_callback=self._elicit if ask is not None else None,
+            sampling_callback=self._sample if ask is not None and config.sampling else None,
+            client_info=types.Implementation(name="chatctx", version=__version__),
+            cache=None,
+        )
         self._timeout = config.timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
-        self._questions = 0  # waiting for the person
+        self._asking = asyncio.Lock()
+        self._turned_down = 0  # questions in a row
+        self._second, self._logged = 0, 0  # lines logged in the current second
         self._subscribed: set[str] = set()  # URIs
         self._listeners: list[asyncio.Task[None]] = []
 
-    @contextlib.contextmanager
-    def without_timeout(self) -> Iterator[None]:
-        """Suspend the timeouts of calls: the server waits for the person."""
-        self._questions += 1
-        self._reschedule()
-        try:
-            yield
-        finally:
-            self._questions -= 1
-            self._reschedule()
-
-    def _reschedule(self) -> None:
-        for limit in self._limits:
-            limit.reschedule(self._deadline())
-
-    def _deadline(self) -> float | None:
-        return None if self._questions else asyncio.get_running_loop().time() + self._timeout
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Open the session, and close it with the context."""
+        async with self._client:
+            self._is_open = True
+            try:
+                yield
+            finally:
+                for task in self._listeners:
+                    task.cancel()
 
     @property
     def stale(self) -> bool:
@@ -119,105 +192,53 @@ class Connection:
             instructions=clean_text((client.instructions or "")[:LONGEST_INSTRUCTIONS]).strip(),
         )
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], report: Callable[[str], None]
-    ) -> types.CallToolResult:
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    async def call(self, name: str, arguments: Mapping[str, Any], report: Callable[[str], None]) -> ToolOutput:
         """Call a tool; it is cancelled, on the server too, `timeout` seconds after its last sign of life.
 
-        `report` gets its progress, a few times a second at most.
+        `report` gets its progress, a few times a second at most. Raises `ToolError` and `GoneError`.
         """
-        from mcp.shared.exceptions import MCPError
-        from mcp.types import URL_ELICITATION_REQUIRED
 
         async def once(alive: ProgressFnT) -> types.CallToolResult:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
-        try:
-            return await self._with_timeout(once, name, report)
-        except MCPError as error:
-            if error.code != URL_ELICITATION_REQUIRED or not await self._requests.opened(error.error.data):
-                raise
-        return await self._with_timeout(once, name, report)  # the person has opened what the server needed
+        with _errors(name):
+            try:
+                return output_of(await self._answer(once, name, report))
+            except MCPError as error:
+                needs_page = error.code == types.URL_ELICITATION_REQUIRED
+                if not needs_page or not await self._pages_opened(error.error.data):
+                    return _output_of(error)
+            try:  # the person has opened what the server needed
+                return output_of(await self._answer(once, name, report))
+            except MCPError as error:
+                return _output_of(error)
 
-    async def read(self, uri: str) -> types.ReadResourceResult:
-        """The content of a resource."""
-        return await self._with_timeout(lambda _alive: self._client.read_resource(uri), "the resource")
+    async def read(self, uri: str) -> Content:
+        """The content of a resource. Raises `ToolError` and `GoneError`."""
+        with _errors(what := "the resource"):
+            result = await self._answer(lambda _alive: self._client.read_resource(uri), what)
+            return resource_content(result.contents)
 
-    async def prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-        """The messages of a prompt."""
-        return await self._with_timeout(lambda _alive: self._client.get_prompt(name, dict(arguments)), "the prompt")
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
+        """A prompt's messages as one text. Raises `ToolError` and `GoneError`."""
+        with _errors(what := f"the prompt {name}"):
+            result = await self._answer(lambda _alive: self._client.get_prompt(name, dict(arguments)), what)
+            return prompt_text(result.messages)
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
-        """The server's completions for a variable of a URI template; nothing if it has none."""
-        from mcp.types import ResourceTemplateReference
-
+        """The server's completions for a variable of a URI template; nothing if it has none. Raises as `read`."""
         if self._client.server_capabilities.completions is None:
             return ()
-        reference = ResourceTemplateReference(type="ref/resource", uri=template)
+        reference = types.ResourceTemplateReference(type="ref/resource", uri=template)
         argument = {"name": variable.name, "value": variable.value}
-        async with asyncio.timeout(COMPLETE_WAIT):
-            result = await self._client.complete(reference, argument, dict(variable.filled_in) or None)
-        return result.completion.values
+        with _errors("an ending"):
+            async with asyncio.timeout(COMPLETE_WAIT):
+                result = await self._client.complete(reference, argument, dict(variable.filled_in) or None)
+            return result.completion.values
 
-    def watch_lists(self, changed: Callable[[], None]) -> None:
-        """Call `changed` whenever a list changes. Servers with an older protocol notify without being asked."""
-        has = self._client.server_capabilities
-        tools, prompts, resources = (bool(it and it.list_changed) for it in (has.tools, has.prompts, has.resources))
-        if self._listens and (tools or prompts or resources):
-            self._listen(
-                changed, tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
-            )
-
-    async def subscribe(self, uri: str) -> None:
-        """Subscribe to changes of a resource, if the server supports it. Raises the SDK's errors."""
-        import mcp.types as types
-
-        resources = self._client.server_capabilities.resources
-        if resources is None or not resources.subscribe or uri in self._subscribed:
-            return
-        if len(self._subscribed) >= MOST_SUBSCRIBED:
-            return
-        self._subscribed.add(uri)
-        if self._listens:
-            self._listen(lambda: None, resource_subscriptions=(uri,))  # the notification comes as all others do
-            return
-        request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-        await self._client.session.send_request(request, types.EmptyResult)
-
-    @property
-    def _listens(self) -> bool:
-        """Whether changes are announced on streams that the client opens (from MCP 2026-07-28 on)."""
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-        return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-    def _listen(self, changed: Callable[[], None], **events: Any) -> None:
-        """Call `changed` at each of these events, until `close`, and whenever some may have been missed."""
-        from mcp.client.subscriptions import SubscriptionLost
-        from mcp.shared.exceptions import MCPError
-
-        async def listen() -> None:
-            while True:
-                try:
-                    async with self._client.listen(**events) as subscription:
-                        async for _ in subscription:
-                            changed()
-                except (MCPError, TimeoutError) as error:
-                    log.info("a server's changes are not announced: %s", error)
-                    return
-                except SubscriptionLost:
-                    log.info("a server's change notifications were cut off; subscribing again")
-                await asyncio.sleep(LISTEN_AGAIN)
-                changed()
-
-        self._listeners.append(asyncio.create_task(listen()))
-
-    def close(self) -> None:
-        """The connection ends."""
-        for task in self._listeners:
-            task.cancel()
-
-    async def _with_timeout(
+    async def _answer(
         self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, report: Callable[[str], None] = lambda _text: None
     ) -> T:
         loop = asyncio.get_running_loop()
@@ -243,6 +264,15 @@ class Connection:
                 " in the configuration sets how long it may take"
             ) from None
 
+    def _deadline(self) -> float | None:
+        waits_for_person = self._asking.locked()
+        return None if waits_for_person else asyncio.get_running_loop().time() + self._timeout
+
+    def _reschedule(self) -> None:
+        """Begin the timeouts of the calls anew, or suspend them: while the person is asked, the server waits."""
+        for limit in self._limits:
+            limit.reschedule(self._deadline())
+
     async def _pages(self, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], Sequence[T]]) -> Sequence[T]:
         listed: list[T] = []
         cursor: str | None = None
@@ -255,14 +285,140 @@ class Connection:
         return listed
 
     async def _optional(self, ask: Awaitable[Sequence[T]]) -> Sequence[T]:
-        from mcp.shared.exceptions import MCPError
-
         try:
             return await ask
         except MCPError as error:
             if error.code == CLOSED:
                 raise
             return ()
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def watch_lists(self) -> None:
+        """Be told of changes of lists. Servers with an older protocol notify without being asked."""
+        has = self._client.server_capabilities
+        tools, prompts, resources = (bool(it and it.list_changed) for it in (has.tools, has.prompts, has.resources))
+        if self._listens and (tools or prompts or resources):
+            self._listen(tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources)
+
+    async def subscribe(self, uri: str) -> None:
+        """Subscribe to changes of a resource, if the server supports it. Raises the SDK's errors."""
+        resources = self._client.server_capabilities.resources
+        if resources is None or not resources.subscribe or uri in self._subscribed:
+            return
+        if len(self._subscribed) >= MOST_SUBSCRIBED:
+            return
+        self._subscribed.add(uri)
+        if self._listens:
+            self._listen(resource_subscriptions=(uri,))
+        else:
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await self._client.session.send_request(request, types.EmptyResult)
+
+    @property
+    def _listens(self) -> bool:
+        """Whether changes are announced on streams that the client opens (from MCP 2026-07-28 on)."""
+        return self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def _listen(self, **events: Any) -> None:
+        """Keep a stream of these events open. They arrive as notifications do; some are missed when it is cut off."""
+
+        async def listen() -> None:
+            while True:
+                try:
+                    async with self._client.listen(**events) as subscription:
+                        async for _ in subscription:
+                            pass
+                except (MCPError, TimeoutError) as error:
+                    log.info("a server's changes are not announced: %s", error)
+                    return
+                except SubscriptionLost:
+                    log.info("a server's change notifications were cut off; subscribing again")
+                await asyncio.sleep(LISTEN_AGAIN)
+                self._on_event("changed")
+
+        self._listeners.append(asyncio.create_task(listen()))
+
+    async def _notified(self, message: object) -> None:
+        match message:
+            case (
+                types.ToolListChangedNotification()
+                | types.PromptListChangedNotification()
+                | types.ResourceListChangedNotification()
+            ):
+                self._on_event("changed")
+            case types.ResourceUpdatedNotification():
+                self._updated(message.params.uri)
+            case types.LoggingMessageNotification():
+                for text in log_lines(message.params):
+                    second = int(time.monotonic())
+                    self._second, self._logged = second, self._logged + 1 if second == self._second else 1
+                    if self._logged <= MOST_LOGGED:  # the rest of a flood is dropped
+                        self._log.add(text)
+
+    # -- what the server asks ----------------------------------------------------------------------------------------
+
+    async def _reply(self, question: Question) -> Reply:
+        try:
+            async with self._asking:
+                if self._ask is None or not self._is_open or self._turned_down >= MOST_TURNED_DOWN:
+                    return Reply("cancel", problem="there is no one to ask")
+                self._reschedule()
+                reply = await self._ask(question)
+                self._turned_down = 0 if reply.action == "accept" else self._turned_down + 1
+                return reply
+        finally:
+            self._reschedule()
+
+    async def _answered(self, question: Callable[[], Question], what: str) -> Reply | types.ErrorData:
+        """The reply to a question; an error for one that is not supported, which raises ValueError."""
+        try:
+            asked = question()
+        except ValueError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support {what} {error}")
+        return await self._reply(asked)
+
+    async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
+        del context
+        return types.ListRootsResult.model_validate(
+            {"roots": [{"uri": uri, "name": name} for uri, name in self._roots]}
+        )
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        del context
+        reply = await self._answered(lambda: question_of(self._config.name, params), "asking for")
+        if isinstance(reply, types.ErrorData):
+            return reply
+        content = None if reply.content is None else dict(reply.content)
+        return types.ElicitResult.model_validate({"action": reply.action, "content": content})
+
+    async def _pages_opened(self, data: object) -> bool:
+        """Ask the person to open the addresses in a "URL elicitation required" error. True if all were opened."""
+        try:
+            needed = types.ElicitationRequiredErrorData.model_validate(data).elicitations
+            questions = [question_of(self._config.name, params) for params in needed]
+        except (ValidationError, ValueError):
+            return False
+        for question in questions:
+            if (await self._reply(question)).action != "accept":
+                return False
+        return bool(questions)
+
+    async def _sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        del context
+        reply = await self._answered(lambda: sample_of(self._config.name, params), "sampling with")
+        if isinstance(reply, types.ErrorData):
+            return reply
+        if reply.sampled is None:
+            return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
+        content = types.TextContent(type="text", text=reply.sampled.text)
+        return types.CreateMessageResult(
+            role="assistant", content=content, model=reply.sampled.model, stop_reason=reply.sampled.stop_reason
+        )
 
 
 def progress_text(done: float, total: float | None, message: str | None) -> str:
@@ -271,66 +427,67 @@ def progress_text(done: float, total: float | None, message: str | None) -> str:
     return f"{amount} {line(message, LONGEST_PROGRESS)}" if message else amount
 
 
-@contextlib.asynccontextmanager
-async def connect(
-    config: ServerConfig,
-    log: ServerLog,
-    on_event: OnEvent,
-    status: TransportStatus,
-    *,
-    updated: Callable[[str], None] = lambda _uri: None,
-    ask: Ask | None = None,
-    sign_in: SignIn | None = None,
-    tokens: Path | None = None,
-) -> AsyncIterator[Connection]:
-    """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
-
-    `on_event` is called when a list has changed, and when the server has gone. Raises the SDK's errors, `TimeoutError`,
-    `OSError`, `McpConfigError` and `NotInstalledError`.
-
-    `updated` is called with the URI of a resource that changed, if it was subscribed to. `ask` asks the person what the
-    server wants to know. `sign_in` signs in to it first; its tokens are stored in the folder `tokens`.
-    """
-    filled = config.filled(start_environment())  # not kept: it has secrets
-    for secret in filled.secrets:
-        hold_secret(secret)
-    _load_sdk()
-    import mcp.types as types
-    from mcp import Client
-
-    from tui import __version__
-    from tui.tools.mcp.authorization import authorization
-
-    async with contextlib.AsyncExitStack() as stack:
-        auth = None
-        if config.transport != "stdio":
-            async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
-                store = TokenStore(tokens, filled.url)
-                auth = await stack.enter_async_context(authorization(filled, store, sign_in, status))
-        transport = open_transport(filled, log, status, auth)
-        normalizer = Normalizer()
-        requests = ServerRequests(config, ask)
-        notified = Notifications(lambda: on_event("changed"), updated, log.add)
-        client = Client(
-            watched(transport, normalizer, lambda: on_event("gone")),
-            message_handler=notified.message,
-            list_roots_callback=requests.list_roots if requests.roots else None,
-            elicitation_callback=requests.elicit if ask is not None else None,
-            sampling_callback=requests.sample if ask is not None and config.sampling else None,
-            client_info=types.Implementation(name="chatctx", version=__version__),
-            cache=None,
-        )
-        async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
-            await stack.enter_async_context(client)
-        requests.connection = connection = Connection(client, normalizer, requests, config)
-        stack.callback(connection.close)
-        yield connection
+@contextlib.contextmanager
+def _errors(what: str) -> Iterator[None]:
+    """Raises `GoneError` or `ToolError` for the SDK's errors."""
+    try:
+        yield
+    except (ToolError, GoneError):
+        raise
+    except MCPError as error:
+        if _is_gone(error):
+            raise GoneError(error.message) from None
+        raise ToolError(f"{what}: {line(str(error))}") from None
+    except Exception as error:
+        log.info("%s of an MCP server: %s", what, redact(repr(error)))
+        raise ToolError(f"{what}: {error_text(innermost(error))}") from None
 
 
-def _load_sdk() -> None:
-    if importlib.util.find_spec("mcp") is None:
-        raise NotInstalledError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
-    logger = logging.getLogger("mcp")
-    if not logger.handlers:  # its log lines quote what servers send, and would go to the terminal
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
+def _is_gone(error: MCPError) -> bool:
+    """Whether the SDK says that the connection is no more, rather than the server that something went wrong."""
+    return error.code == CLOSED or error.message == "Session terminated"
+
+
+def _output_of(error: MCPError) -> ToolOutput:
+    if _is_gone(error):
+        raise error
+    return error_output(error.error)
+
+
+def log_lines(params: types.LoggingMessageNotificationParams) -> list[str]:
+    """A log message as lines, each with its level."""
+    data = params.data
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    logger = f" {params.logger}:" if params.logger else ""
+    return [f"{params.level}:{logger} {line}" for line in text[:LONGEST_MESSAGE].splitlines()]
+
+
+def question_of(server: str, params: types.ElicitRequestParams) -> Question:
+    """The question for an elicitation. Raises ValueError for unsupported ones."""
+    message = clean_text(params.message[:LONGEST_MESSAGE])
+    if params.mode == "url":
+        if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
+            raise ValueError("an address that is not http or https")
+        return LinkQuestion(server, message, params.url)
+    return form_question(server, message, params.requested_schema)
+
+
+def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQuestion:
+    """The question for a sampling request. Raises ValueError for content other than text."""
+    messages = []
+    for message in params.messages:
+        texts = []
+        for block in message.content_as_list:
+            if block.type != "text":
+                raise ValueError(f"content of the type {block.type}: text alone")
+            texts.append(block.text)
+        messages.append((message.role, "\n\n".join(texts)))
+    if params.tools or not messages:
+        raise ValueError("tools" if params.tools else "no messages")
+    return SampleQuestion(server, params.system_prompt or "", tuple(messages), max(1, params.max_tokens))
+
+
+def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
+    """URI and name of each root: the working directory, or the configured folders."""
+    folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
+    return [(folder.as_uri(), folder.name or str(folder)) for folder in folders]

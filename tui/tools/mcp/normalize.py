@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import mcp.types as types
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types.methods import validate_server_result
+from pydantic import ValidationError
 
 from tui.text.numbers import size_text
-
-if TYPE_CHECKING:
-    from mcp.shared.message import SessionMessage
-    from mcp.types import JSONRPCError, JSONRPCResponse
+from tui.tools.mcp.status import Issue
 
 NOT_READABLE = -32700  # parse error (JSON-RPC 2.0, section 5.1)
 CLOSED = -32000
@@ -44,14 +46,6 @@ _BLOCKS = {
 """The SDK's class of each type of content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """A problem with something a server lists, in a line. `fault` is False if it is not the server's."""
-
-    text: str
-    fault: bool = True
-
-
 class Normalizer:
     """Sees all messages of one connection, in both directions.
 
@@ -71,8 +65,6 @@ class Normalizer:
 
     def sent(self, item: SessionMessage) -> None:
         """Remember the method of a request, which its response does not contain."""
-        from mcp.types import JSONRPCRequest
-
         message = item.message
         if not isinstance(message, JSONRPCRequest):
             return
@@ -86,8 +78,6 @@ class Normalizer:
 
     def received(self, item: Any) -> Any:
         """Normalize an item of the SDK's stream: a message, or the error of reading one."""
-        from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
-
         item = readable(item)
         if isinstance(item, Exception):
             return item
@@ -157,9 +147,6 @@ class Normalizer:
 
     def _refusal(self, method: str, key: str, item: object) -> str:
         """Why the SDK would reject a list with this item, "" if it would not."""
-        from mcp_types.methods import validate_server_result
-        from pydantic import ValidationError
-
         try:
             validate_server_result(method, self._version, {key: [item], **self._uncached})
         except ValidationError as error:
@@ -249,9 +236,6 @@ def _prompt_message(message: object) -> object:
 
 def known_block(block: object) -> dict[str, Any]:
     """`block`, or a text block that names it if it is invalid or of an unknown type."""
-    import mcp.types as types
-    from pydantic import ValidationError
-
     if not isinstance(block, dict):
         return _text(block)
     kind = block.get("type")
@@ -298,10 +282,6 @@ def readable(item: Any) -> Any:
     """
     if not isinstance(item, Exception):
         return item
-    from mcp.shared.message import SessionMessage
-    from mcp.types import jsonrpc_message_adapter
-    from pydantic import ValidationError
-
     if not isinstance(item, ValidationError):
         return item
     looked_at = [error["input"] for error in item.errors(include_url=False, include_context=False)]  # all, or a part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,30 +16,26 @@ from tui.messages import ToolSchema
 from tui.providers.keys import redact
 from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
-from tui.tools.mcp.connection import Connection, connect
 from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.normalize import CLOSED
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import CachedOffer, ServerTool, TemplateVariable, offered_name
 from tui.tools.mcp.questions import Ask
-from tui.tools.mcp.results import Content, error_output, output_of, prompt_text, resource_content
 from tui.tools.mcp.status import (
+    GoneError,
     ServerStatus,
     State,
-    error_text,
+    TransportStatus,
     exceeded_limit,
     failure_reason,
-    innermost,
     line,
     sign_in_hint,
     size_hint,
 )
-from tui.tools.mcp.transport import TransportStatus
 
 if TYPE_CHECKING:
-    from mcp.shared.exceptions import MCPError
-
+    from tui.tools.mcp.connection import Connection
     from tui.tools.mcp.hub import LoopThread
+    from tui.tools.mcp.results import Content
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +90,7 @@ class McpServer:
         )
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
-        self._listing: asyncio.Task[None] | None = None  # makes an open connection list its tools again
+        self._listing = False  # an open connection lists its tools again
         self._connection: Connection | None = None
         self._transport_status = TransportStatus()
         self._signals: asyncio.Queue[str] = asyncio.Queue()
@@ -147,13 +144,12 @@ class McpServer:
     async def wait_until_current(self) -> None:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
         connection = self._connection
-        if connection is not None and (connection.stale or self._listing is not None):
+        if connection is not None and (connection.stale or self._listing):
             await self._thread.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError`."""
-        result = await self._thread.run(self._with_connection("the resource", lambda connection: connection.read(uri)))
-        return resource_content(result.contents)
+        return await self._thread.run(self._ask("the resource", lambda connection: connection.read(uri)))
 
     async def follow(self, uri: str) -> None:
         """Follow an attached resource: `status.updated` has it once it changed, if the server announces changes."""
@@ -161,13 +157,15 @@ class McpServer:
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
-        work = self._with_connection("an ending", lambda connection: connection.complete(template, variable))
-        return await self._thread.run(work)
+        return await self._thread.run(
+            self._ask("an ending", lambda connection: connection.complete(template, variable))
+        )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
-        work = self._with_connection(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
-        return prompt_text((await self._thread.run(work)).messages)
+        return await self._thread.run(
+            self._ask(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
+        )
 
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
         home, follow = asyncio.get_running_loop(), progress.get()
@@ -188,11 +186,9 @@ class McpServer:
     async def _end(self) -> None:
         task, self._task = self._task, None
         if task is not None and not task.done():
-            if self._connection is not None:
+            if self._connection is not None and not self._listing:
                 self._signals.put_nowait("stop")
-                if self._listing is not None:
-                    self._listing.cancel()
-            else:
+            else:  # a server that does not answer must not delay the exit
                 task.cancel()  # once only: the SDK kills the program when it exits
             await asyncio.wait([task])
         self._set_state("off")
@@ -225,6 +221,10 @@ class McpServer:
 
     async def _run_connection(self, status: TransportStatus) -> None:
         """One connection, from start to end."""
+        if importlib.util.find_spec("mcp") is None:
+            raise McpConfigError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
+        from tui.tools.mcp.connection import connect
+
         self._signals = signals = asyncio.Queue[str]()
         sign_in, self._sign_in = self._sign_in, None
         async with connect(
@@ -240,31 +240,21 @@ class McpServer:
             await self._list_all(connection)
             for uri in tuple(self._followed):  # of the connection before
                 await self._follow(uri)
-            connection.watch_lists(lambda: signals.put_nowait("changed"))
+            connection.watch_lists()
             loop, pause = asyncio.get_running_loop(), DEBOUNCE
             try:
-                asked_at = loop.time()
-                while await _changes(signals, pause) and await self._listed_again(connection):
-                    quiet = loop.time() - asked_at > 2 * LONGEST_DEBOUNCE
-                    asked_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, LONGEST_DEBOUNCE)
+                listed_at = loop.time()
+                while await _changes(signals, pause):
+                    self._listing = True
+                    await self._list_all(connection)
+                    self._listing = False
+                    self._listed.set()
+                    quiet = loop.time() - listed_at > 2 * LONGEST_DEBOUNCE
+                    listed_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, LONGEST_DEBOUNCE)
             finally:
-                self._connection = None
+                self._connection, self._listing = None, False
                 self._listed.set()
                 self._start_ended.clear()
-
-    async def _listed_again(self, connection: Connection) -> bool:
-        """False if it was stopped meanwhile: a server that does not answer must not delay the exit."""
-        self._listing = asyncio.create_task(self._list_all(connection))
-        try:
-            await self._listing
-        except asyncio.CancelledError:
-            if self._task is not None:
-                raise
-            return False
-        finally:
-            self._listing = None
-            self._listed.set()
-        return True
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
 
@@ -277,48 +267,32 @@ class McpServer:
                     f"{tool.name} was not run: the server {self.name} has changed it since it was offered. Call it"
                     " again as it is described now, if it is still there."
                 )
-            from mcp.shared.exceptions import MCPError
+            return await connection.call(tool.name, arguments, report)
 
-            try:
-                return output_of(await connection.call(tool.name, arguments, report))
-            except MCPError as error:
-                if _is_gone(error):
-                    raise
-                return error_output(error.error)
-
-        return await self._with_connection(tool.name, ask)
+        return await self._ask(tool.name, ask)
 
     async def _wait_until_current(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CURRENT_WAIT):
-                while (connection := self._connection) is not None and (connection.stale or self._listing is not None):
+                while (connection := self._connection) is not None and (connection.stale or self._listing):
                     self._listed.clear()
                     self._signals.put_nowait("now")
                     await self._listed.wait()
 
-    async def _with_connection(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        connection = await self._wait_for_connection()
-        from mcp.shared.exceptions import MCPError
-
+    async def _ask(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
+        """Ask the connected server. Raises `ToolError`."""
         try:
-            return await ask(connection)
-        except ToolError:
-            raise
-        except MCPError as error:
-            if not _is_gone(error):
-                raise ToolError(f"{what}: {line(str(error))}") from None
+            return await ask(await self._wait_for_connection())
+        except GoneError as error:
             self._signals.put_nowait("gone")
             if self._transport_status.sign_in_needed:
                 raise ToolError(f"{what} was not run by the server {self.name}: {sign_in_hint(self.config)}") from None
-            limit = self._transport_status.exceeded or exceeded_limit(error.message)
+            limit = self._transport_status.exceeded or exceeded_limit(str(error))
             reason = f": {size_hint(self.config, limit)}" if limit else await self._exit_reason()
             raise ToolError(
                 f"The server {self.name} went away during {what}{reason}. It is being started again; whether the call"
                 " took effect is not known."
             ) from None
-        except Exception as error:
-            log.info("MCP server %s: %s", self.name, redact(repr(error)))
-            raise ToolError(f"{what}: {error_text(innermost(error))}") from None
 
     async def _wait_for_connection(self) -> Connection:
         try:
@@ -383,11 +357,6 @@ class McpServer:
             return ""
         await self.log.wait_for_output()
         return f" ({line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
-
-
-def _is_gone(error: MCPError) -> bool:
-    """Whether the SDK says that the connection is no more, rather than the server that something went wrong."""
-    return error.code == CLOSED or error.message == "Session terminated"
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:

@@ -11,15 +11,36 @@ from tui.providers.http.sse import TooLargeError
 from tui.providers.keys import redact
 from tui.text.clean import clean_line
 from tui.text.numbers import size_text
-from tui.tools.mcp.config import McpConfigError, NotInstalledError, ServerConfig
-from tui.tools.mcp.normalize import Issue
+from tui.tools.mcp.config import McpConfigError, ServerConfig
 from tui.tools.mcp.oauth import SignInError, SignInNeededError
 from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, ServerTool
-from tui.tools.mcp.transport import TransportStatus
 
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
 LONGEST_REASON = 300  # characters
+
+
+class GoneError(Exception):
+    """The connection is no more. `str()` is what the SDK says of it."""
+
+
+@dataclass(slots=True)
+class TransportStatus:
+    """What the SDK's errors leave out: the last HTTP error status, and the limit in bytes that an answer exceeded."""
+
+    code: int = 0
+    text: str = ""
+    exceeded: int = 0
+    by_oauth: bool = False  # the server says where one signs in (RFC 9728, section 5.1)
+    sign_in_needed: bool = False  # the stored sign-in is no longer accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A problem with something a server lists, in a line. `fault` is False if it is not the server's."""
+
+    text: str
+    fault: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +96,7 @@ def failure_reason(
     if status.code:
         return f"it answered {status.text}", 400 <= status.code < 500 and status.code not in (408, 425, 429)
     match cause:
-        case McpConfigError() | NotInstalledError():
+        case McpConfigError():
             return str(cause), True
         case TimeoutError():
             return "it gave no answer in time", False

@@ -8,8 +8,14 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import httpx2
+from anyio.abc import ByteReceiveStream
+from httpx2 import AsyncClient, Auth, Timeout
+from mcp.client import stdio
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
 from tui.config.files import at_home
 from tui.providers.http.proxies import client_options
@@ -17,10 +23,7 @@ from tui.providers.http.sse import TooLargeError, check_json_cost
 from tui.tools.mcp.config import ServerConfig
 from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer
-
-if TYPE_CHECKING:
-    from anyio.abc import ByteReceiveStream
-    from httpx2 import AsyncClient, Auth, Timeout
+from tui.tools.mcp.status import TransportStatus
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -31,17 +34,6 @@ locale and network. API keys are not among them."""
 
 MOST_AUTH_REQUESTS = 2_000
 """Requests for authorizing one: httpx2 counts them as redirects, and whether a code was entered is asked many times."""
-
-
-@dataclass(slots=True)
-class TransportStatus:
-    """What the SDK's errors leave out: the last HTTP error status, and the limit in bytes that an answer exceeded."""
-
-    code: int = 0
-    text: str = ""
-    exceeded: int = 0
-    by_oauth: bool = False  # the server says where one signs in (RFC 9728, section 5.1)
-    sign_in_needed: bool = False  # the stored sign-in is no longer accepted
 
 
 def open_transport(
@@ -59,8 +51,6 @@ def open_transport(
 
 @contextlib.asynccontextmanager
 async def _stdio(config: ServerConfig, log: ServerLog, status: TransportStatus) -> AsyncIterator[Any]:
-    from mcp.client import stdio
-
     setattr(stdio, "TextReceiveStream", bounded_lines)  # noqa: B010  the SDK (2.3) has no setting for that
     line_limit.set((config.max_response, status))
     passed_on = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
@@ -126,8 +116,6 @@ def _has_too_large_line(lines: str, limit: int) -> bool:
 def _sse(
     config: ServerConfig, status: TransportStatus, auth: Auth | None
 ) -> contextlib.AbstractAsyncContextManager[Any]:
-    from mcp.client.sse import sse_client
-
     def client_of(
         headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
     ) -> AsyncClient:
@@ -138,9 +126,6 @@ def _sse(
 
 @contextlib.asynccontextmanager
 async def _http(config: ServerConfig, status: TransportStatus, auth: Auth | None) -> AsyncIterator[Any]:
-    import httpx2
-    from mcp.client.streamable_http import streamable_http_client
-
     timeout = httpx2.Timeout(30.0, read=None)  # the call has its own
     async with (
         _client(config, status, headers=dict(config.headers), timeout=timeout, auth=auth) as client,
@@ -158,7 +143,6 @@ def _client(
     auth: Auth | None,
 ) -> AsyncClient:
     """A client that notes in `status` how the server refuses a request."""
-    import httpx2
 
     async def note(response: httpx2.Response) -> None:
         code = response.status_code
