@@ -82,12 +82,6 @@ async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_pat
         assert run.model == "local/smol" and not (tmp_path / "config.toml").exists()
 
 
-async def test_an_unknown_name_is_said(tmp_path: Path) -> None:
-    async with running(LOCAL, folder=tmp_path) as run:
-        await run.command("/provider antropic")
-        await run.shows("There is no provider 'antropic'")
-
-
 async def test_keys_typed_ahead_go_to_the_field_that_they_were_meant_for() -> None:
     form = Form("A form", "", (Field("city", "City"), Field("street", "Street")), "send", "")
     async with running() as run:
@@ -99,6 +93,7 @@ async def test_keys_typed_ahead_go_to_the_field_that_they_were_meant_for() -> No
         assert await asking == {"city": "Paris", "street": "RueX"}
 
 
+@pytest.mark.slow
 async def test_a_half_filled_form_is_a_part_of_the_draft_until_it_is_closed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

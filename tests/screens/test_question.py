@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
 from tui.screens.base import LongText, Panel
@@ -17,7 +19,7 @@ from tui.views.view import Field, Form, Menu, Option, Question
 ANSWERS = (Option("", "Not now"), Option("yes", "Start them"))
 
 
-async def test_nothing_is_agreed_to_before_the_end_of_its_text_was_on_screen() -> None:
+async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_once() -> None:
     question = Question("Start?", "a harmless server\n" * 60 + "rm -r everything", ANSWERS, must_read=("yes",))
     answers: list[str | None] = []
     async with running(Talk(), size=(60, 20)) as run:
@@ -29,8 +31,14 @@ async def test_nothing_is_agreed_to_before_the_end_of_its_text_was_on_screen() -
             await run.press("pagedown")
         await run.press("enter")
         await run.until(lambda: answers == ["yes"])
+        for text, keys in (("short", ("down", "enter")), ("long\n" * 60, ("enter",))):
+            run.app.push_screen(QuestionPanel(Question("Start?", text, ANSWERS, must_read=("yes",))), answers.append)
+            await run.shows("Start?", "Not now")
+            await run.press(*keys)
+        assert answers == ["yes", "yes", ""]
 
 
+@pytest.mark.slow
 async def test_a_text_of_megabytes_is_shown_by_its_ends() -> None:
     text = "begin\n" + "x" * 3_000_000 + "\nthe end"
     async with running(Talk(), size=(60, 20)) as run:
@@ -49,6 +57,7 @@ async def nothing(_query: str) -> Sequence[Option]:
     return ()
 
 
+@pytest.mark.slow
 async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
     panels: tuple[Panel[Any], ...] = (
         QuestionPanel(Question(MARKUP, MARKUP, (Option("", MARKUP, MARKUP),))),
@@ -62,13 +71,3 @@ async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
             await run.shows(MARKUP)
             assert run.text.split("\n")[0].count(MARKUP) or run.text.split("\n")[2].count(MARKUP)
             await run.press("escape")
-
-
-async def test_a_short_text_is_answered_at_once_and_no_text_has_to_be_read_to_decline() -> None:
-    answers: list[str | None] = []
-    async with running(Talk(), size=(60, 20)) as run:
-        for text, keys in (("short", ("down", "enter")), ("long\n" * 60, ("enter",))):
-            run.app.push_screen(QuestionPanel(Question("Start?", text, ANSWERS, must_read=("yes",))), answers.append)
-            await run.shows("Start?", "Not now")
-            await run.press(*keys)
-    assert answers == ["yes", ""]

@@ -42,6 +42,7 @@ async def test_a_question_that_has_become_pointless_goes_away() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+@pytest.mark.slow
 async def test_what_is_being_written_goes_on_in_the_prompt() -> None:
     async with running(Talk()) as run:
         await run.type("hel")

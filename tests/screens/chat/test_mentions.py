@@ -97,6 +97,7 @@ async def test_a_file_that_can_not_be_sent_stops_the_message_and_keeps_it(folder
         assert run.chat.composer.value == "see @data.bin"
 
 
+@pytest.mark.slow
 async def test_a_picture_for_a_model_that_takes_none_is_said_before_and_not_sent(folder: Path) -> None:
     (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 8 + struct.pack(">II", 30, 40))
     server = EchoProvider(able=Capabilities(images=False))

@@ -25,8 +25,13 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
         assert run.chat.transcript.cursor_id is None
         assert not run.session.not_sent and not run.session.pinned
         assert "c copy" not in run.text
+        run.chat.composer.clear()
+        run.chat.transcript.focus()  # without a chosen message letters are no commands
+        await run.type("every")
+        assert run.chat.composer.value == "every"
 
 
+@pytest.mark.slow
 async def test_what_was_set_aside_can_be_neither_pinned_nor_left_out_and_says_why() -> None:
     async with running(talk()) as run:
         await run.session.rewind(ident("m2"))
@@ -51,14 +56,6 @@ async def test_a_paste_over_a_chosen_message_goes_to_the_prompt() -> None:
         await run.until(lambda: run.chat.composer.value == "cry")
 
 
-async def test_without_a_chosen_message_letters_are_no_commands() -> None:
-    async with running(talk()) as run:
-        await run.press("tab")
-        assert run.app.focused is run.chat.transcript
-        await run.type("every")
-        assert run.chat.composer.value == "every"
-
-
 async def test_next_and_previous_hit_are_keys_during_a_search() -> None:
     async with running(talk()) as run:
         await run.command("/find o")
@@ -70,6 +67,7 @@ async def test_next_and_previous_hit_are_keys_during_a_search() -> None:
         assert run.chat.composer.value == "no"
 
 
+@pytest.mark.slow
 async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
     async with running(talk()) as run:
         await run.press("alt+up")

@@ -149,13 +149,13 @@ def test_counts_touch_only_what_changes() -> None:
 
 
 def test_rows_far_away_are_let_go() -> None:
-    doc = document(conversation(600, 100))
-    for index in range(600):
+    doc = document(conversation(300, 100))
+    for index in range(300):
         doc.draw(index)
     total = doc.heights.total
-    doc.evict(500, 510)
+    doc.evict(250, 260)
     assert sum(len(entry.rows or ()) for entry in doc.entries) < CACHED_ROWS
-    assert doc.entries[505].rows is not None
+    assert doc.entries[255].rows is not None
     assert doc.heights.total == total
 
 
