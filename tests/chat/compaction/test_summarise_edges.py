@@ -124,18 +124,23 @@ async def test_an_answer_cut_before_it_said_anything_is_no_summary() -> None:
     assert len(model.requests) == 2
 
 
-async def test_what_is_cut_in_a_part_leaves_room_for_the_next() -> None:
+@pytest.mark.parametrize(
+    ("ending", "tries"),
+    [pytest.param(CUT, 2, id="cut"), pytest.param(Completion(""), 4, id="complete: the server ignores the limit")],
+)
+async def test_what_is_too_long_in_a_part_leaves_room_for_the_next(ending: Completion, tries: int) -> None:
     messages, facts = planted(12, 150)
     space = budget(3_000)
-    long = replace(CUT, text="line\n" * 3_000, usage=None)
-    model = Faithful(space, [long, long])
+    long = replace(ending, text="line\n" * 3_000, usage=None)
+    model = Faithful(space, [long] * tries)
     summary = await summarise(model, messages, base=BASE, budget=space, count=count)
     assert summary.cut and CUT_MARK not in summary.text
     assert len(model.requests) > 2 and facts[-1] in summary.text
-    endless = Faithful(space, [long] * 99)  # cut in every part: taken all the same, in so many requests and no more
+    endless = Faithful(space, [long] * 99)  # too long in every part: taken all the same, in so many requests and no more
     summary = await summarise(endless, messages, base=BASE, budget=space, count=count)
     assert summary.cut and summary.text.endswith(CUT_MARK)
     assert len(endless.requests) <= 3 + len(model.requests)
+    assert max(map(request_size, endless.requests)) <= (space.max_input or 0)
 
 
 async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:

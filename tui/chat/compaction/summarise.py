@@ -84,12 +84,16 @@ async def summarise(
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0."""
+    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0.
+
+    `cut`: it met its limit. `long`: it did not, and is longer than that.
+    """
 
     text: str
     problem: str = ""
     cut: bool = False
     read: int = 0
+    long: bool = False
 
 
 @dataclass(slots=True)
@@ -99,7 +103,8 @@ class _Summariser:
     A source larger than the window is sent in parts, each request carrying the summary so far. A request that
     overflows, fails or returns nothing is repeated with half the source, up to `RETRIES` times. One whose answer is cut
     at its limit is repeated once with half the requested length; if that is cut too its complete lines are used, and
-    marked: a small model may never stop, and without its answer more would be lost.
+    marked: a small model may never stop, and without its answer more would be lost. So are those of an answer that is
+    longer than its limit each time: some servers ignore it.
     """
 
     complete: Callable[[Request], Awaitable[Completion]]
@@ -156,6 +161,8 @@ class _Summariser:
         text = completion.text.strip()
         problem = completion.problem or ("" if text else "the model answered with nothing")
         read = await asyncio.to_thread(self.read_in_part, request, completion.usage)
+        if not problem and await asyncio.to_thread(self.count, text) > self.longest:  # the server ignored the limit
+            return _Answer(text, "the summary is too long", read=read, long=True)
         return _Answer(text, problem, completion.cut, read)
 
     def read_in_part(self, request: Request, usage: Usage | None) -> int:
@@ -182,24 +189,20 @@ class _Summariser:
                 cuts=self.cuts,
             )
         )
-        too_long = (
-            not answer.problem and self.cuts > 0 and await asyncio.to_thread(self.count, answer.text) > self.longest
-        )
-        if too_long:
-            answer = replace(answer, problem="the summary is longer than there is room for")
-        elif not answer.problem and answer.read:
+        if not answer.problem and answer.read:
             answer = replace(answer, problem=READ_IN_PART)
             self.capacity = min(self.capacity, 2 * int(self.least_read * answer.read))  # which is halved
-        last_try = self.cut_at == self.done or not self.retries
-        if answer.cut and answer.text and not answer.read and last_try:  # there will be no better one
+        last_try = not self.retries or (answer.cut and self.cut_at == self.done)
+        too_long = answer.cut or answer.long
+        if too_long and answer.text and not answer.read and last_try:  # there will be no better one
             answer = await self.shortened(answer)
         if not answer.problem:
             self.carried, self.done = answer.text, self.done + 1
             return
-        if not self.retries or (answer.cut and last_try):
+        if last_try:
             raise SummaryFailedError(f"No summary could be made: {answer.problem}")
         self.retries -= 1
-        if answer.cut or too_long:
+        if too_long:
             self.cuts, self.cut_at = self.cuts + 1, self.done
         else:
             await asyncio.to_thread(self.halve)
