@@ -187,7 +187,9 @@ URL = Kind(parse_url, {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://\
 EFFORT = choice(*EFFORTS)
 TURNS = number(1, MOST_TURNS, "a number of turns", integer=True)
 TOKENS = Kind(parse_tokens, {"anyOf": [_COUNT, {"type": "string", "pattern": f"^{_TOKENS}$"}]})
-TARGET = Kind(parse_target, {"anyOf": [_COUNT | {"minimum": 101}, {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}]})
+TARGET = Kind(
+    parse_target, {"anyOf": [_COUNT | {"minimum": 101}, {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}]}
+)
 TOKENS_OR_OFF = Kind(parse_tokens_or_off, {"anyOf": [*TOKENS.schema["anyOf"], {"enum": ["off", False]}]})
 COMPACTION = Kind(parse_compaction, {"anyOf": [*TARGET.schema["anyOf"], {"enum": ["off", False]}]})
 FILE_NAMES = texts("file names", '["AGENTS.md"]', parse_file_name)
