@@ -15,7 +15,7 @@ from hypothesis import settings
 
 # A property has no deadline: on a busy machine an example may take any time.
 settings.register_profile("chatctx", deadline=None)
-settings.load_profile("chatctx")
+settings.register_profile("quick", deadline=None, max_examples=30)
 
 SLOW_FOLDERS = ("real", "corpus", "e2e", "hostile")
 """Folders whose tests are all slow, slowest first: they start whole programs, servers and models, or read megabytes."""
@@ -39,6 +39,11 @@ urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHa
 # A shell starts what runs in the background with ctrl+c ignored, and so would programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The quick loop tries fewer examples of a property."""
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "chatctx")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

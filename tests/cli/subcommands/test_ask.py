@@ -1,24 +1,36 @@
-"""`chatctx ask` with files and instructions."""
+"""`chatctx ask`: files, instructions, the end of an answer, tools where nobody can be asked, the wait for a retry."""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import struct
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
+from tests.chat.tool_calls.tool_calls import Source, calls
 from tests.cli.conftest import Run, one_line
+from tests.machine import Terminal
+from tests.providers.replay import sse
+from tests.tools.mcp.in_memory import by_hand
 from tui.chat.attachments import read_attachment
+from tui.chat.conversation.events import RetryScheduled
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.store import SessionStore, UsageError
-from tui.cli.subcommands.ask import _outside, ask
-from tui.config.settings import Settings
-from tui.messages import Attachment
+from tui.cli.subcommands.ask import Countdown, Outcome, _outside, _stream, ask
+from tui.config.settings import Settings, ToolSettings
+from tui.messages import Attachment, Message, Part, ProviderItem, Refusal, Text
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
@@ -186,3 +198,179 @@ def test_an_address_is_no_file(run: Run) -> None:
         done = run(*words)
         assert "save it first (curl -O)" in one_line(done.stderr)
         assert done.returncode == 2
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], str]]:
+    """Starts a server that answers every POST with these bytes as an event stream; returns its address."""
+    servers: list[HTTPServer] = []
+
+    def start(body: bytes) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_address[1]}/v1"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+WHOLE = ("stop", "end_turn", "completed", "eos", "stop_sequence", None)
+ENDS = (
+    *("length", "max_tokens", "max_output_tokens", "model_context_window_exceeded", "content_filter", "safety"),
+    *("refusal", "pause_turn", "malformed_function_call", "max_messages", "steered", "repetition", "brand_new"),
+)
+
+
+@pytest.mark.parametrize("reason", [*WHOLE, *ENDS])
+def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    reply = Message("assistant", (Text("Yes."),), status="complete", finish_reason=reason)
+    code = Outcome(reply, "").report()
+    assert code == (0 if reason in WHOLE else 1)
+    assert bool(capsys.readouterr().err) == bool(code)
+
+
+@pytest.mark.parametrize("part", [None, Refusal("", "cyber", from_server=True), ProviderItem("image")])
+def test_an_answer_without_a_word_is_not_0(part: Part | None, capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "refusal" if isinstance(part, Refusal) else "stop"
+    reply = Message("assistant", (part,) if part else (), status="complete", finish_reason=reason)
+    assert Outcome(reply, "").report() == 1
+    assert capsys.readouterr().err
+
+
+def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = Refusal("This is\nnot allowed.", "cyber", from_server=True)
+    reply = Message("assistant", (Text("I will"), refusal), status="complete", finish_reason="refusal")
+    assert Outcome(reply, "").report() == 1
+    line = one_line(capsys.readouterr().err)
+    assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_json", [True, False])
+def test_how_it_ended_and_what_it_cites_is_told(
+    run: Run, tmp_path: Path, as_json: bool, answering: Callable[[bytes], str]
+) -> None:
+    cited = {"type": "url_citation", "url_citation": {"url": "https://example.com/a", "title": "A page"}}
+    url = answering(
+        sse({"choices": [{"delta": {"content": "Cut", "annotations": [cited]}}]})
+        + sse(
+            {"choices": [{"delta": {}, "finish_reason": "length"}], "usage": {"prompt_tokens": 9, "total_tokens": 10}}
+        )
+        + b"data: [DONE]\n\n"
+    )
+    (tmp_path / "config.toml").write_text(f'[providers.mine]\nbase_url = "{url}"\n')
+    done = run("ask", "-m", "mine/m", "hi", *(["--json"] if as_json else []))
+    assert done.returncode == 1 and "at the output limit" in one_line(done.stderr)
+    if as_json:
+        answer = json.loads(done.stdout)
+        assert (answer["text"], answer["finish_reason"], answer["status"]) == ("Cut", "length", "complete")
+        assert answer["sources"] == [{"url": "https://example.com/a", "title": "A page"}]
+    else:
+        assert done.stdout == "Cut\n\nSources:\n1. A page https://example.com/a\n"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "ran", "notices"),
+    [
+        ((), [], ["calls write", "write was not run: nobody can be asked; --allow write"]),
+        (("wr*",), ["write"], ["calls write"]),
+    ],
+)
+async def test_what_is_not_allowed_is_refused_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: tuple[str, ...], ran: list[str], notices: list[str]
+) -> None:
+    source = Source("gh", write=lambda _: "written")
+    provider = ScriptedProvider([calls("write"), answer("done")])
+    async with open_workspace(tmp_path, provider, tools=source) as workspace:
+        outcome = await _stream(await workspace.new_session(), "do it", [], silent=False, allowed=allowed)
+    out, err = capsys.readouterr()
+    assert source.ran == ran
+    assert outcome.report() == 0
+    assert out.endswith("done\n")
+    assert err.splitlines() == [f"chatctx: {line}" for line in notices]
+
+
+async def asked_with(workspace: FakeWorkspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
+    await workspace.servers.load(folder)
+    assert await ask(workspace.settings, question="hi") == 0
+
+
+async def test_a_server_that_did_not_start_is_told_with_the_line_that_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    complaint = "echo \"npm error 404  'x@*' is not in this registry.\" >&2; echo 'npm error A complete log of it' >&2"
+    gone = {"gone": {"command": "sh", "args": ["-c", f"{complaint}; exit 1"]}}
+    provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=60)
+    async with open_workspace(tmp_path, provider, tool_settings=wait, mcp_servers=gone) as workspace:
+        await asked_with(workspace, tmp_path, monkeypatch)
+    out, err = capsys.readouterr()
+    assert out == "done\n"
+    assert err.splitlines() == [
+        "chatctx: MCP server gone: it ended before it was ready ('x@*' is not in this registry). /mcp shows more.",
+    ]
+
+
+async def test_a_server_that_was_not_there_in_time_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    monkeypatch.setattr("tui.tools.mcp.connection.open_transport", lambda *_: by_hand(lambda *_: None))
+    provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=0)
+    async with open_workspace(
+        tmp_path, provider, tool_settings=wait, mcp_servers={"late": {"command": "none"}}
+    ) as workspace:
+        await asked_with(workspace, tmp_path, monkeypatch)
+    assert capsys.readouterr().err.splitlines() == [
+        "chatctx: MCP server late was not there in time: its tools were not offered. [tools] wait says how long it is"
+        " waited for.",
+    ]
+
+
+async def test_it_counts_down_on_a_terminal_and_the_line_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    stopped = asyncio.Event()
+    err = Terminal()
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] >= 103:
+            stopped.set()
+            await stopped_for_good.wait()
+
+    stopped_for_good = asyncio.Event()
+    monkeypatch.setattr("tui.cli.subcommands.ask.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tui.cli.subcommands.ask.asyncio.sleep", sleep)
+    monkeypatch.setattr("sys.stderr", err)
+    shown = Countdown()
+    shown.start(RetryScheduled(4.0, 1, "box: too many\nrequests."), "all at once")
+    await stopped.wait()
+    shown.stop()
+    lines = err.getvalue().split("\r\x1b[K")
+    assert lines[0] == "chatctx: box: too many requests.\n"
+    assert lines[1:-1] == [f"chatctx: asking again in {seconds} s (attempt 2); ctrl+c stops" for seconds in (4, 3, 2)]
+    assert lines[-1] == ""
+
+
+async def test_elsewhere_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    err = io.StringIO()
+    monkeypatch.setattr("sys.stderr", err)
+    shown = Countdown()
+    shown.start(RetryScheduled(4.0, 1, "box: busy."), "box: busy. Asking again in 4 s (attempt 2)")
+    shown.stop()
+    assert err.getvalue() == "chatctx: box: busy. Asking again in 4 s (attempt 2)\n"

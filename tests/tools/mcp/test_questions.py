@@ -24,8 +24,6 @@ from tui.tools.mcp.questions import (
 
 COLOURS = (("r", "Red"), ("g", "Green"))
 TITLED = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
-ENUM = {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]}
-SIZED = {"type": "string", "title": "Name", "description": "yours", "default": "Ann", "minLength": 2, "maxLength": 9}
 COUNT = {"type": "integer", "minimum": 1, "default": 0}
 LIST = {"type": "array", "items": {"type": "string"}}
 
