@@ -53,7 +53,7 @@ EMPTY_RESULT = "[no output]"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The recipient of a request, and what is sent with every request. `max_output` in tokens."""
+    """The recipient of a request, and what is sent with every request. `max_output`: a limit that a server named."""
 
     provider: str
     model: str

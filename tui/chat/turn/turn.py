@@ -96,7 +96,6 @@ class Turn:
         self._waiting = False
         self._steps = 0  # tool steps so far
         self._cuts = 0  # consecutive answers cut in a tool call
-        self._most_output: int | None = None  # tokens, once a server named a limit
         self.answered = False  # whether a reply has entered the history
 
     async def run(self) -> None:
@@ -134,6 +133,7 @@ class Turn:
 
         Raises `ProviderError` where there is no such provider.
         """
+        self._limit_answers(None)
         target = self._conversation.target
         provider = self._services.provider(target.provider)
 
@@ -158,11 +158,6 @@ class Turn:
     async def _next_request(self) -> tuple[Request, ContextUsage]:
         """The next request, trimmed or compacted to fit, and its measurement."""
         await self._tools.prepare()
-        target, most = self._conversation.target, self._meter.answer_tokens()
-        if self._most_output is not None:
-            most = min(self._most_output, most or self._most_output)
-        if most != target.max_output:
-            self._conversation.set_target(replace(target, max_output=most))
         reduce, refused = self._too_large or (None, None)
         try:
             usage = await self._fitter.fit(reduce)
@@ -172,7 +167,10 @@ class Turn:
             await uninterrupted(self._take_back(refused))  # it is bytes that are too many, not tokens
             raise TurnError(failure_text(refused, self._conversation.request())) from None
         self._emit(UsageChanged(usage))
-        return _within_window(self._conversation.request(), usage), usage
+        request = self._conversation.request()
+        if request.max_output is None:
+            request = replace(request, max_output=self._meter.answer_tokens())
+        return _within_window(request, usage), usage
 
     async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
         """Send the request. Returns the stored reply; None if the request has to be rebuilt."""
@@ -260,7 +258,7 @@ class Turn:
                 self._waiting = False
                 return
             case Clamp(most):
-                self._most_output = most
+                self._limit_answers(most)
                 notice = Notice("info", f"The server allows {most:,} tokens of answer; asking again with that")
             case WithoutReasoning():
                 await leave_out(RecordKind.VOID, {})
@@ -283,6 +281,11 @@ class Turn:
             case Reduce():
                 notice = Notice("info", f"{error} Reducing the request and asking again")
         self._emit(notice)
+
+    def _limit_answers(self, most: int | None) -> None:
+        """Ask for answers of at most `most` tokens, because a server named a limit; None: no more than is reserved."""
+        if self._conversation.target.max_output != most:
+            self._conversation.set_target(replace(self._conversation.target, max_output=most))
 
     async def _set_images(self, images: bool) -> None:
         """Whether the model takes images, by what its server says: holds in this run."""

@@ -437,11 +437,6 @@ class Calibration:
         )
 
 
-def _with_sigma(calibration: Calibration, model: str) -> Calibration:
-    sigma = SIGMA_VOCABULARY if get_tokenizer(model).how == "vocabulary" else SIGMA_FACTOR
-    return calibration if calibration.sigma == sigma else replace(calibration, sigma=sigma)
-
-
 class CalibrationStore(Protocol):
     """Persistent storage for calibrations."""
 
@@ -479,12 +474,18 @@ class CalibrationBook:
                     calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ValueError, TypeError, KeyError, AttributeError):
                     calibration = Calibration()
-                calibration = self._models[provider, model] = _with_sigma(calibration, model)
+                sigma = SIGMA_VOCABULARY if get_tokenizer(model).how == "vocabulary" else SIGMA_FACTOR
+                calibration = self._models[provider, model] = replace(calibration, sigma=sigma)
             return calibration
 
     def put(self, provider: str, model: str, calibration: Calibration) -> None:
         """Replace the calibration of a model, in the store too."""
         with self._lock:
-            self._models[provider, model] = _with_sigma(calibration, model)
+            self._models[provider, model] = calibration
         if self._store is not None:
             self._store.save(provider, model, calibration.to_json())
+
+    def forget(self, provider: str, model: str) -> None:
+        """Forget what was learned of a model, in the store too."""
+        self.put(provider, model, Calibration())
+        del self._models[provider, model]

@@ -205,7 +205,7 @@ class HybridTokenEstimator:
             if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
                 return False
             counted = [TokenCost(max(0, more - less), 0, "counted") for less, more in pairwise([0, *sizes])]
-            costs = dict(zip(_part_digests(preamble.digest), counted, strict=True))
+            costs = dict(zip(_part_digests(request), counted, strict=True))
             self.costs.put(request.provider, request.model, costs)
             for session in self._sessions.values():
                 session.preamble = None, None
@@ -213,10 +213,9 @@ class HybridTokenEstimator:
 
     def counted_parts(self, request: Request) -> CountedParts | None:
         """The provider's counts of the parts of `request`'s preamble; None before `note_parts`."""
-        digests = _part_digests(preamble_digest(request.system, request.tools))
         model = self._filed_name(request.provider, request.model)
-        tokens = [float(cost.tokens) for cost in self.costs.get(request.provider, model, digests) if cost is not None]
-        return CountedParts(*tokens) if len(tokens) == len(digests) else None
+        costs = self.costs.get(request.provider, model, _part_digests(request))
+        return None if None in costs else CountedParts(*(float(cost.tokens) for cost in costs if cost is not None))
 
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
@@ -234,7 +233,7 @@ class HybridTokenEstimator:
         """Forget what was measured and learned of a model, in the store too."""
         model = self._filed_name(provider, model)
         with self._lock:
-            self.calibrations.put(provider, model, Calibration())
+            self.calibrations.forget(provider, model)
             self.costs.forget(provider, model)
             self.tracker.forget(provider, model)
             for key in [key for key in self._sessions if key[1:] == (provider, model)]:
@@ -365,6 +364,7 @@ class HybridTokenEstimator:
         return measurement
 
 
-def _part_digests(preamble: bytes) -> list[bytes]:
-    """The digests under which the costs of `CountedParts` are stored."""
-    return [preamble + name.encode() for name in CountedParts._fields]
+def _part_digests(request: Request) -> Sequence[bytes]:
+    """The digests under which the costs of `CountedParts` are stored, in their order."""
+    preamble = preamble_digest(request.system, request.tools)
+    return preamble + b"system", preamble + b"memory", preamble + b"instructions", preamble + b"tools"

@@ -365,14 +365,14 @@ def _step(report: Report, situation: Situation) -> Step:
     if report.preamble != preamble.digest:
         slack += report.preamble_most + preamble.most
     added = since.known + learned(since, situation.calibration)
-    most = _plausible_most(since, account.model, situation.calibration)
     margin = text_margin(since, account.model, situation.calibration)
+    most = _plausible_most(since, margin, situation.calibration)
     return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, margin, slack)
 
 
-def _plausible_most(sums: Sums, model: str, calibration: Calibration) -> float:
-    """The most that messages can cost if their text is not estimated quite wrongly; what is no text in full."""
-    text = sums.text * max(1.0, calibration.factor) + PLAUSIBLE_MARGINS * text_margin(sums, model, calibration)
+def _plausible_most(sums: Sums, margin: float, calibration: Calibration) -> float:
+    """The most that messages can cost if their text is off by a few margins at most; what is no text in full."""
+    text = sums.text * max(1.0, calibration.factor) + PLAUSIBLE_MARGINS * margin
     return min(sums.size, text) + sums.most - sums.size
 
 
@@ -381,18 +381,20 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     everything, hidden = account.sums, calibration.hidden
     factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
     fixed = calibration.preamble_tokens(preamble.digest, preamble.total)
-    model = account.model
-    prompt = preamble_margin(preamble, model, calibration)
+    prompt, margin = (
+        preamble_margin(preamble, account.model, calibration),
+        text_margin(everything, account.model, calibration),
+    )
     prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)
     return Claim(
         tokens=tokens,
         predicted=situation.estimate.uncleared,
         by_text=preamble.total + hidden + everything.plain,
         by_learning=fixed + hidden + everything.plain * factor,
-        margin=text_margin(everything, model, calibration) + prompt,
+        margin=margin + prompt,
         text=everything.text + sum(preamble.sections),
         size=everything.size + preamble.size,
-        plausible=_plausible_most(everything, model, calibration) + preamble.most - preamble.size + prompt_text,
+        plausible=_plausible_most(everything, margin, calibration) + preamble.most - preamble.size + prompt_text,
         most=everything.most + preamble.most,
         hidden=hidden,
         window=window,

@@ -179,18 +179,12 @@ def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
 
 def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
     """`rows` with `tokens` of an answer added to its row."""
-    key, arriving = "assistant", UsageItem("the streaming answer", tokens, "estimated")
-    if not any(row.key == key for row in rows):
-        fresh = UsageRow(key, ROW_NAMES[key], tokens, "estimated", (arriving,))
-        order = list(ROW_NAMES)
-        before = [row for row in rows if order.index(row.key) < order.index(key)]
-        return (*before, fresh, *rows[len(before) :])
-    return tuple(_with_item(row, arriving) if row.key == key else row for row in rows)
-
-
-def _with_item(row: UsageRow, item: UsageItem) -> UsageRow:
-    items = LazyItems(lambda: (*row.items, item))
-    return UsageRow(row.key, row.name, row.tokens + item.tokens, "estimated", items)
+    arriving = UsageItem("the streaming answer", tokens, "estimated")
+    by_key = {row.key: row for row in rows}
+    row = by_key.get("assistant") or UsageRow("assistant", ROW_NAMES["assistant"], 0, "estimated")
+    items = LazyItems(lambda: (*row.items, arriving))
+    by_key[row.key] = UsageRow(row.key, row.name, row.tokens + tokens, "estimated", items)
+    return tuple(by_key[key] for key in ROW_NAMES if key in by_key)
 
 
 def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
@@ -222,6 +216,12 @@ def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
     )
 
 
+_BASIS_IN_JSON = (
+    "last_input", "last_output", "last_output_sent_back", "new_messages", "new_message_count", "counted", "cleared",
+    "compactions", "compaction_saved", "last_error_percent", "error_p95_percent", "measured_calls", "factor",
+)  # fmt: skip
+
+
 def usage_to_json(usage: ContextUsage) -> dict[str, object]:
     """The stable format of `chatctx context --json`; unknown is None."""
     basis, space = usage.basis, usage.space
@@ -240,22 +240,8 @@ def usage_to_json(usage: ContextUsage) -> dict[str, object]:
         "upper_bound": usage.upper_bound,
         "source": usage.source,
         "percent": usage.percent,
-        "basis": {
-            "last_input": basis.last_input,
-            "last_output": basis.last_output,
-            "last_output_sent_back": basis.last_output_sent_back,
-            "new_messages": basis.new_messages,
-            "new_message_count": basis.new_message_count,
-            "counted": basis.counted,
-            "cleared": basis.cleared,
-            "compactions": basis.compactions,
-            "compaction_saved": basis.compaction_saved,
-            "last_error_percent": basis.last_error_percent,
-            "error_p95_percent": basis.error_p95_percent,
-            "measured_calls": basis.measured_calls,
-            "factor": basis.factor,
-            "classes": [item._asdict() for item in basis.classes],
-        },
+        "basis": {name: getattr(basis, name) for name in _BASIS_IN_JSON}
+        | {"classes": [item._asdict() for item in basis.classes]},
         "rows": [
             {"key": row.key, "name": row.name, "tokens": row.tokens, "source": row.source, "items": _items(row.items)}
             for row in usage.rows
