@@ -52,25 +52,23 @@ class Meter:
         """The person's settings for that model."""
         return self._services.settings.for_model(f"{self.target.provider}/{self.target.model}")
 
-    def limits(self) -> ModelLimits:
-        """What is known about the window now."""
-        return self._services.models.limits(self.target.provider, self.target.model)
-
-    def budget_settings(self) -> BudgetSettings:
-        """The same, as the accounting takes them."""
-        model = self.settings
-        reserve = DEFAULT_RESERVE if model.reserve_output is None else model.reserve_output
-        compaction = None if model.compaction == "off" else model.compaction
-        return BudgetSettings(reserve, compaction, self._conversation.info.rolling)
+    def _window(self) -> tuple[ModelLimits, BudgetSettings]:
+        """What is known about the window now, and a person's settings for it."""
+        settings = self.settings
+        reserve = DEFAULT_RESERVE if settings.reserve_output is None else settings.reserve_output
+        compaction = None if settings.compaction == "off" else settings.compaction
+        limits = self._services.models.limits(self.target.provider, self.target.model)
+        return limits, BudgetSettings(reserve, compaction, self._conversation.info.rolling)
 
     def answer_tokens(self) -> int | None:
         """The most tokens of an answer: those reserved for it. None if the window is unknown."""
-        return answer_reserve(self.limits(), self.budget_settings().reserve_output)
+        limits, settings = self._window()
+        return answer_reserve(limits, settings.reserve_output)
 
     async def usage(self) -> ContextUsage:
         """The measured next request; measured again only if something has changed."""
         request = await asyncio.to_thread(self.request)
-        inputs = self.limits(), self.budget_settings(), self._services.estimator.revision  # learning makes it outdated
+        inputs = self._window(), self._services.estimator.revision  # learning makes it outdated
         if self.latest is None or self._measured[0] is not request or self._measured[1] != inputs:
             before = self.latest.warnings if self.latest is not None else ()
             self.latest = await asyncio.to_thread(self.measure, request)
@@ -95,12 +93,12 @@ class Meter:
 
     def measure(self, request: Request) -> ContextUsage:
         """Measure `request`. May count tokens: not on the event loop."""
-        compactions = self._conversation.in_force()
+        compactions, (limits, settings) = self._conversation.in_force(), self._window()
         return calculate_context_usage(
             request,
             estimator=self._services.estimator,
-            limits=self.limits(),
-            settings=self.budget_settings(),
+            limits=limits,
+            settings=settings,
             compactions=len(compactions),
             compaction_saved=sum(record.before - record.after for record in compactions),
             left_out=self._conversation.left_out(),

@@ -137,18 +137,19 @@ def _outgoing(
     messages.
     """
     reasoning_from = _reasoning_from(active, target, turn_over=turn_over)
-    messages = []
+    messages, has_tools = list[Message](), False
     for index, message in enumerate(active):
-        parts = []
+        parts = list[Part]()
         for part in message.parts:
             sent = _as_sent(part, target, with_reasoning=index >= reasoning_from)
             if sent is not None:
                 parts.append(sent)
+                has_tools = has_tools or isinstance(sent, ToolCall | ToolResult)
         if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
             continue  # no dialect accepts reasoning alone
         if parts:
             messages.append(with_parts(message, parts))
-    return _paired(messages, call_ids_sent)
+    return _paired(messages, call_ids_sent) if has_tools else tuple(messages)
 
 
 def _reasoning_from(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> int:
@@ -192,8 +193,6 @@ def _paired(messages: Sequence[Message], used_ids: set[str]) -> tuple[Message, .
 
     `used_ids` are the call ids of earlier messages; the new ones are added.
     """
-    if not any(message.role == "tool" or call_ids(message) for message in messages):
-        return tuple(messages)
     result: list[Message] = []
     for group in group_messages(messages):
         first = messages[group.indices[0]]

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
@@ -56,6 +56,7 @@ class Pending:
     reason: str
 
 
+@dataclass(eq=False)
 class ToolStep:
     """Runs `calls`: those that need no approval concurrently, the others one after the other.
 
@@ -64,37 +65,30 @@ class ToolStep:
     cancellation, `message` answers every call.
     """
 
-    def __init__(
-        self,
-        tools: SessionTools,
-        conversation: Conversation,
-        results: Results,
-        calls: Sequence[ToolCall],
-        emit: Emit,
-        not_run: Mapping[int, ToolOutput],
-    ) -> None:
-        self._tools = tools
-        self._conversation = conversation
-        self._results = results
-        self._calls = calls
-        self._emit = emit
-        self._not_run = not_run
+    tools: SessionTools
+    conversation: Conversation
+    results: Results
+    calls: Sequence[ToolCall]
+    emit: Emit
+    not_run: Mapping[int, ToolOutput]
+    used: set[str] = field(default_factory=set)  # names of the tools that were run
+    _outputs: dict[int, ToolOutput] = field(default_factory=dict)
+    _parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    _writing: threading.Lock = field(default_factory=threading.Lock)  # guards `_parts`
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _ended: bool = False
+
+    def __post_init__(self) -> None:
         self._message = Message("tool", (), id=new_id(), status="streaming", created_at=time.time())
-        self._outputs: dict[int, ToolOutput] = {}
-        self._parts: dict[int, tuple[Part, ...]] = {}
-        self._writing = threading.Lock()  # guards `_parts`
-        self._tasks: list[asyncio.Task[None]] = []
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._ended = False
-        self.used: set[str] = set()  # names of the tools that were run
 
     async def run(self) -> None:
         """Run everything. Raises `StoreError`; errors of tools become results."""
         asking: list[Pending] = []
         try:
-            for number, call in enumerate(self._calls):
-                if number in self._not_run:
-                    await self._done(number, self._not_run[number])
+            for number, call in enumerate(self.calls):
+                if number in self.not_run:
+                    await self._done(number, self.not_run[number])
                     continue
                 pending = await self._examined(number, call)
                 if pending is None:
@@ -130,7 +124,7 @@ class ToolStep:
     async def _examined(self, number: int, call: ToolCall) -> Pending | None:
         """The call with its arguments and whether it runs, asks or is refused; None if it is answered already."""
         try:
-            tool = self._tools.find(call.name)
+            tool = self.tools.find(call.name)
             if tool is None:
                 raise ToolError(self._unknown(call.name))
             pending = await asyncio.to_thread(self._examine, number, call, tool)
@@ -149,20 +143,20 @@ class ToolStep:
         except Exception as error:  # third-party code, which may read files: as in `_run`
             log.exception("tool %s can't be examined", call.name)
             raise ToolError(f"{call.name} failed ({type(error).__name__}).") from None
-        return Pending(number, call, tool, arguments, self._tools.rule(tool, must_ask=bool(reason)), reason)
+        return Pending(number, call, tool, arguments, self.tools.rule(tool, must_ask=bool(reason)), reason)
 
     async def _decision(self, pending: Pending) -> Decision:
         """The person's decision on a call; that on an earlier one may apply to it too."""
-        match await asyncio.to_thread(self._tools.rule, pending.tool, must_ask=bool(pending.reason)):
+        match await asyncio.to_thread(self.tools.rule, pending.tool, must_ask=bool(pending.reason)):
             case "allow":
                 return "once"
             case "never":
                 return "never"
             case "ask":
-                return await self._tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
+                return await self.tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
 
     def _unknown(self, name: str) -> str:
-        names = ", ".join(self._tools.names[:50])
+        names = ", ".join(self.tools.names[:50])
         return f"There is no tool named {name[:100]!r}. There is: {names}." if names else "There are no tools here."
 
     async def _run_beside(self, pending: Pending) -> None:
@@ -171,8 +165,8 @@ class ToolStep:
 
     async def _run(self, pending: Pending) -> None:
         call, tool = pending.call, pending.tool
-        self._emit(ToolStarted(call.id, call.name))
-        progress.set(lambda text: self._emit(ToolProgress(call.id, text)))  # for this task alone
+        self.emit(ToolStarted(call.id, call.name))
+        progress.set(lambda text: self.emit(ToolProgress(call.id, text)))  # for this task alone
         self.used.add(call.name)
         began = time.monotonic()
         try:
@@ -197,28 +191,28 @@ class ToolStep:
     async def _done(self, number: int, output: ToolOutput, seconds: float = 0.0) -> None:
         if self._ended:
             return  # a tool that ignored its cancellation
-        call = self._calls[number]
+        call = self.calls[number]
         self._outputs[number] = output
         await uninterrupted(asyncio.to_thread(self._save, number))
-        self._emit(ToolFinished(call.id, call.name, seconds, output.is_error))
+        self.emit(ToolFinished(call.id, call.name, seconds, output.is_error))
 
     def _save(self, number: int) -> None:
         """Store the results so far. On a full disk they wait until the message is complete."""
         with self._writing:
             if self._ended:
                 return  # the step was cancelled while this thread was starting
-            self._parts[number] = self._results.parts(self._calls[number], self._outputs[number])
+            self._parts[number] = self.results.parts(self.calls[number], self._outputs[number])
             try:
-                self._conversation.write_grown(replace(self._message, parts=self._joined()))
+                self.conversation.write_grown(replace(self._message, parts=self._joined()))
             except StoreError as error:
                 log.warning("a tool's result is not saved yet: %s", error)
 
     def message(self) -> Message:
         """The results of all calls, in order, not stored yet. Not on the event loop."""
         with self._writing:
-            for number, call in enumerate(self._calls):
+            for number, call in enumerate(self.calls):
                 if number not in self._parts:
-                    self._parts[number] = self._results.parts(call, self._outputs.get(number, CANCELLED))
+                    self._parts[number] = self.results.parts(call, self._outputs.get(number, CANCELLED))
             return replace(self._message, parts=self._joined(), status="complete")
 
     def _joined(self) -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
@@ -42,55 +42,45 @@ RAISE_WINDOW = "raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), the
 CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
 
+@dataclass(eq=False)
 class Attempt:
     """Sends `request`, which was measured as `usage`, once. `error` is the provider's, if any."""
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        meter: Meter,
-        services: Services,
-        emit: Emit,
-        request: Request,
-        usage: ContextUsage,
-    ) -> None:
-        self._conversation = conversation
-        self._meter = meter
-        self._services = services
-        self._emit = emit
-        self.request = request
-        self._usage = usage
-        self.error: ProviderError | None = None
-        self._save_error: StoreError | None = None
-        self._verdict: Verdict | None = None  # on the reported input
+    conversation: Conversation
+    meter: Meter
+    services: Services
+    emit: Emit
+    request: Request
+    usage: ContextUsage
+    error: ProviderError | None = None
+    _save_error: StoreError | None = None
+    _verdict: Verdict | None = None  # on the reported input
+    _unsaved: list[StreamEvent] = field(default_factory=list)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)  # there is something to save
+    _first_event_seconds: float | None = None
+    _seconds: float = 0.0
+    _size: int = 0  # characters that arrived and will be sent back
+    _shown: int = 0  # tokens of them shown last
+
+    def __post_init__(self) -> None:
+        provider, model = self.request.provider, self.request.model
+        self._builder = PartsBuilder(provider, model)
         self._message = Message(
-            "assistant",
-            (),
-            id=new_id(),
-            status="streaming",
-            created_at=time.time(),
-            provider=request.provider,
-            model=request.model,
+            "assistant", (), new_id(), status="streaming", created_at=time.time(), provider=provider, model=model
         )
-        self._builder = PartsBuilder(request.provider, request.model)
-        self._unsaved: list[StreamEvent] = []
-        self._wake = asyncio.Event()  # there is something to save
-        self._first_event_seconds: float | None = None
-        self._seconds = 0.0
-        self._size = self._shown = 0  # characters that arrived and will be sent back; tokens shown last
 
     @property
     def predicted(self) -> int:
         """The tokens that the request was expected to have."""
-        return self._usage.total
+        return self.usage.total
 
     async def run(self) -> Message:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
-        request, services = self.request, self._services
+        request, services = self.request, self.services
         complete = await asyncio.to_thread(with_bytes, request, services.store.blob)
-        begin = asyncio.to_thread(services.calls.begin, request, self._usage, message=self._message.id, kind="chat")
+        begin = asyncio.to_thread(services.calls.begin, request, self.usage, message=self._message.id, kind="chat")
         call = await uninterrupted(begin)
-        self._emit(ReplyStarted(self._message.id, request.provider, request.model))
+        self.emit(ReplyStarted(self._message.id, request.provider, request.model))
         reply = await self._read(services.provider(request.provider).stream(complete))
         return await uninterrupted(self._finished(call, reply))
 
@@ -129,7 +119,7 @@ class Attempt:
             case TextDelta(text):
                 delta = ReplyDelta(ident, "text", text)
             case ReasoningDelta(text):  # whether it is sent back is known at the end of the answer
-                self._emit(ReplyDelta(ident, "reasoning", text))
+                self.emit(ReplyDelta(ident, "reasoning", text))
                 return
             case RefusalDelta(text, from_server=False):  # a server's is shown with the complete message
                 delta = ReplyDelta(ident, "refusal", text)
@@ -137,12 +127,12 @@ class Attempt:
                 delta = ReplyDelta(ident, "tool_call", arguments, name or "")
             case _:
                 return
-        self._emit(delta)
+        self.emit(delta)
         self._size += len(delta.name) + len(delta.text) * (1 if delta.text.isascii() else 2)
         tokens = int(self._size / CHARACTERS_PER_TOKEN)
-        if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self._usage.total):
+        if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self.usage.total):
             self._shown = tokens
-            self._emit(UsageChanged(with_reply(self._usage, tokens)))
+            self.emit(UsageChanged(with_reply(self.usage, tokens)))
 
     async def _flush_forever(self) -> None:
         while True:
@@ -155,7 +145,7 @@ class Attempt:
     async def _flush(self, batch: list[StreamEvent]) -> None:
         """Store a batch. If that fails it is kept for the next one, so that the stored text has no gaps."""
         try:
-            await asyncio.to_thread(self._conversation.write_events, self._message, batch)
+            await asyncio.to_thread(self.conversation.write_events, self._message, batch)
         except StoreError as error:
             if self._save_error is None:
                 log.warning("could not keep part of an answer: %s", error)
@@ -180,7 +170,7 @@ class Attempt:
 
     async def _finished(self, call: str, reply: Message) -> Message:
         """The reply with its usage, which is logged, and from which the accounting has learned."""
-        models, provider, model = self._services.models, self.request.provider, self.request.model
+        models, provider, model = self.services.models, self.request.provider, self.request.model
         answered, problem = self._builder.answered_by, self._save_error
         if reply.status == "complete":
             await models.find_loaded(provider, model)
@@ -188,33 +178,33 @@ class Attempt:
             if await asyncio.to_thread(models.learn_answering, provider, model, answered):
                 await models.find(provider, answered)
                 text = f"{model} is answered by {answered}: its tokens, window and price are that model's"
-                self._emit(Notice("info", text))
+                self.emit(Notice("info", text))
         except StoreError as error:  # must not lose the answer
             problem = problem or error
         reply = await asyncio.to_thread(self._measured, reply)
         try:
             await asyncio.to_thread(self._log, call, reply)
-            if notice := await asyncio.to_thread(learn_window, self._usage, reply, self._verdict, models):
-                self._emit(notice)
+            if notice := await asyncio.to_thread(learn_window, self.usage, reply, self._verdict, models):
+                self.emit(notice)
         except StoreError as error:
             problem = problem or error
         if problem is not None:
-            self._emit(Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works"))
+            self.emit(Notice("error", f"{problem}. The answer is on screen; it is saved as soon as that works"))
         return reply
 
     def _measured(self, reply: Message) -> Message:
         request, usage = self.request, reply.usage
         if usage is not None and usage.input_total:
-            window = self._services.models.limits(request.provider, request.model).context
-            self._verdict = self._services.estimator.record(request, reply, usage, window=window, at=time.time())
+            window = self.services.models.limits(request.provider, request.model).context
+            self._verdict = self.services.estimator.record(request, reply, usage, window=window, at=time.time())
         elif reply.parts and not (usage and usage.passes):  # their sum is billed, but measures no single request
-            output = self._meter.count(reply)
-            return replace(reply, usage=Usage(self._usage.total, output, source="estimated"))
+            output = self.meter.count(reply)
+            return replace(reply, usage=Usage(self.usage.total, output, source="estimated"))
         return reply
 
     def _log(self, call: str, reply: Message) -> None:
         """Add usage, times and cost to the call's row: that of a stopped answer by what was sent and received."""
-        services, usage = self._services, reply.usage or Usage(None, None)
+        services, usage = self.services, reply.usage or Usage(None, None)
         model = services.models.answering(self.request.provider, self.request.model)
         services.calls.finish(
             call,

@@ -114,16 +114,13 @@ class ChatSession:
         parts: tuple[Part, ...] = (*attachments, *((Text(text),) if text else ()))
         message = Message("user", parts, id=new_id(), created_at=time.time())
 
-        async def add() -> None:
-            conversation = self._conversation
-            if not conversation.info.title and text.strip():
-                await conversation.update(title=abbreviated(" ".join(text.split()), TITLE_LENGTH))
-            await conversation.add_message(message)
-            self._emit(MessageAdded(message))
-
         async def action() -> None:
+            conversation = self._conversation
             try:
-                await uninterrupted(add())
+                if not conversation.info.title and text.strip():
+                    await conversation.update(title=abbreviated(" ".join(text.split()), TITLE_LENGTH))
+                await conversation.add_message(message)
+                self._emit(MessageAdded(message))
             except StoreError as error:
                 self._emit(TurnFailed(f"{error}. The message was not sent"))
             else:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -72,31 +72,26 @@ class Removed:
     take_back: Callable[[], Awaitable[object]]
 
 
+@dataclass(eq=False)
 class Turn:
-    """A turn of a conversation. Cancelling `run` ends it; what arrived is kept."""
+    """A turn of a conversation. Cancelling `run` ends it; what arrived is kept.
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        meter: Meter,
-        fitter: RequestFitter,
-        services: Services,
-        tools: SessionTools,
-        emit: Emit,
-    ) -> None:
-        self._conversation = conversation
-        self._meter = meter
-        self._fitter = fitter
-        self._services = services
-        self._tools = tools
-        self._emit = emit
-        self._recovery = Recovery()
-        self._too_large: tuple[Reduce, ProviderError] | None = None  # if the last request was refused for that
-        self._removed: list[Removed] = []  # since a request was last accepted
-        self._waiting = False
-        self._steps = 0  # tool steps so far
-        self._cuts = 0  # consecutive answers cut in a tool call
-        self.answered = False  # whether a reply has entered the history
+    `answered`: whether a reply has entered the history.
+    """
+
+    conversation: Conversation
+    meter: Meter
+    fitter: RequestFitter
+    services: Services
+    tools: SessionTools
+    emit: Emit
+    answered: bool = False
+    _recovery: Recovery = field(default_factory=Recovery)
+    _too_large: tuple[Reduce, ProviderError] | None = None  # if the last request was refused for that
+    _removed: list[Removed] = field(default_factory=list)  # since a request was last accepted
+    _waiting: bool = False
+    _steps: int = 0  # tool steps so far
+    _cuts: int = 0  # consecutive answers cut in a tool call
 
     async def run(self) -> None:
         """Answer the conversation.
@@ -119,8 +114,8 @@ class Turn:
                     return
                 self._cuts = self._cuts + 1 if was_cut(reply) else 0
                 await self._run_tools(calls, request.max_output)
-                await self._tools.box.wait_until_current()
-                if self._steps >= (most := self._tools.box.settings.steps):
+                await self.tools.box.wait_until_current()
+                if self._steps >= (most := self.tools.box.settings.steps):
                     text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
                     raise TurnError(text)
                 pauses, self._too_large, self._recovery = 0, None, Recovery()
@@ -134,48 +129,48 @@ class Turn:
         Raises `ProviderError` where there is no such provider.
         """
         self._limit_answers(None)
-        target = self._conversation.target
-        provider = self._services.provider(target.provider)
+        target = self.conversation.target
+        provider = self.services.provider(target.provider)
 
         async def load() -> None:
             with suppress(ProviderError):  # sending raises it again
                 await provider.prepare()
 
-        await asyncio.gather(self._services.models.find(target.provider, target.model), load())
-        if self._tools.waits_for_servers:
-            await self._tools.box.wait_until_started()
+        await asyncio.gather(self.services.models.find(target.provider, target.model), load())
+        if self.tools.waits_for_servers:
+            await self.tools.box.wait_until_started()
 
     def _tell_cancelled(self) -> None:
         if self._steps:
-            self._emit(STOPPED)
+            self.emit(STOPPED)
         elif not self.answered:
             waiting = "Cancelled while it waited to ask again. Your message is kept; /retry sends it."
             unsent = "Cancelled. Nothing was sent; /retry sends your message again."
-            self._emit(TurnFailed(waiting if self._waiting else unsent))
+            self.emit(TurnFailed(waiting if self._waiting else unsent))
 
     # -- asking --------------------------------------------------------------------------------------------------
 
     async def _next_request(self) -> tuple[Request, ContextUsage]:
         """The next request, trimmed or compacted to fit, and its measurement."""
-        await self._tools.prepare()
+        await self.tools.prepare()
         reduce, refused = self._too_large or (None, None)
         try:
-            usage = await self._fitter.fit(reduce)
+            usage = await self.fitter.fit(reduce)
         except ContextOverflowError:
             if reduce is None or refused is None or reduce.share is None:
                 raise
             await uninterrupted(self._take_back(refused))  # it is bytes that are too many, not tokens
-            raise TurnError(failure_text(refused, self._conversation.request())) from None
-        self._emit(UsageChanged(usage))
-        request = self._conversation.request()
+            raise TurnError(failure_text(refused, self.conversation.request())) from None
+        self.emit(UsageChanged(usage))
+        request = self.conversation.request()
         if request.max_output is None:
-            request = replace(request, max_output=self._meter.answer_tokens())
+            request = replace(request, max_output=self.meter.answer_tokens())
         return _within_window(request, usage), usage
 
     async def _ask(self, request: Request, usage: ContextUsage) -> Message | None:
         """Send the request. Returns the stored reply; None if the request has to be rebuilt."""
-        lessons = self._services.provider(request.provider).learned(request.model)
-        attempt = Attempt(self._conversation, self._meter, self._services, self._emit, request, usage)
+        lessons = self.services.provider(request.provider).learned(request.model)
+        attempt = Attempt(self.conversation, self.meter, self.services, self.emit, request, usage)
         reply = await attempt.run()
         action = await uninterrupted(self._received(attempt, reply, lessons))
         error = attempt.error
@@ -200,7 +195,7 @@ class Turn:
             log.warning("what was left out in vain stays out: %s", failed)
         else:
             if vain:
-                self._emit(Notice("info", "That did not help: the next request has it again"))
+                self.emit(Notice("info", "That did not help: the next request has it again"))
 
     async def _received(self, attempt: Attempt, reply: Message, lessons: Sequence[str]) -> Action | None:
         """Store the reply, unless there is a remedy: then it is discarded.
@@ -213,46 +208,46 @@ class Turn:
             action = await self._next_action(attempt.error, attempt, arrived=bool(reply.parts))
         answered = action is None and reply.status != "failed"
         if action is None:
-            await self._conversation.add_reply(reply)
+            await self.conversation.add_reply(reply)
             self.answered = self.answered or answered
-        for lesson in self._services.provider(request.provider).learned(request.model):
+        for lesson in self.services.provider(request.provider).learned(request.model):
             if lesson not in lessons:
-                self._emit(Notice("info", f"{request.model}: {lesson}"))
-        self._emit(ReplyFinished(reply))
+                self.emit(Notice("info", f"{request.model}: {lesson}"))
+        self.emit(ReplyFinished(reply))
         if answered:
             await self._show_usage()
         return action
 
     async def _show_usage(self) -> None:
         """The number after a message, with the tools that came meanwhile."""
-        self._tools.update_offer()
-        self._emit(UsageChanged(await self._meter.usage()))
+        self.tools.update_offer()
+        self.emit(UsageChanged(await self.meter.usage()))
 
     # -- failures -----------------------------------------------------------------------------------------
 
     async def _next_action(self, error: ProviderError, attempt: Attempt, *, arrived: bool) -> Action | None:
         """The remedy after `attempt` failed with `error`; None if there is none. What the error says is learned."""
-        models, request, counted = self._services.models, attempt.request, error.input_tokens
+        models, request, counted = self.services.models, attempt.request, error.input_tokens
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             learn = partial(models.learn_window, request.provider, request.model, error.limit)
             await asyncio.to_thread(learn, counted or attempt.predicted, counted=counted is not None)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
-            await asyncio.to_thread(self._services.estimator.note_refusal, request, error.input_tokens, at=time.time())
+            await asyncio.to_thread(self.services.estimator.note_refusal, request, error.input_tokens, at=time.time())
         return await asyncio.to_thread(self._recovery.decide, error, request, arrived=arrived)
 
     async def _remedy(self, action: Action, error: ProviderError) -> None:
         notice: Notice
 
         async def leave_out(kind: RecordKind, data: dict[str, Any]) -> None:
-            record = await self._conversation.add_record(kind, data)
-            restore = partial(self._conversation.add_record, RecordKind.RESTORE, {"record": record.id})
+            record = await self.conversation.add_record(kind, data)
+            restore = partial(self.conversation.add_record, RecordKind.RESTORE, {"record": record.id})
             self._removed.append(Removed(error, restore))
 
         match action:
             case Wait(seconds, number):
-                self._emit(RetryScheduled(seconds, number, str(error)))
+                self.emit(RetryScheduled(seconds, number, str(error)))
                 self._waiting = True
                 await asyncio.sleep(seconds)
                 self._waiting = False
@@ -275,22 +270,22 @@ class Turn:
                     "info", "According to its server this model takes no images; asking again with text in their place"
                 )
             case WithoutTools():
-                self._removed.append(Removed(error, self._tools.offer_again))
-                await self._tools.offer_none()
+                self._removed.append(Removed(error, self.tools.offer_again))
+                await self.tools.offer_none()
                 notice = Notice("info", "According to its server this model calls no tools; asking again without them")
             case Reduce():
                 notice = Notice("info", f"{error} Reducing the request and asking again")
-        self._emit(notice)
+        self.emit(notice)
 
     def _limit_answers(self, most: int | None) -> None:
         """Ask for answers of at most `most` tokens, because a server named a limit; None: no more than is reserved."""
-        if self._conversation.target.max_output != most:
-            self._conversation.set_target(replace(self._conversation.target, max_output=most))
+        if self.conversation.target.max_output != most:
+            self.conversation.set_target(replace(self.conversation.target, max_output=most))
 
     async def _set_images(self, images: bool) -> None:
         """Whether the model takes images, by what its server says: holds in this run."""
-        target = self._conversation.target
-        self._conversation.set_target(replace(target, capabilities=replace(target.capabilities, images=images)))
+        target = self.conversation.target
+        self.conversation.set_target(replace(target, capabilities=replace(target.capabilities, images=images)))
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
@@ -300,12 +295,12 @@ class Turn:
         `max_output` was the reply's limit in tokens.
         """
         self._steps += 1
-        services, target, usage = self._services, self._conversation.target, self._meter.latest
+        services, target, usage = self.services, self.conversation.target, self.meter.latest
         max_input = usage.budget.max_input if usage else None
-        limit = result_limit(self._tools.box.settings.result_tokens, max_input, len(calls))
+        limit = result_limit(self.tools.box.settings.result_tokens, max_input, len(calls))
         results = Results(services.store, services.counter, target.model, limit, target.capabilities.images)
         not_run = calls_not_run(calls, self._cuts, max_output) if self._cuts else {}
-        step = ToolStep(self._tools, self._conversation, results, calls, self._emit, not_run)
+        step = ToolStep(self.tools, self.conversation, results, calls, self.emit, not_run)
         cancelled = False
         try:
             await step.run()
@@ -323,9 +318,9 @@ class Turn:
 
     async def _add_results(self, step: ToolStep) -> None:
         message = await asyncio.to_thread(step.message)
-        await self._conversation.add_reply(message)
-        await asyncio.to_thread(self._tools.note_use, step.used)
-        self._emit(MessageAdded(message))
+        await self.conversation.add_reply(message)
+        await asyncio.to_thread(self.tools.note_use, step.used)
+        self.emit(MessageAdded(message))
         await self._show_usage()
 
 

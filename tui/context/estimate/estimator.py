@@ -145,7 +145,7 @@ class HybridTokenEstimator:
             # Nothing is learned from the error of an overruled base, and of what the provider cleared unexpectedly.
             same_edits = (usage.cleared or 0) == estimate.cleared
             if learn and same_edits and reply.status == "complete" and not verdict.overrules:
-                opening = session.reports.empty
+                opening = not session.reports.reports
                 taught = learn_report(situation, actual, verdict, opening=opening, scored=not recorded)
                 if taught is not situation.calibration:
                     self.calibrations.put(request.provider, request.model, taught)

@@ -8,7 +8,7 @@ weighed"). In tokens unless named otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.estimate.calibration import Calibration
@@ -289,17 +289,12 @@ class Report(NamedTuple):
     measurement: Measurement | None
 
 
+@dataclass(eq=False)
 class ReportLog:
-    """The reports of one session for one model."""
+    """The `reports` of one session for one model, latest last."""
 
-    def __init__(self) -> None:
-        self._reports: list[Report] = []  # latest last
-        self._disputed = False
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was reported yet."""
-        return not self._reports
+    reports: list[Report] = field(default_factory=list)
+    _disputed: bool = False
 
     def weigh(self, situation: Situation, tokens: int, *, window: int | None, recorded: bool) -> Verdict:
         """The verdict on a report of `tokens` for the request of `situation`."""
@@ -313,17 +308,17 @@ class ReportLog:
         count = len(account.lines)
         sent, thought = account.chain(count), account.sums.reasoning
         report = Report(tokens, verdict, sent, count, preamble.digest, preamble.most, thought, measurement)
-        self._reports = [*self._reports, report][-HELD:]
+        self.reports = [*self.reports, report][-HELD:]
 
     def overrule(self) -> list[Measurement]:
         """Take back what was believed: a contradiction was decided against it. Returns the measurements concerned."""
-        believed = [report for report in self._reports if report.verdict.believed]
+        believed = [report for report in self.reports if report.verdict.believed]
         self._disputed = self._disputed or any(report.verdict.confirmed for report in believed)
-        self._reports = [report for report in self._reports if not report.verdict.believed]
+        self.reports = [report for report in self.reports if not report.verdict.believed]
         return [report.measurement for report in believed if report.measurement is not None]
 
     def _stuck(self, account: Account, tokens: int) -> bool:
-        latest = self._reports[-1] if self._reports else None
+        latest = self.reports[-1] if self.reports else None
         if latest is None or latest.verdict.believed or latest.tokens != tokens:
             return False
         return not account.begins_with(latest.messages, latest.sent)
@@ -334,7 +329,7 @@ class ReportLog:
         The measurement it stands on is among them, also when an earlier run of the program made it.
         """
         account = situation.account
-        extended = [report for report in reversed(self._reports) if account.begins_with(report.messages, report.sent)]
+        extended = [report for report in reversed(self.reports) if account.begins_with(report.messages, report.sent)]
         measurement = situation.base.measurement
         if measurement is None or any(report.measurement == measurement for report in extended):
             return extended

@@ -6,7 +6,7 @@ What is measured stays, estimates take what is left (README.md, "Rows").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -123,6 +123,7 @@ class MessageTokens(NamedTuple):
     source: CountSource
 
 
+@dataclass(eq=False)
 class MessageShares(Mapping[str, MessageTokens]):
     """The tokens of single messages, over all rows, by message id.
 
@@ -130,24 +131,25 @@ class MessageShares(Mapping[str, MessageTokens]):
     add up to their row exactly, and a lookup takes the same time in conversations of any length.
     """
 
-    def __init__(self, account: Account, factor: float, rows: Mapping[str, int]) -> None:
-        self._account = account
-        self._factor = factor
-        self._rows = rows
-        self._places: dict[str, int] = {}  # of the last messages, as far back as one was looked for
-        self._unplaced = len(account.lines)
-        self._shares: dict[str, MessageTokens] = {}  # of the blocks with a message that was looked for
+    account: Account
+    factor: float
+    rows: Mapping[str, int]
+    _places: dict[str, int] = field(default_factory=dict)  # of the last messages, as far back as one was looked for
+    _placed: int = 0
+    _shares: dict[str, MessageTokens] = field(default_factory=dict)  # of blocks with a message that was looked for
 
     def __getitem__(self, ident: str) -> MessageTokens:
-        while ident not in self._places and self._unplaced:
-            self._unplaced -= 1
-            self._places[self._account.lines[self._unplaced].message.id] = self._unplaced
+        lines = self.account.lines
+        while ident not in self._places and self._placed < len(lines):
+            self._placed += 1
+            place = len(lines) - self._placed
+            self._places[lines[place].message.id] = place
         if ident not in self._shares:
             self._read(self._places[ident] // BLOCK)
         return self._shares[ident]
 
     def __iter__(self) -> Iterator[str]:
-        for block in range(len(self._account.before)):
+        for block in range(len(self.account.before)):
             self._read(block)
         return iter(self._shares)
 
@@ -162,10 +164,10 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     def _divided(self, block: int) -> Iterator[tuple[Line, list[tuple[str, int, CountSource]]]]:
         """The messages of a block, and what each has of the rows in whole tokens."""
-        rows = dict(self._account.before[block].rows)
-        upto = {key: self._upto(rows, key) for key in self._rows}
-        for line in self._account.lines[block * BLOCK : (block + 1) * BLOCK]:
-            shares = self._account.shares(line)
+        rows = dict(self.account.before[block].rows)
+        upto = {key: self._upto(rows, key) for key in self.rows}
+        for line in self.account.lines[block * BLOCK : (block + 1) * BLOCK]:
+            shares = self.account.shares(line)
             add_shares(rows, shares)
             whole = []
             for key, source in {key: source for key, tokens, source in shares if tokens > 0 and key in upto}.items():
@@ -175,8 +177,8 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     def _upto(self, rows: RowTokens, key: str) -> int:
         """Tokens of a row that the messages with these `rows` account for."""
-        weight, whole = _weight(rows, key, self._factor), _weight(self._account.rows, key, self._factor)
-        return self._rows[key] if weight >= whole else int(self._rows[key] * weight / whole + 0.5)
+        weight, whole = _weight(rows, key, self.factor), _weight(self.account.rows, key, self.factor)
+        return self.rows[key] if weight >= whole else int(self.rows[key] * weight / whole + 0.5)
 
     def row_items(self, key: str) -> tuple[UsageItem, ...]:
         """The items of a row, as `/context` lists them."""
@@ -184,8 +186,8 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     @cached_property
     def _items(self) -> Mapping[str, Sequence[UsageItem]]:
-        items: dict[str, list[UsageItem]] = {key: [] for key in self._rows}
-        for block in range(len(self._account.before)):
+        items: dict[str, list[UsageItem]] = {key: [] for key in self.rows}
+        for block in range(len(self.account.before)):
             for line, shares in self._divided(block):
                 # The first words of the message on one line, or what kind of row it is in.
                 title = " ".join(line.message.text.split(maxsplit=12)[:12])[:60] or row_of(line.message, "text")
