@@ -20,7 +20,7 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, totals_to_json
 from tui.messages import Message, Text
 from tui.text.numbers import Cost, spent
-from tui.views.usage_table import Line, UsageFigures, usage_lines
+from tui.views.usage_table import usage_lines
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
 CALL = CallRow(
@@ -82,8 +82,11 @@ def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.by_provider(groups_of(calls))
 
 
-def lines_of(lines: Iterable[Line]) -> str:
-    return "\n".join("".join(text for text, _ in line) for line in lines)
+def drawn(calls: Iterable[CallRow]) -> str:
+    calls = list(calls)
+    sums, none = totals("x", calls), totals("", ())
+    report = usage_report.UsageReport(None, none, sums, None, sums, (), models_and_sum(calls), ())
+    return "\n".join("".join(text for text, _ in line) for line in usage_lines(report, 100))
 
 
 def each_day(calls: Iterable[CallRow]) -> list[Totals]:
@@ -214,17 +217,14 @@ def test_reasoning_that_nobody_reported_marks_the_sum() -> None:
     silent = replace(CALL, reasoning=None)
     assert totals("x", [CALL, silent]).reasoning_unknown == 1
     assert totals("x", [CALL, replace(silent, output_total=None)]).reasoning_unknown == 0
-    text = lines_of(usage_lines(UsageFigures([totals("x", [CALL, silent])]), 100))
-    assert re.search(r"of it reasoning +50\+\?", text)
-    text = lines_of(usage_lines(UsageFigures([totals("x", [CALL])]), 100))
-    assert re.search(r"of it reasoning +50$", text, re.MULTILINE)
+    assert re.search(r"of it reasoning +50\+\? +50\+\?$", drawn([CALL, silent]), re.MULTILINE)
+    assert re.search(r"of it reasoning +50 +50$", drawn([CALL]), re.MULTILINE)
 
 
 def test_what_is_written_to_the_cache_and_a_grand_total_are_shown() -> None:
-    calls = [replace(CALL, input_cache_write=120), replace(CALL, model="y")]
-    text = lines_of(usage_lines(UsageFigures([totals("x", calls)], models_and_sum(calls)), 100))
-    assert re.search(r"written to the cache +120$", text, re.MULTILINE)
-    assert re.search(r"all tokens +2,400$", text, re.MULTILINE)
+    text = drawn([replace(CALL, input_cache_write=120), replace(CALL, model="y")])
+    assert re.search(r"written to the cache +120 +120$", text, re.MULTILINE)
+    assert re.search(r"all tokens +2,400 +2,400$", text, re.MULTILINE)
     assert re.search(r"all models +2 +400 +1\.6k +400 +\$0\.50", text)
 
 

@@ -182,7 +182,7 @@ class UsageReport:
     """The usage of a session (None without one), of today, of the last days if asked for, and of all time.
 
     `before` are a fork's calls from before the fork, which count in the session that made them. `groups` are the calls
-    of the last days if asked for, else all: those that tables and charts break down.
+    of the last days if asked for, else all: those that `models` (and their sum), `providers` and charts break down.
     """
 
     session: Totals | None
@@ -191,6 +191,8 @@ class UsageReport:
     days: Totals | None
     all_time: Totals
     groups: Sequence[CallGroup]
+    models: Sequence[Totals]
+    providers: Sequence[Totals]
 
     @property
     def columns(self) -> list[Totals]:
@@ -203,13 +205,16 @@ def usage_report(log: CallLog, session: str | None, today: date, days: int | Non
     every = log.groups()
     groups = every if days is None else _since(every, first_day(today, days))
     before = log.inherited(session) if session is not None else ()
+    sums = totals(f"{days} days" if days is not None else "total", groups)
     return UsageReport(
         session=totals("session", log.groups(session)) if session is not None else None,
         before=totals("inherited", before),
         today=totals("today", _since(every, today)),
-        days=totals(f"{days} days", groups) if days is not None else None,
-        all_time=totals("total", every),
+        days=sums if days is not None else None,
+        all_time=totals("total", every) if days is not None else sums,
         groups=groups,
+        models=models_and_sum(groups, sums),
+        providers=by_provider(groups),
     )
 
 

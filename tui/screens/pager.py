@@ -222,4 +222,4 @@ class UsagePanel(ReadingPanel):
 
     async def read(self) -> Lines:
         """Sum up, off the event loop."""
-        return (await self._view.figures()).lines
+        return await self._view.drawing()

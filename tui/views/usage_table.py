@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui.chat.usage_report import Totals, UsageReport, by_day, by_provider, models_and_sum, totals, usage_report
+from tui.chat.usage_report import Totals, UsageReport, by_day, usage_report
 from tui.context.reduction.records import TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 DAYS = 30
 """Days in the chart."""
-
-NO_TRIMS = TrimLog()
-NOTHING = totals("", ())
 
 Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
@@ -41,60 +38,30 @@ class UsageView:
 
     async def lines(self, width: int) -> Sequence[Content]:
         """Everything but the chart, read and summed now."""
-        return replace(await self.figures(), days=()).lines(width)
+        return (await self.drawing(chart=False))(width)
 
-    async def figures(self) -> UsageFigures:
-        """The figures, read and summed now, to be drawn at any width."""
+    async def drawing(self, *, chart: bool = True) -> Callable[[int], Sequence[Content]]:
+        """What draws the figures, which are read and summed now, at any width."""
         import asyncio
 
-        trims, log = await self.workspace.trims(), self.workspace.services.calls
-
-        def read() -> UsageFigures:
-            today = date.today()
-            return figures_of(usage_report(log, self.session.id, today), DAYS, today, trims)
-
-        return await asyncio.to_thread(read)
-
-
-@dataclass(frozen=True, slots=True)
-class UsageFigures:
-    """Totals side by side, tables by model and by provider, tokens by day, and what rolling context did.
-
-    `before` are the calls that a fork inherited.
-    """
-
-    columns: Sequence[Totals] = ()
-    models: Sequence[Totals] = ()
-    providers: Sequence[Totals] = ()
-    days: Sequence[tuple[date, int]] = ()
-    trims: TrimLog = NO_TRIMS
-    before: Totals = NOTHING
-
-    def lines(self, width: int) -> Sequence[Content]:
-        """Drawn at `width` cells."""
         from textual.content import Content
 
-        return [Content.assemble(*line) for line in usage_lines(self, width)]
+        trims, log, today = await self.workspace.trims(), self.workspace.services.calls, date.today()
+
+        def read() -> tuple[UsageReport, Sequence[tuple[date, int]]]:
+            report = usage_report(log, self.session.id, today)
+            return report, by_day(report.groups, DAYS, today) if chart else ()
+
+        report, days = await asyncio.to_thread(read)
+        return lambda width: [Content.assemble(*line) for line in usage_lines(report, width, days, trims)]
 
 
-def figures_of(report: UsageReport, days: int, today: date, trims: TrimLog = NO_TRIMS) -> UsageFigures:
-    """The figures of a report, with a chart of the last `days` days."""
-    models = models_and_sum(report.groups, report.days or report.all_time)
-    providers = by_provider(report.groups)
-    return UsageFigures(
-        report.columns,
-        models,
-        providers if len(providers) > 1 else (),
-        by_day(report.groups, days, today),
-        trims,
-        report.before,
-    )
-
-
-def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
-    """Totals, then the effect of rolling context, then models, providers and days."""
-    lines = _totals(figures.columns, width)
-    before, trims = figures.before, figures.trims
+def usage_lines(
+    report: UsageReport, width: int, days: Sequence[tuple[date, int]] = (), trims: TrimLog | None = None
+) -> list[Line]:
+    """Totals, then the effect of rolling context, then models, providers and a chart of `days`."""
+    lines = _totals(report.columns, width)
+    before, trims = report.before, trims or TrimLog()
     if before.calls:
         cost = spent(before.cost)
         sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out"
@@ -102,7 +69,7 @@ def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [(), *_sentence(text, width)]
-    if terms := sorted({term for column in figures.columns for term in column.list_priced}):
+    if terms := sorted({term for column in report.columns for term in column.list_priced}):
         text = f"The cost of calls under other terms ({plain(', '.join(terms))}) is the list price."
         lines += [(), *_sentence(text, width)]
     if trims.requests:
@@ -114,11 +81,12 @@ def usage_lines(figures: UsageFigures, width: int) -> list[Line]:
         last = f"the last {len(trims.latest)}" if len(trims.latest) > 1 else "the last one"
         text = f"{last} left out {tokens_exact(sum(trims.latest))} tokens, {tokens_exact(trims.latest[-1])} the latest"
         lines += _sentence(text, width)
-    for title, rows in (("by model", figures.models), ("by provider", figures.providers)):
-        if rows:
-            lines += [(), *_table(title, rows, width)]
-    if any(tokens for _, tokens in figures.days):
-        lines += [(), *_days(figures.days, width)]
+    if report.models:
+        lines += [(), *_table("by model", report.models, width)]
+    if len(report.providers) > 1:
+        lines += [(), *_table("by provider", report.providers, width)]
+    if any(tokens for _, tokens in days):
+        lines += [(), *_days(days, width)]
     return lines
 
 

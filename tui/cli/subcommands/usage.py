@@ -15,8 +15,8 @@ from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import (
     Totals,
     UsageReport,
+    by_day,
     by_model,
-    by_provider,
     each_day,
     first_day,
     totals_to_json,
@@ -82,32 +82,23 @@ def _trims(store: SessionStore) -> list[Trim]:
 def _as_json(
     report: UsageReport, session: SessionInfo | None, trims: Sequence[Trim], today: date, days: int | None
 ) -> dict[str, object]:
-    def entry(sums: Totals, trims: Sequence[Trim]) -> dict[str, object]:
-        count = {
-            "count": len(trims),
-            "messages": sum(trim.messages for trim in trims),
-            "tokens": sum(trim.tokens for trim in trims),
-        }
-        return totals_to_json(sums) | {"trims": count}
+    def entry(sums: Totals, first: date = date.min, of: str = "") -> dict[str, object]:
+        some = [trim for trim in trims if trim.day >= first and of in ("", trim.session)]
+        messages, tokens = sum(trim.messages for trim in some), sum(trim.tokens for trim in some)
+        return totals_to_json(sums) | {"trims": {"count": len(some), "messages": messages, "tokens": tokens}}
 
-    of_session: dict[str, object] | None = None
+    of_session = of_days = None
     if session is not None and report.session is not None:
-        of_session = {
-            "id": session.id,
-            "title": session.title,
-            **entry(report.session, [trim for trim in trims if trim.session == session.id]),
-            "inherited": totals_to_json(report.before),
-        }
-    of_days: dict[str, object] | None = None
+        of_session = {"id": session.id, "title": session.title, **entry(report.session, of=session.id)}
+        of_session["inherited"] = totals_to_json(report.before)
     if days is not None and report.days is not None:
-        first = first_day(today, days)
-        of_days = {"count": days, **entry(report.days, [trim for trim in trims if trim.day >= first])}
+        of_days = {"count": days, **entry(report.days, first_day(today, days))}
     return {
         "session": of_session,
-        "today": entry(report.today, [trim for trim in trims if trim.day >= today]),
+        "today": entry(report.today, today),
         "days": of_days,
-        "all": entry(report.all_time, trims),
-        "by_provider": [totals_to_json(row) for row in by_provider(report.groups)],
+        "all": entry(report.all_time),
+        "by_provider": [totals_to_json(row) for row in report.providers],
         "by_model": [totals_to_json(row) for row in by_model(report.groups)],
         "by_day": [totals_to_json(row) for row in each_day(report.groups)],
     }
@@ -116,7 +107,7 @@ def _as_json(
 def _print(
     report: UsageReport, session: SessionInfo | None, trims: Sequence[Trim], today: date, days: int | None
 ) -> None:
-    from tui.views.usage_table import DAYS, figures_of, usage_lines
+    from tui.views.usage_table import DAYS, usage_lines
 
     if not report.all_time.calls:
         write(NOTHING_YET)
@@ -124,7 +115,7 @@ def _print(
     width = max(40, min(112, shutil.get_terminal_size((100, 24)).columns))
     if session is not None:
         write(table([(f"session {session.id}  {session.title}"[:width],)]) + "\n")
-    for line in usage_lines(figures_of(report, days or DAYS, today), width):
+    for line in usage_lines(report, width, by_day(report.groups, days or DAYS, today)):
         write("".join(text for text, _ in line).rstrip())
     of_session = [trim for trim in trims if session is not None and trim.session == session.id]
     for name, some in (("session", of_session), ("total", trims)):
