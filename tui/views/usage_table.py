@@ -99,13 +99,18 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
     label = 24 if wide else 11
     cell = min(18, (width - label) // max(1, len(columns)))
     figure: Callable[[int | None], str] = tokens_exact if wide else tokens_short
+
+    def reasoning(sums: Totals) -> str:
+        some = sums.reasoning_unknown and sums.reasoning is not None
+        return f"{figure(sums.reasoning)}{'+?' if some else ''}"
+
     rows: list[tuple[str, Callable[[Totals], str]]] = [
         ("calls", lambda t: f"{t.calls:,}"),
         ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh)),
         ("  written to the cache" if wide else "written", lambda t: figure(t.written)),
         ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
         ("output", lambda t: figure(t.output)),
-        ("  of it reasoning" if wide else "reasoning", lambda t: _incomplete(figure(t.reasoning), t)),
+        ("  of it reasoning" if wide else "reasoning", reasoning),
         ("all tokens" if wide else "all", lambda t: figure(t.tokens)),
         ("cost", lambda t: spent(t.cost)),
         ("estimates off by" if wide else "off by", lambda t: percent(t.estimates.median, digits=1)),
@@ -116,16 +121,10 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
         ("failed", lambda t: f"{t.failed:,}"),
     ]
     head = [(" " * label, ""), *((f"{clip(t.name, cell - 1):>{cell}}", "bold $foreground") for t in columns)]
-    return [head, *(_row(name, [value(t) for t in columns], label, cell) for name, value in rows)]
-
-
-def _incomplete(figure: str, row: Totals) -> str:
-    """The reasoning with `+?` if that of some calls is unknown."""
-    return f"{figure}+?" if row.reasoning_unknown and row.reasoning is not None else figure
-
-
-def _row(name: str, values: Sequence[str], label: int, cell: int) -> Line:
-    return [(pad(name, label), "$text-muted"), *((f"{value:>{cell}}", "$foreground") for value in values)]
+    lines: list[Line] = [head]
+    for name, value in rows:
+        lines.append([(pad(name, label), "$text-muted"), *((f"{value(t):>{cell}}", "$foreground") for t in columns)])
+    return lines
 
 
 def _table(title: str, rows: Sequence[Totals], width: int) -> list[Line]:

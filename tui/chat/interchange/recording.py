@@ -175,36 +175,27 @@ def checked_messages(messages: Sequence[Message]) -> Iterator[Message]:
     ids: set[str] = set()
     for number, message in enumerate(messages, 1):
         place = f"message {number}: "
-        for value in (message, message.usage, *message.parts):
-            if value is not None:
-                _check(value, place)
+        for value in (message.usage, *message.parts):
+            _check(value, place)
+        message = checked_row(message, place)
         for name, allowed in _ALLOWED.items():
             if getattr(message, name) not in allowed:
                 raise RecordingError(f"damaged: {place}{name} is {getattr(message, name)!r}")
         if not message.id or message.id in ids:
-            raise RecordingError(
-                f"damaged: {place}its id occurs twice" if message.id else f"damaged: {place}it has no id"
-            )
+            raise RecordingError(f"damaged: {place}{'its id occurs twice' if message.id else 'it has no id'}")
         ids.add(message.id)
         if message.status == "streaming":
             message = replace(message, status="interrupted", error="it was still being written when it was exported")
-        yield _storable(message)
+        yield message
 
 
-def checked_row(row: Row) -> Row:
-    """A row of the session or its calls as it can be stored. Raises `RecordingError` if invalid."""
-    _check(row)
-    return _storable(row)
-
-
-def _storable(row: Row) -> Row:
-    """`row` with texts that SQLite can store."""
-    texts: dict[str, Any] = {}
-    for one in fields(row):
-        value = getattr(row, one.name)
-        if isinstance(value, str) and (text := storable(value)) != value:
-            texts[one.name] = text
-    return replace(row, **texts) if texts else row
+def checked_row(row: Row, place: str = "") -> Row:
+    """A row as it can be stored. Raises `RecordingError` if it is invalid, with its `place` in the file."""
+    _check(row, place)
+    texts: dict[str, Any] = {
+        one.name: storable(text) for one in fields(row) if isinstance(text := getattr(row, one.name), str)
+    }
+    return replace(row, **texts)
 
 
 def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
@@ -223,7 +214,7 @@ def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
 
 def _check(value: Any, place: str = "") -> None:
     """Raises `RecordingError` if a dataclass has a value that is not of its declared type, or no possible number."""
-    for name, types, low, high in _rules(value.__class__):
+    for name, types, low, high in _rules(value.__class__) if value is not None else ():
         content = getattr(value, name)
         if not isinstance(content, types):
             raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {type(content).__name__}")
@@ -234,18 +225,13 @@ def _check(value: Any, place: str = "") -> None:
 
 
 @cache
-def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], float, float]]:
+def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], int, int]]:
     """For each field of a dataclass its name, the allowed types, the least number, and the first that is too large."""
-    hints = get_type_hints(kind)
-    return [
-        (
-            field.name,
-            _types(hints[field.name]),
-            0 if kind is Usage or field.name in _TIMES else -MOST,
-            YEAR_9999 if field.name in _TIMES else MOST,
-        )
-        for field in fields(kind)
-    ]
+    rules = []
+    for name, hint in get_type_hints(kind).items():
+        least = 0 if kind is Usage or name in _TIMES else -MOST
+        rules.append((name, _types(hint), least, YEAR_9999 if name in _TIMES else MOST))
+    return rules
 
 
 def _types(hint: Any) -> tuple[type, ...]:

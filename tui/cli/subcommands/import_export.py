@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -76,14 +76,11 @@ def _offered(store: SessionStore) -> list[Path]:
         return []
     counts = Counter(file.program for file in new)
     newest = {file.program: file.changed for file in reversed(new)}
-    rows = [(name, f"{count:,}", _day(newest[name])) for name, count in counts.most_common()]
+    days = {name: datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for name, moment in newest.items()}
+    rows = [(name, f"{count:,}", days[name]) for name, count in counts.most_common()]
     write(table([("program", "new files", "newest"), *rows], right=frozenset({1})))
     answer = input(f"Import {len(new):,} files? [y/N] ")
     return [file.path for file in new] if answer.strip().lower() in ("y", "yes") else []
-
-
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d")
 
 
 def _line(path: Path, imported: Imported) -> str:
@@ -168,7 +165,11 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
     if as_json:
         write(json.dumps({"files": rows, "all": total}, indent=2))
     else:
-        write(_figures([*rows, total]))
+        heads = tuple(head for _, head, _ in _COLUMNS)
+        cells = [
+            ["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in [*rows, total]
+        ]
+        write(table([heads, *cells], right=frozenset(range(1, len(heads)))))
     return FAILED if failed else 0
 
 
@@ -185,9 +186,3 @@ _COLUMNS = (
     ("worst_underestimate_percent", "worst under %", "{:.2f}"),
     ("seconds", "seconds", "{:.2f}"),
 )
-
-
-def _figures(rows: Sequence[Mapping[str, object]]) -> str:
-    heads = tuple(head for _, head, _ in _COLUMNS)
-    cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
-    return table([heads, *cells], right=frozenset(range(1, len(heads))))

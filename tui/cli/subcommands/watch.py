@@ -20,7 +20,7 @@ from tui.cli import write
 from tui.cli.subcommands.status_line import line_text, newest
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
-from tui.context.usage.usage import ContextUsage, usage_to_json
+from tui.context.usage.usage import usage_to_json
 from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
 from tui.text.labels import PREAMBLE_ROWS
@@ -135,7 +135,7 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
         _number(followed, width),
         *picture_lines(usage, width, 1),
     ]
-    groups = [(name, _tokens(usage, keys)) for name, keys in _GROUPS]
+    groups = [(name, sum(row.tokens for row in usage.rows if row.key in keys)) for name, keys in _GROUPS]
     parts = [f"{name} {tokens_exact(tokens)}" for name, tokens in groups if tokens]
     lines.append(Content(clip("  " + "   ".join(parts), width)))
     lines += map(Content, joined(_sentences(followed), width))
@@ -166,10 +166,6 @@ def _number(followed: Followed, width: int) -> Content:
         if detail and line.cell_length + len(detail) + 3 <= width:
             line = Content.assemble(line, f"   {detail}")
     return line
-
-
-def _tokens(usage: ContextUsage, keys: tuple[str, ...]) -> int:
-    return sum(row.tokens for row in usage.rows if row.key in keys)
 
 
 def _sentences(followed: Followed) -> list[str]:

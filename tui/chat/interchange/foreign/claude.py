@@ -8,7 +8,7 @@ from typing import Any
 
 from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds
 from tui.chat.interchange.recording import Recording
-from tui.messages import MessageKind, Part, Text, ToolCall, ToolResult, Usage
+from tui.messages import Part, Text, ToolCall, ToolResult, Usage
 from tui.providers.usage_reading import read_usage
 
 SOURCE, NAME = "claude-code", "Claude Code"
@@ -131,7 +131,8 @@ class Reader(Builder):
 
     def _typed(self, text: str, at: float) -> None:
         if text.strip() and not text.startswith("/"):
-            self._lines[self.add("user", [Text(text)], at, kind=_kind(text))] = set()
+            kind = "injected" if text.lstrip().startswith("<") else "chat"  # results of agents are marked up
+            self._lines[self.add("user", [Text(text)], at, kind=kind)] = set()
 
     def _attachment(self, line: Line) -> None:
         """Context that goes out as a reminder, and (`queued_command`) words typed while the agent ran."""
@@ -257,11 +258,6 @@ class Reader(Builder):
             self.lacking = "the schemas of tools that were loaded"
         results = self.add_entry("user", parts, at, kind="injected" if line.get("isMeta") else "chat")
         self._results |= {part.call_id: results for part in parts if isinstance(part, ToolResult)}
-
-
-def _kind(text: str) -> MessageKind:
-    """Results of background agents stand among the words of a person, marked up."""
-    return "injected" if text.lstrip().startswith("<") else "chat"
 
 
 def _strings(value: Any) -> list[str]:

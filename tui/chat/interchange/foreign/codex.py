@@ -161,14 +161,16 @@ class Reader(Builder):
     def _output(self, item: Mapping[str, Any]) -> None:
         """An output belongs to the request after the one that called, wherever its line stands."""
         ident = str(item.get("call_id") or "")
-        tools = item.get("tools")  # that a search loaded
-        parts = self.parts(as_json(tools) if tools else _content(item.get("output")))
+        tools, output = item.get("tools"), item.get("output")  # tools that a search loaded
+        if isinstance(output, dict):
+            output = output.get("content") or output.get("output") or ""
+        parts = self.parts(as_json(tools) if tools else output)
         images = [part for part in parts if isinstance(part, Attachment)]
-        output: list[Part] = [self.result(ident, texts_in(parts)), *images]
+        result: list[Part] = [self.result(ident, texts_in(parts)), *images]
         if any(isinstance(part, ToolCall) and part.id == ident for part in self._answer):
-            self._results += output
+            self._results += result
         else:
-            self.add("tool", output, self._at)
+            self.add("tool", result, self._at)
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         """`replacement_history` is the whole new context: what was there before stays, the rest is the summary."""
@@ -199,10 +201,6 @@ class Reader(Builder):
         if questions and turns:
             first = questions[max(0, len(questions) - turns)]
             self.set_aside((message.id for message in self.messages[first:]), self._at)
-
-
-def _content(output: Any) -> Any:
-    return output.get("content") or output.get("output") or "" if isinstance(output, dict) else output
 
 
 def _usage(data: Mapping[str, Any]) -> Usage:
