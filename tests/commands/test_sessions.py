@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.commands.scripted_ui import Commands
-from tui.views.conversations import SessionMenu
+from tui.commands.sessions import SessionMenu
 
 
 async def test_a_conversation_is_chosen(talk: Commands) -> None:

@@ -17,10 +17,10 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
+from tui.commands.sessions import FORK, SessionMenu
 from tui.screens.base import BACK, CLOSE, Panel, clickable, set_title
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
-from tui.views.conversations import FORK, SessionMenu
 from tui.views.view import Menu
 from tui.views.view import Option as Choosable
 

@@ -17,8 +17,8 @@ from textual.app import SuspendNotSupported
 from textual.content import Content
 
 from tui.commands import BusyError, EditorError
+from tui.commands.sessions import SessionMenu
 from tui.text.cells import plain
-from tui.views.conversations import SessionMenu
 from tui.views.models import ModelMenu
 from tui.views.view import Option
 from tui.widgets.themes import load_themes
