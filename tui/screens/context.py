@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import OptionList, Static
 
 from tui.messages import Attachment, ToolSchema
-from tui.screens.base import BACK, SHORT, Hint, Panel, clickable
+from tui.screens.base import BACK, SHORT, Hint
 from tui.screens.context_lists import HistoryPanel, MessagesPanel
-from tui.screens.pager import Pager
+from tui.screens.pager import Lines, Pager, ReadingPanel
 from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
 from tui.text.labels import MESSAGE_ROWS
@@ -183,61 +180,36 @@ class ContextPanel(RowsPanel[str, Line]):
         self._recount()
 
 
-class FitsPanel(Panel[None]):
-    """`f`: the models that the conversation fits, a list to read."""
-
-    DEFAULT_CSS = """
-    FitsPanel OptionList { max-height: 1fr; }
-    FitsPanel Static { height: auto; color: $text-muted; }
-    """
+class FitsPanel(ReadingPanel):
+    """`f`: the models that the conversation fits: the current one at once, the others when they are known."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,f", "close", "back", id="fits.close", show=False),
     ]
 
+    closing = BACK
+
     def __init__(self, usage: ContextUsage, workspace: Workspace) -> None:
-        super().__init__()
+        super().__init__("Fits where?", partial(_fit_lines, usage, (), "asking the servers …"))
         self.usage = usage
         self.workspace = workspace
-        self._models: list[tuple[str, ModelLimits | None]] = []
 
-    def compose(self) -> ComposeResult:
-        """The models, then a legend."""
-        with Vertical(classes="panel") as panel:
-            panel.border_title = "Fits where?"
-            panel.border_subtitle = clickable(self, BACK)
-            yield OptionList(compact=True)
-            yield Static("asking the servers …", markup=False)
-
-    def on_mount(self) -> None:
-        """Show the current model at once, the others when they are known."""
-        self.query_one(OptionList).focus()
-        self._load()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw for the new width."""
-        self._show()
-
-    @work(exit_on_error=False)
-    async def _load(self) -> None:
-        note = self.query_one(Static)
+    async def read(self) -> Lines:
+        """All models."""
         try:
             listing = await self.workspace.model_list.ask()
         except Exception as error:
             log.warning("models could not be listed", exc_info=True)
-            note.update(f"The models could not be listed: {error_line(error)}")
-            return
-        self._models = [(model.full_name, model.info.limits) for model in listing.models]
-        self._show()
-        note.update("Counted for the current model; others may differ by some percent.")
+            return partial(_fit_lines, self.usage, (), f"The models could not be listed: {error_line(error)}")
+        models = [(model.full_name, model.info.limits) for model in listing.models]
+        note = "Counted for the current model; others may differ by some percent."
+        return partial(_fit_lines, self.usage, models, note)
 
-    def _show(self) -> None:
-        width = self.list_width
-        options = self.query_one(OptionList)
-        options.clear_options()
-        rows = fits(self.usage, self._models)
-        options.add_options(fit_line(fit, width) for fit in rows)
-        options.highlighted = next((index for index, fit in enumerate(rows) if fit.current), 0)
+
+def _fit_lines(
+    usage: ContextUsage, models: Sequence[tuple[str, ModelLimits | None]], note: str, width: int
+) -> list[Content]:
+    return [*(fit_line(fit, width) for fit in fits(usage, models)), Content.styled(note, "$text-muted")]
 
 
 def item_text(session: ChatSession, row: str, item: UsageItem) -> tuple[str, str] | None:

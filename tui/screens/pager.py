@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from tui.render.rows import plain_rows
-from tui.screens.base import CLOSE, PANEL_WIDTH, Panel, clickable, set_title
+from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, clickable, set_title
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
@@ -167,17 +167,19 @@ Lines: TypeAlias = Callable[[int], Sequence[Content]]
 
 
 class ReadingPanel(Panel[None]):
-    """A text that is read once, and laid out for each width."""
+    """A text that is read once, and laid out for each width. `lines` are shown until it is read."""
 
     DEFAULT_CSS = """
     ReadingPanel VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
     ReadingPanel Static { height: auto; }
     """
 
-    def __init__(self, title: str) -> None:
+    closing: ClassVar[Hint] = CLOSE
+
+    def __init__(self, title: str, lines: Lines = lambda _width: [Content("looking …")]) -> None:
         super().__init__()
         self._heading = title
-        self._lines: Lines | None = None
+        self._lines = lines
 
     @abstractmethod
     async def read(self) -> Lines:
@@ -187,9 +189,9 @@ class ReadingPanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             set_title(panel, self._heading)
-            panel.border_subtitle = clickable(self, CLOSE)
+            panel.border_subtitle = clickable(self, self.closing)
             with VerticalScroll():
-                yield Static("looking …", markup=False)
+                yield Static(markup=False)
 
     def on_mount(self) -> None:
         """Scroll with the keys at once."""
@@ -202,13 +204,13 @@ class ReadingPanel(Panel[None]):
             self._lines = await self.read()
         except Exception as error:
             log.exception("a panel could not be filled")
-            self.query_one(Static).update(error_line(error))
+            line = Content(error_line(error))
+            self._lines = lambda _width: [line]
         self.on_resize()
 
     def on_resize(self) -> None:
         """Draw for this width."""
-        if self._lines is not None:
-            self.query_one(Static).update(Content("\n").join(self._lines(self.list_width)))
+        self.query_one(Static).update(Content("\n").join(self._lines(self.list_width)))
 
 
 class UsagePanel(ReadingPanel):

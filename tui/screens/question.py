@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Generic
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual import events
@@ -12,11 +12,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.messages import BUILT_IN
-from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, Result, clickable, key_now, set_title
+from tui.screens.base import QUIET, SHORT, Hint, LongText, Panel, clickable, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, description_line, readable_arguments
 from tui.views.view import Option as Answer
@@ -24,19 +25,21 @@ from tui.views.view import Question
 
 if TYPE_CHECKING:
     from tui.chat.conversation.events import ApprovalAsked
-    from tui.tools.approval import Decision
 
 
-class AnswerPanel(Panel[Result], Generic[Result]):
-    """A text above answers, which stay visible while it scrolls (page up, page down).
+class QuestionPanel(Panel[str]):
+    """A text above answers, which stay visible while it scrolls. Dismissed with an answer's key, or None for Esc.
 
-    The panel may come while a person writes: `typed` gets what was meant for the prompt.
+    It may come while a person writes: `typed` gets what was meant for the prompt. `clock` is in seconds.
     """
 
+    max_width = 84
+
     DEFAULT_CSS = """
-    AnswerPanel Static { height: auto; }
-    AnswerPanel LongText { height: auto; scrollbar-size-vertical: 1; }
-    AnswerPanel OptionList { margin-top: 1; }
+    QuestionPanel Static { height: auto; color: $foreground; }
+    QuestionPanel LongText { height: auto; max-height: 60vh; scrollbar-size-vertical: 1; }
+    QuestionPanel.-short LongText { max-height: 40vh; }
+    QuestionPanel OptionList { margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,19 +47,73 @@ class AnswerPanel(Panel[Result], Generic[Result]):
         Binding("pagedown", "scroll(1)", show=False, priority=True),
     ]
 
-    def __init__(self, typed: Callable[[str], object] | None, clock: Callable[[], float]) -> None:
+    keys: ClassVar[tuple[Hint, ...]] = (("enter", "choose", "choose"), ("esc", "cancel", "close"))
+    first: ClassVar[int | None] = 0
+    """The answer that is highlighted at first."""
+
+    def __init__(
+        self,
+        question: Question,
+        typed: Callable[[str], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__()
+        self.question = question
         self._typed = typed
         self._clock = clock
         self._last_key = float("-inf")  # that was meant for the prompt
+
+    def compose(self) -> ComposeResult:
+        """The text, then the answers."""
+        with Vertical(classes="panel") as panel:
+            set_title(panel, self.question.title)
+            yield from self.notes()
+            with LongText():
+                yield Static(self.text(), markup=False)
+            yield OptionList(*(Option(self.answer_line(answer)) for answer in self.question.answers), compact=True)
+
+    def notes(self) -> Iterable[Widget]:
+        """What stands above the text and does not scroll."""
+        return ()
+
+    def text(self) -> Content:
+        """The text; of a very long one its ends."""
+        return both_ends([("", plain(line)) for line in self.question.text.split("\n")])
+
+    def answer_line(self, answer: Answer) -> Content:
+        """One answer."""
+        label = plain(answer.label)
+        if self.app.size.width >= 80:  # otherwise most descriptions wrap to a second line
+            label = pad(label, max(cell_len(one.label) for one in self.question.answers))
+        return Content.assemble((label, "$foreground"), (f"  {plain(answer.detail)}", "$text-muted"))
+
+    def on_mount(self) -> None:
+        """Focus the answers."""
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = self.first
+        self.watch(self.query_one(LongText), "read", self.show_keys)
+
+    def show_keys(self) -> None:
+        """Show the keys on the edge."""
+        hint = self.query_one(LongText).hint if self.question.must_read else ""
+        self.query_one(".panel").border_subtitle = Content.assemble(hint, clickable(self, *self.keys))
 
     @property
     def ready(self) -> bool:
         """Whether a key is an answer by now, rather than typed ahead."""
         return self._clock() - self._last_key >= QUIET
 
-    def to_prompt(self, event: events.Key) -> None:
-        """A key that was meant for the prompt."""
+    def is_for_prompt(self, event: events.Key) -> bool:
+        """Whether a key goes on in what the person is writing. Its Enter answers nothing."""
+        return self._typed is not None and (event.is_printable or (event.key == "enter" and not self.ready))
+
+    def on_key(self, event: events.Key) -> None:
+        """Pass a key that was meant for the prompt to it."""
+        if not self.is_for_prompt(event):
+            return
+        event.stop()
+        event.prevent_default()
         self._last_key = self._clock()
         if self._typed is not None and event.is_printable and event.character:
             self._typed(event.character)
@@ -71,83 +128,36 @@ class AnswerPanel(Panel[Result], Generic[Result]):
         """Scroll the text."""
         self.query_one(LongText).page(pages)
 
-
-class QuestionPanel(AnswerPanel[str]):
-    """Dismissed with an answer's key, or None for Esc."""
-
-    max_width = 84
-
-    DEFAULT_CSS = """
-    QuestionPanel LongText { max-height: 60vh; }
-    QuestionPanel.-short LongText { max-height: 40vh; }
-    QuestionPanel Static { color: $foreground; }
-    """
-
-    def __init__(
-        self,
-        question: Question,
-        typed: Callable[[str], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(typed, clock)
-        self.question = question
-
-    def compose(self) -> ComposeResult:
-        """The text, then the answers."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self.question.title)
-            with LongText():
-                yield Static(both_ends([("", plain(line)) for line in self.question.text.split("\n")]), markup=False)
-            yield OptionList(*(Option(self._line(item)) for item in self.question.answers), compact=True)
-
-    def on_mount(self) -> None:
-        """Highlight the first answer."""
-        options = self.query_one(OptionList)
-        options.focus()
-        options.highlighted = 0
-        self.watch(self.query_one(LongText), "read", self._show_keys)
-
-    def _show_keys(self) -> None:
-        keys = clickable(self, ("enter", "choose", "choose"), ("esc", "cancel", "close"))
-        hint = self.query_one(LongText).hint if self.question.must_read else ""
-        self.query_one(".panel").border_subtitle = Content.assemble(hint, keys)
-
-    def on_key(self, event: events.Key) -> None:
-        """What the person is writing goes on in the prompt, and its Enter answers nothing."""
-        if self._typed is None:
-            return
-        if event.is_printable:
-            self.to_prompt(event)
-        elif event.key != "enter" or self.ready:
-            return
-        event.stop()
-        event.prevent_default()
-
-    def _line(self, item: Answer) -> Content:
-        label = plain(item.label)
-        if self.app.size.width >= 80:  # otherwise most descriptions wrap to a second line
-            label = pad(label, max(cell_len(one.label) for one in self.question.answers))
-        return Content.assemble((label, "$foreground"), (f"  {plain(item.detail)}", "$text-muted"))
-
     def action_choose(self) -> None:
         """Choose the highlighted answer, by a click on the key."""
         self.query_one(OptionList).action_select()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """An answer was chosen. What agrees to the text counts only once its end was on screen."""
+        """An answer was chosen."""
         event.stop()
-        key = self.question.answers[event.option_index].key
+        self.action_answer(self.question.answers[event.option_index].key)
+
+    def action_answer(self, key: str) -> None:
+        """Answer, if `key` is offered. What agrees to the text counts only once its end was on screen."""
+        if not self.ready or all(key != answer.key for answer in self.question.answers):
+            return
         if key in self.question.must_read and not self.query_one(LongText).read:
             self.app.bell()
         else:
             self.dismiss(key)
 
 
-STOP: Hint = ("esc", "stop the answer", "close")
+DECISIONS = (
+    Answer("once", "run it, once", name="y"),
+    Answer("session", "run it, in this conversation", name="s"),
+    Answer("always", "run it, everywhere", name="a"),
+    Answer("no", "not this time", name="n"),
+    Answer("never", "never", name="d"),
+)
 
 
-class ApprovalPanel(AnswerPanel["Decision"]):
-    """Dismissed with a decision, or None for Esc."""
+class ApprovalPanel(QuestionPanel):
+    """The question before a tool call runs. Dismissed with a decision, or None for Esc."""
 
     max_width = 90
 
@@ -160,79 +170,47 @@ class ApprovalPanel(AnswerPanel["Decision"]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "decide('once')", "run it once", id="approval.once"),
-        Binding("s", "decide('session')", "for this conversation", id="approval.session"),
-        Binding("a", "decide('always')", "always", id="approval.always"),
-        Binding("n", "decide('no')", "not this time", id="approval.no"),
-        Binding("d", "decide('never')", "never", id="approval.never"),
+        Binding("y", "answer('once')", "run it once", id="approval.once"),
+        Binding("s", "answer('session')", "for this conversation", id="approval.session"),
+        Binding("a", "answer('always')", "always", id="approval.always"),
+        Binding("n", "answer('no')", "not this time", id="approval.no"),
+        Binding("d", "answer('never')", "never", id="approval.never"),
     ]
 
+    keys = (("esc", "stop the answer", "close"),)
+    first = None
+
     def __init__(self, asked: ApprovalAsked, typed: Callable[[str], None], clock: Callable[[], float] = time.monotonic):
-        super().__init__(typed, clock)
+        # A call with a special reason asks each time.
+        answers = [answer for answer in DECISIONS if not asked.why or answer.key in ("once", "no")]
+        question = Question(f"Run {asked.call.name}?", "", answers, must_read=("once", "session", "always"))
+        super().__init__(question, typed, clock)
         self.asked = asked
         self._last_key = clock()
-        self.answers: list[tuple[Decision, str, str]] = [("once", "y", "run it, once")]
-        if not asked.why:  # a call with a special reason asks each time
-            self.answers += [("session", "s", "run it, in this conversation")]
-            self.answers += [("always", "a", "run it, everywhere")]
-        self.answers += [("no", "n", "not this time")]
-        if not asked.why:
-            self.answers += [("never", "d", "never")]
 
-    def compose(self) -> ComposeResult:
-        """What asks, with what; then the answers."""
-        call = self.asked.call
-        with Vertical(classes="panel") as panel:
-            set_title(panel, f"Run {call.name}?")
-            panel.border_subtitle = clickable(self, STOP)
-            if self.asked.origin != BUILT_IN:
-                about = description_line(f"MCP server {self.asked.origin}", self.asked.description, 240)
-                yield Static(plain(about), classes="about", markup=False)
-            if self.asked.why:
-                yield Static(plain(self.asked.why), classes="why", markup=False)
-            with LongText():
-                yield Static(readable_arguments(self.asked.arguments), markup=False)
-            yield OptionList(*(Option(self._line(*answer)) for answer in self.answers), compact=True)
+    def notes(self) -> Iterable[Widget]:
+        """What the server says of the tool, and the special reason."""
+        if self.asked.origin != BUILT_IN:
+            about = description_line(f"MCP server {self.asked.origin}", self.asked.description, 240)
+            yield Static(plain(about), classes="about", markup=False)
+        if self.asked.why:
+            yield Static(plain(self.asked.why), classes="why", markup=False)
 
-    def on_mount(self) -> None:
-        """No answer is highlighted."""
-        options = self.query_one(OptionList)
-        options.focus()
-        options.highlighted = None
-        self.watch(self.query_one(LongText), "read", self._show_keys, init=False)
+    def text(self) -> Content:
+        """The arguments."""
+        return readable_arguments(self.asked.arguments)
+
+    def answer_line(self, answer: Answer) -> Content:
+        """One answer after its letter."""
+        letter = key_now(self, answer.name, f"answer('{answer.key}')")
+        return Content.assemble((f"{letter}  ", "$primary"), (answer.label, "$foreground"))
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get the remaining height; they scroll if that is not enough."""
-        others = len(self.answers) + (6 if self.app.size.height < SHORT else 14)
+        others = len(self.question.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(LongText).styles.max_height = max(2, self.app.size.height - others)
-        self.call_after_refresh(self._show_keys)
+        self.call_after_refresh(self.show_keys)
 
-    def _show_keys(self) -> None:
-        hint = self.query_one(LongText).hint
-        self.query_one(".panel").border_subtitle = Content.assemble(hint, clickable(self, STOP))
-
-    def _line(self, decision: str, key: str, words: str) -> Content:
-        key = key_now(self, key, f"decide('{decision}')")
-        return Content.assemble((f"{key}  ", "$primary"), (words, "$foreground"))
-
-    def on_key(self, event: events.Key) -> None:
+    def is_for_prompt(self, event: events.Key) -> bool:
         """Keys typed without a pause belong to the prompt; Esc and ctrl+c always work."""
-        if self.ready or event.key in ("escape", "ctrl+c"):
-            return
-        self.to_prompt(event)
-        event.stop()
-        event.prevent_default()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """An answer was clicked or entered."""
-        event.stop()
-        self.action_decide(self.answers[event.option_index][0])
-
-    def action_decide(self, decision: Decision) -> None:
-        """Answer with this decision, if offered."""
-        if not self.ready or all(decision != answer for answer, _, _ in self.answers):
-            return
-        if self.query_one(LongText).read or decision in ("no", "never"):
-            self.dismiss(decision)
-        else:
-            self.app.bell()
+        return not self.ready and event.key not in ("escape", "ctrl+c")
