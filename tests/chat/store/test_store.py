@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -392,6 +393,19 @@ def test_full_disk_says_so_and_keeps_what_was_there(store: SessionStore) -> None
     assert [m.text for m in store.messages(session)] == ["kept"]
     store.add_message(session, user("again"))
     assert [m.text for m in store.messages(session)] == ["kept", "again"]
+
+
+def test_a_quota_is_no_reason_to_move_the_database_away(store: SessionStore) -> None:
+    session = add_session(store)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"free space") as error:
+            store.add_message(session, user("x" * 500_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "move it away" not in str(error.value)
+    store.add_message(session, user("again"))
 
 
 def test_session_is_found_by_the_beginning_of_its_id_if_that_is_clear(store: SessionStore) -> None:

@@ -160,6 +160,10 @@ class Database:
                 )
             case sqlite3.SQLITE_FULL:
                 return StoreError(f"the disk is full: {self.path} could not be written; free some space and try again")
+            case sqlite3.SQLITE_IOERR:  # also of a quota, and of a full disk that has no space for the -shm file
+                return StoreError(
+                    f"{self.path} could not be read or written ({error}): check the disk and its free space, try again"
+                )
             case sqlite3.SQLITE_CORRUPT:
                 self.damage["pages"] = f"{self.path} is damaged ({error})"
                 return DamagedError(f"{self.path} is damaged ({error}): {REPAIR}")
