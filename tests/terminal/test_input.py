@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import constants
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key, Paste
 from textual.message import Message
 
-from tui.terminal.input import TerminalParser
+from tui.terminal.input import TerminalParser, use_terminal_parser
 
 KITTY = {  # https://sw.kovidgoyal.net/kitty/keyboard-protocol/, "disambiguate escape codes"
     "enter": "\r",
@@ -139,6 +141,37 @@ def test_letters_of_modify_other_keys_are_letters() -> None:
     assert text_of(read("\x1b[27;2;69~")) == "E"
     assert text_of(read("\x1b[27;2;196~")) == "Ä"
     assert text_of(read("\x1b[27;5;101~")) == ""
+
+
+ANSWERS = {
+    "background, OSC 11, ended by BEL": "\x1b]11;rgb:1e1e/1e1e/2e2e\x07",
+    "background, ended by ST": "\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\",
+    "clipboard, OSC 52": "\x1b]52;c;aGVsbG8=\x07",
+    "device attributes": "\x1b[?62;22;52c",
+    "secondary device attributes": "\x1b[>1;5802;0c",
+    "status": "\x1b[0n",
+    "size": "\x1b[8;24;80t",
+    "keyboard protocol": "\x1b[?1u",
+    "name, XTVERSION": "\x1bP>|tmux 3.5a\x1b\\",
+    "a setting, DECRQSS": "\x1bP1$r0 q\x1b\\",
+    "kitty's graphics": "\x1b_Gi=31;OK\x1b\\",
+    "a key of a number that is no character": "\x1b[99999999;1u",
+    "a key that nobody knows": "\x1b[77;1^",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_what_a_terminal_answers_is_not_typed(answer: str) -> None:
+    for cut in (len(answer), *range(4, len(answer))):
+        events = read(f"a{answer[:cut]}", f"{answer[cut:]}b{answer}")
+        assert names(events) == ["a", "b"], cut
+    assert names(read("\x1bP", "x")) == ["alt+shift+p", "x"]
+
+
+def test_bytes_that_are_not_utf_8_are_typed_as_replacements() -> None:
+    driver = use_terminal_parser(LinuxDriver)
+    decoder = sys.modules[driver.__module__].getincrementaldecoder("utf-8")()
+    assert decoder.decode(b"caf\xe9 \xc3") + decoder.decode(b"\xa4", final=True) == "caf\ufffd ä"
 
 
 PASTES = (

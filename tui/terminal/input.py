@@ -3,6 +3,9 @@
 A paste is text. Textual (8.2) treats an ESC inside a bracketed paste as the beginning of a key and the rest as keys:
 lines are sent, commands run. Here everything between the brackets is one `Paste`, cleaned.
 
+What a terminal answers, mostly to a program that ran before, and keys that Textual does not know do nothing; Textual
+types them, and a BEL in them is ctrl+g. Bytes that are not UTF-8 are replaced; Textual ends with a traceback.
+
 Older key encodings: alt+enter (ESC CR) and shift+enter of modifyOtherKeys and of Konsole were read as enter, alt+up of
 PuTTY or screen (ESC ESC [ A) as escape and up.
 """
@@ -11,11 +14,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Generator, Iterable
+from codecs import IncrementalDecoder, getincrementaldecoder
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 from textual._xterm_parser import XTermParser
 from textual.events import Key, Paste
+from textual.keys import Keys
 from textual.message import Message
 
 from tui.text.clean import clean_text
@@ -37,7 +42,10 @@ _SEQUENCES = {
 
 _OTHER_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")  # xterm's modifyOtherKeys with formatOtherKeys=0
 _ALT_KEY = re.compile(r"\x1b\x1b(?:[\[O]([A-DHF])|\[([1-8])~)")
-_HALF_ALT_KEY = re.compile(r"\x1b(\x1b(?:[\[O]|\[[1-8])?)$")
+_HALF = re.compile(r"\x1b(\x1b(?:[\[O]|\[[1-8])?|[\]P_^X][^\x07\x1b]+\x1b?)$")  # of an alt key, of an answer
+_ANSWER = re.compile(r"\x1b[\]P_^X][^\x07\x1b]+(?:\x07|\x1b\\)")  # OSC, DCS, APC, PM, SOS
+_IGNORED_CSI = "\x1b[?c"
+_CSI = re.compile(r"\x1b\[[0-?]+[ -/]*[@-LN-ln-xz~]")  # except mouse (M, m) and mode (y) reports, which Textual reads
 _SHIFT = 0b1
 
 
@@ -50,7 +58,7 @@ class TerminalParser(XTermParser):
     def __init__(self, debug: bool = False) -> None:
         self._paste: list[str] | None = None  # the pieces of an unfinished paste
         self._after_escape = False  # whether the last input to Textual's parser was an ESC
-        self._partial_key = ""  # the beginning of a key, except for an ESC that Textual's parser has
+        self._partial_key = ""  # the beginning of a key or answer, except for an ESC that Textual's parser has
         self._tail = ""  # the end of the input, which may begin a bracket
         super().__init__(debug)
 
@@ -71,7 +79,7 @@ class TerminalParser(XTermParser):
         keys, rest = self._partial_key + data[:end], data[end:]
         escape = "\x1b" if self._timeout_time is not None and self._after_escape else ""  # pending
         self._tail = (self._tail + data[:end])[1 - len(PASTE_START) :]
-        half = _HALF_ALT_KEY.search(escape + keys) if at < 0 else None
+        half = _HALF.search(escape + keys) if at < 0 else None
         self._partial_key = half.group(1) if half else ""
         keys = keys[: len(keys) - len(self._partial_key)]
         if keys:
@@ -114,7 +122,11 @@ class TerminalParser(XTermParser):
             modifiers, code = int(match.group(1)), int(match.group(2))
             if (modifiers - 1) & ~_SHIFT or code < 32 or code == 127:  # otherwise it is a letter
                 return [key.copy() for key in self._parse_extended_key(f"\x1b[{code};{modifiers}u") or ()]
-        return super()._sequence_to_key_events(sequence, alt)
+        try:
+            keys = list(super()._sequence_to_key_events(sequence, alt))
+        except (ValueError, OverflowError):  # no character has that number
+            keys = []
+        return [Key(Keys.Ignore, sequence)] if not keys and _CSI.fullmatch(sequence) else keys
 
 
 def with_enter(data: str, size: int) -> str:
@@ -127,16 +139,22 @@ def with_enter(data: str, size: int) -> str:
 
 
 def _with_new_encodings(data: str) -> str:
-    """`data` with alt as a modifier rather than a leading ESC, which Textual reads as a separate key."""
+    """`data` without answers, and with alt as a modifier instead of a leading ESC, which Textual takes for a key."""
     if data == "\\\r\n":  # sent by some VS Code configurations for shift+enter
         return "\x1b[13;2u"
-    if "\x1b\x1b" not in data:
+    if "\x1b" not in data:
         return data
+    data = _ANSWER.sub(_IGNORED_CSI, data)
     return _ALT_KEY.sub(lambda match: f"\x1b[1;3{match[1]}" if match[1] else f"\x1b[{match[2]};3~", data)
 
 
+def _any_bytes(encoding: str) -> Callable[[], IncrementalDecoder]:
+    """A maker of decoders that replace what is not in `encoding`."""
+    return lambda: getincrementaldecoder(encoding)("replace")
+
+
 def use_terminal_parser(driver: type[Driver], in_line_mode: int = 0) -> type[Driver]:
-    """Let `driver` read with `TerminalParser`; Textual has no other way to set a parser.
+    """Let `driver` read with `TerminalParser` and any bytes; Textual has no other way to set them.
 
     `in_line_mode` is how many bytes were typed before the terminal was in raw mode.
     """
@@ -144,4 +162,6 @@ def use_terminal_parser(driver: type[Driver], in_line_mode: int = 0) -> type[Dri
     for name in (driver.__module__, "textual.drivers.win32"):
         if hasattr(module := sys.modules.get(name), "XTermParser"):
             setattr(module, "XTermParser", TerminalParser)  # noqa: B010
+        if hasattr(module, "getincrementaldecoder"):
+            setattr(module, "getincrementaldecoder", _any_bytes)  # noqa: B010
     return driver
