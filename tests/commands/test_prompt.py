@@ -13,8 +13,7 @@ from tui.chat.servers import Servers
 from tui.commands import CommandError
 from tui.commands.prompt import call_form, parse_prompt
 from tui.tools.base import ToolImage
-from tui.tools.mcp.offer import PromptArgument, ServerPrompt
-from tui.tools.mcp.results import Content
+from tui.tools.mcp.offer import Content, PromptArgument, ServerPrompt
 from tui.views.view import Form, Menu, Question
 
 WEATHER = ServerPrompt(

@@ -13,8 +13,7 @@ from tui.providers.config import Dialect
 from tui.providers.http.sse import TooLargeError
 from tui.tools.mcp.config import ServerConfig, Transport
 from tui.tools.mcp.connection import connect
-from tui.tools.mcp.log import ServerLog
-from tui.tools.mcp.status import TransportStatus, failure_reason
+from tui.tools.mcp.status import ServerLog, TransportStatus, failure_reason
 
 LIMIT = 2_000_000  # bytes
 

@@ -19,8 +19,7 @@ from tui.messages import Attachment
 from tui.tools.approval import Remembered
 from tui.tools.base import ToolError
 from tui.tools.mcp.config_files import ProjectFile
-from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
-from tui.tools.mcp.results import Content
+from tui.tools.mcp.offer import Content, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
 
 
 @dataclass

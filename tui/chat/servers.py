@@ -28,9 +28,15 @@ from tui.tools.mcp.hub import McpHub
 if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.config import ServerConfig
     from tui.tools.mcp.oauth import SignIn
-    from tui.tools.mcp.offer import CachedOffer, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
+    from tui.tools.mcp.offer import (
+        CachedOffer,
+        Content,
+        ResourceTemplate,
+        ServerPrompt,
+        ServerResource,
+        TemplateVariable,
+    )
     from tui.tools.mcp.questions import Ask
-    from tui.tools.mcp.results import Content
     from tui.tools.mcp.server import McpServer
     from tui.tools.mcp.status import ServerStatus
 

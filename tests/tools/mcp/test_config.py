@@ -10,7 +10,7 @@ import pytest
 from tui.config.settings import load_settings
 from tui.tools.mcp.config import McpConfigError, ServerConfig, hidden_args, read_servers, servers_of_json
 from tui.tools.mcp.config_files import find_servers
-from tui.tools.mcp.log import log_name
+from tui.tools.mcp.status import log_name
 
 
 def one(entry: object, name: str = "x") -> ServerConfig:

@@ -14,8 +14,8 @@ import pytest
 from tests.tools.mcp.mcp_running import NAUGHTY, START, call, make_hub, running, tool, until
 from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
-from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.offer import TemplateVariable
+from tui.tools.mcp.status import ServerLog
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -224,9 +224,9 @@ def test_a_log_that_can_not_be_written_costs_the_file_only(tmp_path: Path) -> No
 
 
 async def test_a_server_that_writes_without_end_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.log.MOST_A_SECOND", 3)
+    monkeypatch.setattr("tui.tools.mcp.status.MOST_A_SECOND", 3)
     waits: list[float] = []
-    monkeypatch.setattr("tui.tools.mcp.log.time.sleep", waits.append)
+    monkeypatch.setattr("tui.tools.mcp.status.time.sleep", waits.append)
     log = ServerLog(None)
     with log.pipe() as end:
         end.write("".join(f"line {number}\n" for number in range(7)))

@@ -44,7 +44,7 @@ from tui.text.clean import clean_line
 from tui.text.labels import arguments_summary, ending_line, provider_explanation, source_lines, sources_of
 from tui.text.numbers import size_text
 from tui.tools.approval import matches
-from tui.tools.files.texts import marked_encoding
+from tui.tools.files.read_file import marked_encoding
 
 WAIT = 2.0
 """Seconds to wait for standard input if there are words and no "-"."""

@@ -31,19 +31,22 @@ from tui.text.clean import clean_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.mcp.authorization import authorization
 from tui.tools.mcp.config import ServerConfig, start_environment
-from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import CLOSED, Normalizer
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import (
+    Content,
     TemplateVariable,
+    error_output,
+    output_of,
+    prompt_text,
+    resource_content,
     resource_templates,
     server_prompts,
     server_resources,
     server_tool,
 )
 from tui.tools.mcp.questions import Ask, LinkQuestion, Question, Reply, SampleQuestion, form_question
-from tui.tools.mcp.results import Content, error_output, output_of, prompt_text, resource_content
-from tui.tools.mcp.status import GoneError, Issue, ServerStatus, TransportStatus, error_text, innermost, line
+from tui.tools.mcp.status import GoneError, Issue, ServerLog, ServerStatus, TransportStatus, error_text, innermost, line
 from tui.tools.mcp.transport import open_transport, watched
 
 log = logging.getLogger(__name__)

@@ -40,9 +40,9 @@ class McpHub:
 
     def add(self, config: ServerConfig, cached: CachedOffer | None = None, *, on: bool = True) -> McpServer:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
-        from tui.tools.mcp.log import ServerLog, log_name
         from tui.tools.mcp.offer import CachedOffer
         from tui.tools.mcp.server import McpServer
+        from tui.tools.mcp.status import ServerLog, log_name
 
         path = None if self._log_dir is None else self._log_dir / log_name(config.name)
         server = McpServer(

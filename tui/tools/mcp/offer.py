@@ -1,15 +1,20 @@
-"""What an MCP server offers, in this program's terms, and names for its tools. All of it is untrusted text."""
+"""What an MCP server offers and answers, in this program's terms. All of it is untrusted text."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
+
+from tui.text.json_text import parse_json
+from tui.tools.base import ToolImage, ToolOutput
 
 if TYPE_CHECKING:
     import mcp.types as types
@@ -200,3 +205,112 @@ def open_variable(template: str, uri: str) -> TemplateVariable | None:
         values[name] = unquote(uri[at:end])
         at = end
     return None
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The text and images of a resource or a prompt."""
+
+    text: str
+    images: tuple[ToolImage, ...] = ()
+
+
+def output_of(result: types.CallToolResult) -> ToolOutput:
+    """A call's result. Structured content is used only if there is no text."""
+    content = content_of(result.content)
+    parts = [content.text] if result.content else []
+    structured = result.structured_content
+    if structured is not None and not _says(content.text, structured, len(result.content)):
+        parts.append(json.dumps(structured, ensure_ascii=False, indent=1))
+    return ToolOutput("\n\n".join(filter(None, parts)), is_error=bool(result.is_error), images=content.images)
+
+
+def _says(text: str, structured: Mapping[str, Any], blocks: int) -> bool:
+    """Whether `text`, of so many blocks, is `structured` written down: whole, or the "result" that SDKs wrap it in."""
+    value = structured["result"] if structured.keys() == {"result"} else structured
+    if text == value or (blocks == 0 and not structured):
+        return True
+    if isinstance(value, list) and value and all(isinstance(e, dict) and e.get("type") == "text" for e in value):
+        return text == "\n".join(str(item.get("text")) for item in value)  # content blocks, once more
+    if isinstance(value, list) and blocks == len(value) > 1:  # a block for each item
+        written = "\n".join(item if isinstance(item, str) else _json(item) for item in value)
+        return text == written or _json([_parsed(line) for line in text.split("\n")]) == _json(value)
+    return _json(_parsed(text)) in (_json(structured), _json(value))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
+
+
+def error_output(error: types.ErrorData) -> ToolOutput:
+    """What a tool answered with an error of the protocol, whole: the model can mend a call by it."""
+    data = error.data
+    more = "" if data is None else data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
+    return ToolOutput("\n".join(filter(None, (error.message or f"Error {error.code}", more))), is_error=True)
+
+
+def content_of(blocks: Iterable[types.ContentBlock]) -> Content:
+    """The texts, joined, and the images; other content is described with its size."""
+    return _joined("\n", map(_block, blocks))
+
+
+def resource_content(contents: Iterable[types.TextResourceContents | types.BlobResourceContents]) -> Content:
+    """The content of a resource."""
+    return _joined("\n", map(_resource, contents))
+
+
+def prompt_text(messages: Iterable[types.PromptMessage]) -> Content:
+    """A prompt's messages as one text for the composer; assistant messages are marked."""
+    pieces = []
+    for message in messages:
+        content = _block(message.content)
+        if message.role != "user" and content.text:
+            content = replace(content, text=f"[assistant]\n{content.text}\n[/assistant]")
+        pieces.append(content)
+    return _joined("\n\n", filter(lambda piece: piece.text or piece.images, pieces))
+
+
+def _joined(separator: str, pieces: Iterable[Content]) -> Content:
+    pieces = list(pieces)
+    texts = [piece.text for piece in pieces if not piece.images]
+    return Content(separator.join(texts), tuple(image for piece in pieces for image in piece.images))
+
+
+def _block(block: types.ContentBlock) -> Content:
+    match block.type:
+        case "text":
+            return Content(block.text)
+        case "resource":
+            content, is_text = _resource(block.resource), hasattr(block.resource, "text")
+            return Content(f"[resource {block.resource.uri}]\n{content.text}") if is_text else content
+        case "resource_link":
+            about = f": {block.description}" if block.description else ""
+            return Content(f"[resource {block.uri} ({block.name}){about}]")
+        case kind:
+            return _binary(block.data, block.mime_type, kind)
+
+
+def _resource(item: types.TextResourceContents | types.BlobResourceContents) -> Content:
+    if (text := getattr(item, "text", None)) is not None:
+        return Content(text)
+    return _binary(getattr(item, "blob", ""), item.mime_type or "", item.uri)
+
+
+def _binary(data: str, media_type: str, what: str) -> Content:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return Content(f"[{what}: {media_type or 'unknown type'}, not valid base64, left out]")
+    if media_type.startswith("image/"):
+        return Content("", (ToolImage(media_type, content),))
+    return Content(f"[{what}: {media_type or 'unknown type'}, {len(content):,} bytes, left out]")

@@ -16,12 +16,12 @@ from tui.messages import ToolSchema
 from tui.providers.keys import redact
 from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
-from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import CachedOffer, ServerTool, TemplateVariable, offered_name
 from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.status import (
     GoneError,
+    ServerLog,
     ServerStatus,
     State,
     TransportStatus,
@@ -35,7 +35,7 @@ from tui.tools.mcp.status import (
 if TYPE_CHECKING:
     from tui.tools.mcp.connection import Connection
     from tui.tools.mcp.hub import LoopThread
-    from tui.tools.mcp.results import Content
+    from tui.tools.mcp.offer import Content
 
 log = logging.getLogger(__name__)
 

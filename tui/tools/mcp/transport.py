@@ -21,9 +21,8 @@ from tui.config.files import at_home
 from tui.providers.http.proxies import client_options
 from tui.providers.http.sse import TooLargeError, check_json_cost
 from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.log import ServerLog
 from tui.tools.mcp.normalize import Normalizer
-from tui.tools.mcp.status import TransportStatus
+from tui.tools.mcp.status import ServerLog, TransportStatus
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",

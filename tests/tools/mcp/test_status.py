@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.tools.mcp.log import ServerLog, reason_of
+from tui.tools.mcp.status import ServerLog, reason_of
 
 OUTPUTS = {
     "npm, no such package": (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.tools.files.globs import expanded, make_glob
+from tui.tools.files.walk import expanded, make_glob
 
 
 @pytest.mark.parametrize(
