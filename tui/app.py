@@ -23,7 +23,7 @@ from tui import commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.process import on_termination
+from tui.terminal.process import ENDING, on_signals
 from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
@@ -142,7 +142,7 @@ class ChatApp(CopyingApp):
         if self._terminal is not None and (attributes := self._terminal.hand_over()) is not None:
             setattr(self._driver, "attrs_before", attributes)  # noqa: B010  # it found the terminal in raw mode
         if not self.is_headless:
-            on_termination(self._start_leaving)
+            on_signals(ENDING, self._start_leaving)
         self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tui.cli import INTERRUPTED
-from tui.cli.streams import on_interrupt
 from tui.cli.subcommands.ask import ask
 from tui.config.settings import ProviderSettings, Settings
+from tui.terminal.process import on_signals
 
 
 @pytest.mark.parametrize("handlers", [True, False], ids=["a loop with handlers", "the loop of Windows"])
@@ -24,7 +24,7 @@ async def test_a_signal_is_a_call_on_the_loop(monkeypatch: pytest.MonkeyPatch, h
 
         monkeypatch.setattr(loop, "add_signal_handler", none)
     try:
-        on_interrupt(pressed.set)
+        on_signals(("SIGINT",), pressed.set)
         signal.raise_signal(signal.SIGINT)
         await asyncio.wait_for(pressed.wait(), 5)
     finally:

@@ -37,7 +37,7 @@ from tui.commands import Chat
 from tui.config.files import write_unsent
 from tui.config.settings import Settings
 from tui.providers.keys import redact
-from tui.terminal.process import on_termination
+from tui.terminal.process import ENDING, on_signals
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
 from tui.text.numbers import percent, tokens_exact
@@ -80,8 +80,8 @@ async def _run(settings: Settings, resume: str | None) -> int:
         talks = sys.stdin.isatty() and sys.stdout.isatty()
         chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
         workspace.servers.start(chat.answer_server if talks else None)
-        streams.on_interrupt(chat.interrupt)
-        on_termination(chat.stop)
+        on_signals(("SIGINT",), chat.interrupt)
+        on_signals(ENDING, chat.stop)
         return await chat.talk()
     finally:
         await workspace.close()

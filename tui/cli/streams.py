@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, abandoned by their reader, or not UTF-8; and ctrl+c."""
+"""Standard streams that are closed, full, abandoned by their reader, or not UTF-8; lines of standard input."""
 
 from __future__ import annotations
 
@@ -96,21 +96,6 @@ def read_input(limit: int, wait: float | None = None) -> bytes | None:
         return None
     ended.wait()
     return bytes(data[: limit + 1])
-
-
-def on_interrupt(act: Callable[[], None]) -> None:
-    """Call `act` on the running loop at ctrl+c, instead of raising KeyboardInterrupt.
-
-    Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
-    """
-    import asyncio
-    import signal
-
-    loop = asyncio.get_running_loop()
-    try:
-        loop.add_signal_handler(signal.SIGINT, act)
-    except NotImplementedError:
-        signal.signal(signal.SIGINT, lambda *_: loop.call_soon_threadsafe(act))
 
 
 class Lines:

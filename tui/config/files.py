@@ -11,14 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+is_there, is_file, is_link = os.path.exists, os.path.isfile, os.path.islink
+"""Like the methods of `Path`, but False where these raise: for folders without permission, and invalid names."""
+
+_expand_home = os.path.expanduser
+
 
 def at_home(text: str) -> Path:
     """`text` as a path, with `~` and `~name` expanded as in a shell: unknown names stay as they are."""
-    path = Path(text)
-    try:
-        return path.expanduser()
-    except RuntimeError:  # no such user, or no home folder
-        return path
+    return Path(_expand_home(text))
 
 
 def from_home(text: str) -> Path:
@@ -34,39 +35,10 @@ def short_path(path: Path, home: Path) -> str:
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
-def is_there(path: Path) -> bool:
-    """`path.exists()`, but False if that raises: for folders without permission, and invalid names."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def is_file(path: Path) -> bool:
-    """`path.is_file()`, but False if that raises."""
-    return is_there(path) and path.is_file()
-
-
-def is_link(path: Path) -> bool:
-    """`path.is_symlink()`, but False if that raises."""
-    try:
-        return path.is_symlink()
-    except (OSError, ValueError):
-        return False
-
-
 def new_file(name: str) -> Path:
-    """The path of a new file. Raises ValueError with a one-line reason if it exists or the name is invalid."""
+    """The path of a new file. Raises ValueError with a one-line reason if it exists."""
     path = at_home(name)
-    try:
-        exists = path.exists()
-    except PermissionError:  # writing will give a better error
-        exists = False
-    except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or error
-        shown = name if len(name) <= 40 else f"{name[:40]}…"
-        raise ValueError(f"no file can be called {shown!r} ({reason}): name another") from None
-    if exists:
+    if is_there(path):
         raise ValueError(f"{path} is there already: name another file")
     return path
 

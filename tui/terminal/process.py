@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT")
+"""Signals that ask the program to end. ctrl+c is SIGINT."""
 
 
-def on_termination(act: Callable[[], object]) -> None:
-    """Call `act` on the running loop at these signals, instead of ending the process.
+def on_signals(names: Iterable[str], act: Callable[[], object]) -> None:
+    """Call `act` on the running loop at these signals, instead of ending the process or raising KeyboardInterrupt.
 
     Event loops on Windows have no signal handlers: there the signal's own handler wakes the loop.
     """
     import asyncio  # not before the terminal is taken
 
     loop = asyncio.get_running_loop()
-    for name in ENDING:
+    for name in names:
         if (number := getattr(signal, name, None)) is None:
             continue
         try:

@@ -34,12 +34,11 @@ from tui.chat.turn.session import ChatSession
 from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
-from tui.cli.streams import on_interrupt
 from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
-from tui.terminal.process import on_termination
+from tui.terminal.process import ENDING, on_signals
 from tui.text.clean import clean_line
 from tui.text.labels import arguments_summary, ending_line, provider_explanation, source_lines, sources_of
 from tui.text.numbers import size_text
@@ -88,8 +87,7 @@ async def ask(
         for notice in (*chat.memory.notices, *workspace.servers.news(), *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
-        on_interrupt(partial(_interrupt, chat, interrupted))
-        on_termination(partial(_interrupt, chat, interrupted))
+        on_signals(("SIGINT", *ENDING), partial(_interrupt, chat, interrupted))
         began = time.time()
 
         def tell_of_servers() -> None:
