@@ -179,11 +179,18 @@ def _reasoning_items(part: Reasoning) -> list[Json]:
 
 
 _READ = ("message", "reasoning", "function_call")  # item types with content of their own
+_DELTAS = {
+    "response.output_text.delta": "message",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+    "response.function_call_arguments.delta": "function_call",
+}
 
 
 @dataclass(slots=True)
 class _Item:
     kind: str
+    key: object  # its index or id, which items may share
     index: int  # counted within its kind
     place: int  # among all items of the answer
     text: str = ""  # received in deltas
@@ -192,7 +199,22 @@ class _Item:
     parts: int = 0  # summary parts begun
     added: bool = False  # its beginning was announced
     done: bool = False
-    before: _Item | None = None  # an earlier one of the same index or id
+
+    def event(self, text: str) -> StreamEvent:
+        """A piece of its text."""
+        match self.kind:
+            case "message":
+                return TextDelta(text, self.place)
+            case "reasoning":
+                return ReasoningDelta(text, self.index)
+            case _:
+                return ToolCallDelta(self.index, arguments=text)
+
+    def rest(self, whole: str) -> Iterator[StreamEvent]:
+        """The part of its whole text that was not in its deltas; nothing if the two disagree."""
+        before, self.text = self.text, whole or self.text
+        if whole.startswith(before) and whole != before:
+            yield self.event(whole[len(before) :])
 
 
 class ResponsesReader(Reader):
@@ -204,11 +226,10 @@ class ResponsesReader(Reader):
     def __init__(self, provider: str = "") -> None:
         super().__init__(provider)
         self._items: list[_Item] = []
-        self._named: dict[object, _Item] = {}  # by index or id, which items may share: the latest one
 
     def feed(self, event: Json, /) -> Iterator[StreamEvent]:
         """The stream events of one event. Raises `ProviderError` for a failed answer."""
-        kind = str(event.get("type") or "")
+        kind, delta = text_of(event.get("type")), event.get("delta")
         response = object_of(event.get("response"))
         yield from self._model_and_usage(response)
         match kind:
@@ -220,73 +241,61 @@ class ResponsesReader(Reader):
                 self._close(kind, response)
             case "response.output_text.annotation.added":
                 yield from _cited(object_of(event.get("annotation")))
-            case _ if isinstance(delta := event.get("delta"), str):
-                yield from self._delta(kind, event, delta)
+            case "response.refusal.delta" if isinstance(delta, str):
+                self._item(event, "message").refused += delta
+                yield RefusalDelta(delta)
+            case _ if kind in _DELTAS and isinstance(delta, str):
+                item = self._item(event, _DELTAS[kind])
+                item.text += delta
+                yield item.event(delta)
             case "response.reasoning_summary_part.added":
                 item = self._item(event, "reasoning")
                 item.parts += 1
                 if item.parts > 1:
                     item.text += "\n\n"
-                    yield ReasoningDelta("\n\n", item.index)
-
-    def _delta(self, kind: str, event: Json, delta: str) -> Iterator[StreamEvent]:
-        match kind:
-            case "response.output_text.delta":
-                item = self._item(event, "message")
-                item.text += delta
-                yield TextDelta(delta, item.place)
-            case "response.refusal.delta":
-                self._item(event, "message").refused += delta
-                yield RefusalDelta(delta)
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                item = self._item(event, "reasoning")
-                item.text += delta
-                yield ReasoningDelta(delta, item.index)
-            case "response.function_call_arguments.delta":
-                item = self._item(event, "function_call")
-                item.text += delta
-                yield ToolCallDelta(item.index, arguments=delta)
+                    yield item.event("\n\n")
 
     def _item(self, event: Json, kind: str, *, adding: bool = False) -> _Item:
         """The item an event belongs to; created if the server did not announce it."""
         item_id = object_of(event.get("item")).get("id") or event.get("item_id")
         index = event.get("output_index")
         key: object = index if isinstance(index, int) else str(item_id or kind)
-        item = self._named.get(key)
+        item = next((item for item in reversed(self._items) if item.key == key), None)
         if item is None or item.kind != kind or (adding and item.added):
-            item = _Item(kind, sum(other.kind == kind for other in self._items), len(self._items), before=item)
+            item = _Item(kind, key, sum(other.kind == kind for other in self._items), len(self._items))
             self._items.append(item)
-            self._named[key] = item
         return item
 
     def _added(self, event: Json) -> Iterator[StreamEvent]:
-        wire = event.get("item")
-        if not isinstance(wire, dict):
+        if not (wire := object_of(event.get("item"))):
             return
         item = self._item(event, str(wire.get("type")), adding=True)
         item.added = True
         if item.kind == "function_call":
-            yield ToolCallDelta(
-                item.index, str(wire.get("call_id") or wire.get("id") or ""), str(wire.get("name") or "")
-            )
+            yield _call(item, wire)
         yield from _named(item, wire)
 
     def _done(self, event: Json) -> Iterator[StreamEvent]:
         """What a finished item has beyond its deltas: metadata, and content whose deltas are missing."""
-        wire = event.get("item")
-        if not isinstance(wire, dict):
+        if not (wire := object_of(event.get("item"))):
             return
-        kind = str(wire.get("type"))
         announced = len(self._items)
-        item = _first_open(self._item(event, kind))
+        item = self._item(event, str(wire.get("type")))  # or an earlier one of its index or id that has not ended
+        item = next((one for one in self._items if (one.key, one.kind) == (item.key, item.kind) and not one.done), item)
         item.done = True
-        match kind:
+        parts = objects_of(wire.get("content"))
+        match item.kind:
             case "reasoning":
-                yield from _reasoning(item, wire)
+                summary = objects_of(wire.get("summary"))
+                yield from item.rest("\n\n".join(str(part.get("text") or "") for part in summary or parts))
+                yield ReasoningMeta(
+                    item.index,
+                    encrypted=text_of(wire.get("encrypted_content")) or None,
+                    item_id=text_of(wire.get("id")) or None,
+                    details=json.dumps(summary, ensure_ascii=False) if len(summary) > 1 else None,
+                )
             case "message":
-                parts = objects_of(wire.get("content"))
-                if rest := _rest(item, "".join(str(part.get("text") or "") for part in parts)):
-                    yield TextDelta(rest, item.place)
+                yield from item.rest("".join(str(part.get("text") or "") for part in parts))
                 refusal = "".join(str(part.get("refusal") or "") for part in parts)
                 if refusal.startswith(item.refused) and (rest := refusal[len(item.refused) :]):
                     yield RefusalDelta(rest)
@@ -295,10 +304,8 @@ class ResponsesReader(Reader):
                         yield from _cited(annotation)
             case "function_call":
                 if len(self._items) > announced:
-                    call_id = str(wire.get("call_id") or wire.get("id") or "")
-                    yield ToolCallDelta(item.index, call_id, str(wire.get("name") or ""))
-                if rest := _rest(item, str(wire.get("arguments") or "")):
-                    yield ToolCallDelta(item.index, arguments=rest)
+                    yield _call(item, wire)
+                yield from item.rest(str(wire.get("arguments") or ""))
         yield from _named(item, wire)
 
     def _model_and_usage(self, response: Json) -> Iterator[StreamEvent]:
@@ -320,14 +327,8 @@ class ResponsesReader(Reader):
                 self._end = StreamEnd("tool_calls" if called else "stop", "completed")
 
 
-def _first_open(item: _Item) -> _Item:
-    """Of the items that share a name with `item`, the earliest of its kind that has not ended."""
-    first, earlier = item, item.before
-    while earlier is not None:
-        if earlier.kind == item.kind and not earlier.done:
-            first = earlier
-        earlier = earlier.before
-    return first
+def _call(item: _Item, wire: Json) -> ToolCallDelta:
+    return ToolCallDelta(item.index, str(wire.get("call_id") or wire.get("id") or ""), str(wire.get("name") or ""))
 
 
 def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
@@ -346,24 +347,6 @@ def _cited(annotation: Json) -> Iterator[StreamEvent]:
     """A page cited by a text, or a file of OpenAI's, by its name."""
     if place := text_of(next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")):
         yield SourceCited(place, str(annotation.get("title") or ""))
-
-
-def _rest(item: _Item, whole: str) -> str:
-    """The part of a finished item that was not in its deltas; nothing if the two disagree."""
-    before, item.text = item.text, whole or item.text
-    return whole[len(before) :] if whole.startswith(before) else ""
-
-
-def _reasoning(item: _Item, wire: Json) -> Iterator[StreamEvent]:
-    summary, content = objects_of(wire.get("summary")), objects_of(wire.get("content"))
-    if rest := _rest(item, "\n\n".join(str(part.get("text") or "") for part in summary or content)):
-        yield ReasoningDelta(rest, item.index)
-    yield ReasoningMeta(
-        item.index,
-        encrypted=text_of(wire.get("encrypted_content")) or None,
-        item_id=text_of(wire.get("id")) or None,
-        details=json.dumps(summary, ensure_ascii=False) if len(summary) > 1 else None,
-    )
 
 
 # -- the server --------------------------------------------------------------------------------------------------------
