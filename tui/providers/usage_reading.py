@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tui.messages import BilledPass, Usage
 from tui.providers.wire import find_count, object_of, objects_of, text_of
@@ -19,63 +19,33 @@ from tui.providers.wire import find_count, object_of, objects_of, text_of
 Body: TypeAlias = Mapping[str, Any]
 
 
-class _Format(NamedTuple):
-    """Where a format has its numbers: fields in the order in which they are looked for (see `find_count`).
-
-    It is the format of a body with `input` or `output`, and one of `also`. `cache_beside`: its input excludes cached
-    tokens.
-    """
-
-    input: str
-    output: str
-    cached: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
-    reasoning: tuple[str, ...] = ()
-    cache_beside: bool = False
-    also: frozenset[str] = frozenset()
-
-    def is_of(self, body: Body) -> bool:
-        """Whether `body` has this format."""
-        return (self.input in body or self.output in body) and (not self.also or bool(body.keys() & self.also))
-
-
-_BEDROCK = _Format(
-    "inputTokens", "outputTokens", ("cacheReadInputTokens",), ("cacheWriteInputTokens",), cache_beside=True
+# The fields of all formats, in the order in which they are looked for (see `find_count`).
+_INPUT = ("inputTokens", "prompt_eval_count", "prompt_tokens", "input_tokens")  # Bedrock, Ollama, Chat, the others
+_OUTPUT = ("outputTokens", "eval_count", "completion_tokens", "output_tokens")
+_CACHED = (
+    "prompt_tokens_details.cached_tokens",
+    "input_tokens_details.cached_tokens",
+    "prompt_cache_hit_tokens",  # DeepSeek
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cacheReadInputTokens",
 )
-_OLLAMA = _Format("prompt_eval_count", "eval_count")
-_CHAT = _Format(
-    "prompt_tokens",
-    "completion_tokens",
-    (
-        "prompt_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",  # DeepSeek
-        "cached_tokens",
-        "cache_read_input_tokens",
-    ),
-    (
-        "prompt_tokens_details.cache_write_tokens",
-        "prompt_tokens_details.cache_creation_tokens",
-        "cache_creation_input_tokens",
-    ),
-    ("completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+_WRITTEN = (
+    "prompt_tokens_details.cache_write_tokens",
+    "prompt_tokens_details.cache_creation_tokens",
+    "input_tokens_details.cache_write_tokens",
+    "cache_creation_input_tokens",
+    "cacheWriteInputTokens",
 )
-_ANTHROPIC = _Format(
-    "input_tokens",
-    "output_tokens",
-    ("cache_read_input_tokens",),
-    ("cache_creation_input_tokens",),
-    ("output_tokens_details.thinking_tokens",),
-    cache_beside=True,
-    also=frozenset({"cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}),
+_REASONING = (
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+    "output_tokens_details.thinking_tokens",
+    "reasoning_tokens",
 )
-_RESPONSES = _Format(
-    "input_tokens",
-    "output_tokens",
-    ("input_tokens_details.cached_tokens",),
-    ("input_tokens_details.cache_write_tokens",),
-    ("output_tokens_details.reasoning_tokens",),
-)
-_FORMATS = (_BEDROCK, _OLLAMA, _CHAT, _ANTHROPIC, _RESPONSES)  # the first that matches counts
+# The input excludes cached tokens in the formats of Bedrock and Anthropic, which have one of these, but not in Chat's.
+_BESIDE = {"inputTokens", "outputTokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
+_INSIDE = {"prompt_tokens", "completion_tokens"}
 
 
 def read_usage(body: object) -> Usage | None:
@@ -84,11 +54,11 @@ def read_usage(body: object) -> Usage | None:
         return None
     if body.keys() & {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"}:
         usage = _gemini(body)
-    elif form := next((form for form in _FORMATS if form.is_of(body)), None):
-        usage = _anthropic(body) if form is _ANTHROPIC else _counts(body, form)
+    elif body.keys() & {*_INPUT, *_OUTPUT}:
+        usage = replace(_counts(_context_iteration(body) or body), passes=_passes(body.get("iterations")))
     else:
         tokens = body.get("tokens") or body.get("billed_units")  # Cohere's; billed_units exclude the template
-        usage = replace(_counts(tokens, _RESPONSES), input_cached=find_count(body, "cached_tokens"))
+        usage = replace(_counts(object_of(tokens)), input_cached=find_count(body, "cached_tokens"))
     if not usage.input_total and not usage.output_total:
         return None
     return replace(usage, cost=_cost(body), searches=_searches(body), terms=read_terms(body))
@@ -116,27 +86,26 @@ def merged_usage(before: Usage | None, after: Usage) -> Usage:
     """
     if before is None:
         return after
-    if after.passes or after.cleared:
-        return replace(
-            after,
-            cost=_first(after.cost, before.cost),
-            searches=_first(after.searches, before.searches),
-            terms=after.terms or before.terms,
-        )
-    # What is cached belongs to an input: that of the report with the larger one.
-    larger, other = (after, before) if (after.input_total or 0) >= (before.input_total or 0) else (before, after)
-    return Usage(
-        _most(before.input_total, after.input_total),
-        _most(before.output_total, after.output_total),
-        input_cached=_first(larger.input_cached, other.input_cached),
-        input_cache_write=_first(larger.input_cache_write, other.input_cache_write),
-        reasoning=_most(before.reasoning, after.reasoning),
-        cleared=before.cleared,
-        cleared_uses=before.cleared_uses,
-        cache_write_1h=_first(larger.cache_write_1h, other.cache_write_1h),
+    later = replace(
+        after,
         searches=_most(before.searches, after.searches),
         cost=_first(after.cost, before.cost),
         terms=after.terms or before.terms,
+    )
+    if after.passes or after.cleared:
+        return later
+    # What is cached belongs to an input: that of the report with the larger one.
+    larger, other = (after, before) if (after.input_total or 0) >= (before.input_total or 0) else (before, after)
+    return replace(
+        later,
+        input_total=_most(before.input_total, after.input_total),
+        output_total=_most(before.output_total, after.output_total),
+        input_cached=_first(larger.input_cached, other.input_cached),
+        input_cache_write=_first(larger.input_cache_write, other.input_cache_write),
+        cache_write_1h=_first(larger.cache_write_1h, other.cache_write_1h),
+        reasoning=_most(before.reasoning, after.reasoning),
+        cleared=before.cleared,
+        cleared_uses=before.cleared_uses,
         passes=before.passes,
     )
 
@@ -173,15 +142,17 @@ def _searches(body: Body) -> int | None:
     return find_count(body, "server_tool_use.web_search_requests", "num_search_queries")
 
 
-def _counts(body: object, form: _Format) -> Usage:
+def _counts(body: Body) -> Usage:
     usage = Usage(
-        find_count(body, form.input),
-        find_count(body, form.output),
-        find_count(body, *form.cached),
-        find_count(body, *form.written),
-        find_count(body, *form.reasoning),
+        find_count(body, *_INPUT),
+        find_count(body, *_OUTPUT),
+        find_count(body, *_CACHED),
+        find_count(body, *_WRITTEN),
+        find_count(body, *_REASONING),
+        cache_write_1h=find_count(body, "cache_creation.ephemeral_1h_input_tokens"),
     )
-    return _whole(usage, find_count(body, "total_tokens"), beside=form.cache_beside)
+    beside = _INSIDE.isdisjoint(body) and not _BESIDE.isdisjoint(body)
+    return _whole(usage, find_count(body, "total_tokens"), beside=beside)
 
 
 def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
@@ -210,12 +181,6 @@ def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
     if reasoning is None and output is not None:
         reasoning = hidden  # Gemini's Chat endpoint shows thoughts in the total alone
     return replace(usage, input_total=whole, output_total=(output or 0) + hidden, reasoning=reasoning)
-
-
-def _anthropic(body: Body) -> Usage:
-    context = _context_iteration(body) or body
-    hour = find_count(context, "cache_creation.ephemeral_1h_input_tokens")
-    return replace(_counts(context, _ANTHROPIC), cache_write_1h=hour, passes=_passes(body.get("iterations")))
 
 
 def _passes(iterations: object) -> tuple[BilledPass, ...]:
