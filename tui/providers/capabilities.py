@@ -44,16 +44,6 @@ class Claude:
         return self.version >= ((5, 1) if self.line in ("fable", "mythos") else (5, 5))
 
     @property
-    def adaptive(self) -> bool:
-        """Supports `thinking.type` "adaptive": from 4.6 on."""
-        return self.version >= (4, 6)
-
-    @property
-    def budgeted(self) -> bool:
-        """Supports `thinking.type` "enabled" with a budget: from 3.7 to 4.6."""
-        return (3, 7) <= self.version <= (4, 6)
-
-    @property
     def thinks_by_default(self) -> bool:
         """Thinks by default, and hides it: from 5.0 on."""
         return self.version >= (5, 0)
@@ -69,10 +59,16 @@ class Claude:
 
     @property
     def thinking_types(self) -> frozenset[str]:
-        """The values of `thinking.type` it accepts, unless the server lists them."""
-        supported = {"adaptive": self.adaptive, "enabled": self.budgeted}
-        types = {name for name, takes in supported.items() if takes}
-        return frozenset(types if self.off_switch is None else types | {self.off_switch})
+        """The values of `thinking.type` it accepts, unless the server lists them.
+
+        "adaptive" from 4.6 on, "enabled" with a budget from 3.7 to 4.6.
+        """
+        types = {
+            "adaptive": self.version >= (4, 6),
+            "enabled": (3, 7) <= self.version <= (4, 6),
+            self.off_switch: True,
+        }
+        return frozenset(name for name, supported in types.items() if name and supported)
 
     @property
     def efforts(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,7 +14,8 @@ from urllib.parse import urlsplit
 from tui.config.settings import ProviderSettings
 from tui.providers.base import Provider
 from tui.providers.config import LOCAL_SERVERS, PRESETS, Dialect, ProviderConfig
-from tui.providers.local import missing_part, model_name
+from tui.providers.dialects.openai_chat import OpenAIChat
+from tui.providers.local import DemoProvider, LocalProvider, missing_part, model_name
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # bytes read of a model list
@@ -26,16 +28,8 @@ _DIALECTS: Mapping[str, Dialect] = {  # by `kind` in the config file
 }
 
 
-# The routes of the dialects, which people copy along with the address.
-_ROUTES = ("/chat/completions", "/completions", "/responses", "/messages")
-
-
-def _without_route(base_url: str) -> str:
-    """`base_url` without a dialect's route at its end."""
-    address, mark, query = base_url.partition("?")
-    bare = address.rstrip("/")
-    route = next((route for route in _ROUTES if bare.endswith(route)), "")
-    return f"{bare.removesuffix(route)}{mark}{query}" if route else base_url
+# A dialect's route at the end of an address: people copy it along.
+_ROUTE = re.compile(r"/(?:chat/completions|completions|responses|messages)/*(?=\?|$)")
 
 
 def parse_model(full: str) -> tuple[str, str]:
@@ -57,7 +51,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
             hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
-    base_url = _without_route(table.base_url or "") or (preset.base_url if preset else "")
+    base_url = _ROUTE.sub("", table.base_url or "") or (preset.base_url if preset else "")
     if not base_url and table.kind in ("openai", "anthropic"):
         base_url = PRESETS[table.kind].base_url
     if not base_url and not (preset and preset.dialect in ("local", "demo")):
@@ -108,26 +102,20 @@ def make_provider(name: str, config: ProviderConfig | None = None) -> Provider:
     """The provider `name`, whose first request loads the HTTP library. Raises ValueError with one line for a person."""
     config = config or provider_config(name)
     match config.dialect:
+        case "openai-chat":
+            return OpenAIChat(config)
+        case "local":
+            return LocalProvider(config)
+        case "demo":
+            return DemoProvider(config)
         case "anthropic":
-            from tui.providers.dialects.anthropic import AnthropicMessages
+            from tui.providers.dialects.anthropic import AnthropicMessages  # when it is needed, like the next
 
             return AnthropicMessages(config)
         case "openai-responses":
             from tui.providers.dialects.openai_responses import OpenAIResponses
 
             return OpenAIResponses(config)
-        case "openai-chat":
-            from tui.providers.dialects.openai_chat import OpenAIChat
-
-            return OpenAIChat(config)
-        case "local":
-            from tui.providers.local import LocalProvider
-
-            return LocalProvider(config)
-        case "demo":
-            from tui.providers.local import DemoProvider
-
-            return DemoProvider(config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +139,6 @@ async def choose_default(
     last_used: str | None = None,
     last_by_provider: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
-    servers: Sequence[str] = LOCAL_SERVERS,
 ) -> Choice:
     """The model to begin with.
 
@@ -168,7 +155,7 @@ async def choose_default(
     for name, config in configs.items():
         if config.key_env and config.has_key(env):
             return Choice(name, last.get(name) or config.default_model, "its key is in the environment")
-    for name in await answering(configs, servers):
+    for name in await answering(configs):
         return Choice(name, last.get(name, ""), f"a server answers at {configs[name].base_url}")
     if missing_part(configs["local"].gguf) is None:
         return Choice("local", configs["local"].default_model, "the embedded model")
@@ -197,10 +184,10 @@ def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[st
     return Choice(provider, model, "used last")
 
 
-async def answering(configs: Mapping[str, ProviderConfig], names: Sequence[str] = LOCAL_SERVERS) -> list[str]:
-    """Those of `names` whose server lists a model (or wants a key); all are asked concurrently."""
-    answers = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in names))
-    return [name for name, lists in zip(names, answers, strict=True) if lists]
+async def answering(configs: Mapping[str, ProviderConfig]) -> list[str]:
+    """The local servers that list a model (or want a key); all are asked concurrently."""
+    answers = await asyncio.gather(*(_lists_models(configs[name].base_url) for name in LOCAL_SERVERS))
+    return [name for name, lists in zip(LOCAL_SERVERS, answers, strict=True) if lists]
 
 
 async def _lists_models(base_url: str) -> bool:

@@ -152,18 +152,13 @@ class SurrogateJoiner:
 
     def read(self, event: StreamEvent) -> Iterator[StreamEvent]:
         """`event` with complete characters."""
-        pending = self._pending
-        if pending is None and (not isinstance(event, _Piece) or _text(event).isascii()):
-            yield event
-            return
-        if pending is not None and not (isinstance(event, _Piece) and _place(pending) == _place(event)):
+        if self._pending is not None and not (isinstance(event, _Piece) and _place(self._pending) == _place(event)):
             yield from self.rest()
-            pending = None
         if not isinstance(event, _Piece):
             yield event
             return
+        text = _text(event) if self._pending is None else _text(self._pending) + _text(event)
         self._pending = None
-        text = (_text(pending) if pending is not None else "") + _text(event)
         if "\ud800" <= text[-1:] <= "\udbff":
             self._pending, text = _with_text(event, text[-1]), text[:-1]
         if text or isinstance(event, ToolCallDelta):  # it may carry the call's name
@@ -181,15 +176,12 @@ def _text(event: _Piece) -> str:
 
 
 def _with_text(event: _PieceT, text: str) -> _PieceT:
+    if text == _text(event):
+        return event
     return replace(event, arguments=text) if isinstance(event, ToolCallDelta) else replace(event, text=text)
 
 
 def _place(event: _Piece) -> tuple[type[_Piece], int | None]:
     """The part of the answer that a piece belongs to."""
-    match event:
-        case ToolCallDelta(index=index):
-            return ToolCallDelta, index
-        case RefusalDelta():
-            return RefusalDelta, None
-        case _:
-            return type(event), event.block
+    index = event.index if isinstance(event, ToolCallDelta) else getattr(event, "block", None)
+    return type(event), index
