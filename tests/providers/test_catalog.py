@@ -10,7 +10,6 @@ from genai_prices.data_snapshot import get_snapshot
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Usage
-from tui.providers.capabilities import TABLE_DATE
 from tui.providers.catalog import (
     is_listed,
     list_price,
@@ -20,6 +19,7 @@ from tui.providers.catalog import (
     table_limits,
     unpriced_terms,
 )
+from tui.providers.windows import TABLE_DATE
 
 PROBED = ModelLimits(131_072, source="probe", detail="the server's model list")
 

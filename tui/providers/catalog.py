@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.messages import Usage
-from tui.providers.capabilities import TABLE_DATE, table_window
+from tui.providers.windows import TABLE_DATE, table_window
 
 # Our provider names that differ from those of `genai-prices`.
 _PRICE_IDS: Mapping[str, str] = {"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai"}
@@ -47,12 +47,12 @@ _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
 
 
 def table_limits(model: str) -> ModelLimits | None:
-    """The built-in limits of a model, with or without a vendor prefix; None if it is not in the table."""
-    row = table_window(model)
-    if row is None:
+    """The built-in limits of a model; None if it is not in the table."""
+    if (row := table_window(model)) is None:
         return None
-    most_input = row.context - row.output if row.limited else None
-    return ModelLimits(row.context, most_input, row.output, "table", f"built-in table of {TABLE_DATE}")
+    context, output, limited = row
+    most_input = context - output if limited else None
+    return ModelLimits(context, most_input, output, "table", f"built-in table of {TABLE_DATE}")
 
 
 def prices_limits(provider: str, model: str) -> ModelLimits | None:

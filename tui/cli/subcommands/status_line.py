@@ -146,10 +146,10 @@ class _Calls:
             if self.most > SMALL_WINDOW or "[1m]" in model or release >= ALWAYS_LARGE:
                 return LARGE_WINDOW, ""
             return (SMALL_WINDOW, "") if release < SOMETIMES_LARGE else (LARGE_WINDOW, "~")
-        from tui.providers.capabilities import table_window
+        from tui.providers.windows import table_window
 
         window = table_window(model)
-        return (window.context if window else None), ""
+        return (window[0] if window else None), ""
 
     def _add(self, line: Mapping[str, Any]) -> None:
         if "payload" in line:  # Codex
