@@ -8,6 +8,7 @@ outside both, only the working directory: anybody may put files into `/tmp`.
 from __future__ import annotations
 
 import hashlib
+from codecs import getincrementaldecoder
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,12 +135,9 @@ def _text(data: bytes) -> str:
     """At most `LARGEST` bytes as text, cut between characters. Raises ValueError if it is not text."""
     if b"\0" in data:
         raise ValueError
-    if len(data) <= LARGEST:
-        return data.decode("utf-8-sig")
-    head = data[:LARGEST]
-    while head and head[-1] & 0xC0 == 0x80:
-        head = head[:-1]
-    return head[:-1].decode("utf-8-sig") + "\n[The rest of this file was left out.]"
+    whole = len(data) <= LARGEST
+    text = getincrementaldecoder("utf-8-sig")().decode(data[:LARGEST], final=whole)
+    return text if whole else f"{text}\n[The rest of this file was left out.]"
 
 
 def project_folders(folder: Path, home: Path) -> list[Path]:

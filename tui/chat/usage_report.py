@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import chain
 from typing import Any, NamedTuple
 
 from tui.chat.store.calls import CallGroup, CallLog
@@ -127,7 +127,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 def _accuracy(errors: Iterable[Iterable[float]]) -> Accuracy:
-    ordered = sorted(chain.from_iterable(errors))  # `statistics` would sort again, and takes 10 ms to load
+    ordered = sorted(itertools.chain.from_iterable(errors))  # `statistics` would sort again, and takes 10 ms to load
     if not ordered:
         return Accuracy()
     middle = len(ordered) // 2
@@ -137,7 +137,7 @@ def _accuracy(errors: Iterable[Iterable[float]]) -> Accuracy:
 
 def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
-    return _by_name(groups, lambda group: f"{group.provider}/{group.model}")
+    return sorted(_totals_by(lambda group: f"{group.provider}/{group.model}", groups), key=_most_used)
 
 
 def models_and_sum(groups: Iterable[CallGroup], whole: Totals) -> list[Totals]:
@@ -148,17 +148,23 @@ def models_and_sum(groups: Iterable[CallGroup], whole: Totals) -> list[Totals]:
 
 def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each provider, the most used first."""
-    return _by_name(groups, lambda group: group.provider)
-
-
-def _by_name(groups: Iterable[CallGroup], name: Callable[[CallGroup], str]) -> list[Totals]:
-    rows = [totals(key, some) for key, some in _grouped(groups, name).items()]
-    return sorted(rows, key=lambda row: (-(row.input or 0) - (row.output or 0), row.name))
+    return sorted(_totals_by(lambda group: group.provider, groups), key=_most_used)
 
 
 def each_day(groups: Iterable[CallGroup]) -> list[Totals]:
     """One row for each day with calls ("2026-11-27", local time), the earliest first."""
-    return [totals(day, some) for day, some in sorted(_grouped(groups, lambda group: group.day).items())]
+    return sorted(_totals_by(lambda group: group.day, groups), key=lambda row: row.name)
+
+
+def _totals_by(name: Callable[[CallGroup], str], groups: Iterable[CallGroup]) -> Iterator[Totals]:
+    by_name: dict[str, list[CallGroup]] = defaultdict(list)
+    for group in groups:
+        by_name[name(group)].append(group)
+    return itertools.starmap(totals, by_name.items())
+
+
+def _most_used(row: Totals) -> tuple[int, str]:
+    return -(row.input or 0) - (row.output or 0), row.name
 
 
 def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[date, int]]:
@@ -168,13 +174,6 @@ def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[da
         tokens[group.day] += (group.input or 0) + (group.output or 0)
     dates = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
     return [(day, tokens[day.isoformat()]) for day in dates]
-
-
-def _grouped(groups: Iterable[CallGroup], key: Callable[[CallGroup], str]) -> dict[str, list[CallGroup]]:
-    by_key: dict[str, list[CallGroup]] = defaultdict(list)
-    for group in groups:
-        by_key[key(group)].append(group)
-    return dict(by_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import logging
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
@@ -97,23 +98,20 @@ class SessionStore(Database):
 
     def session(self, ident: str) -> SessionInfo | None:
         """A session by its id or an unambiguous prefix of it; None if there is none."""
-        matches = self._named(ident)
-        return matches[0] if len(matches) == 1 else None
+        with suppress(UsageError):
+            return self.find(ident)
+        return None
 
     def find(self, ident: str) -> SessionInfo:
         """The session with this id or prefix. Raises `UsageError`."""
-        matches = self._named(ident)
+        matches = self._sessions("s.id = :id", {"id": ident}, 1)
+        if not matches and ident:
+            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(ident) + "*"}, 2)
         if not matches:
             raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
         if len(matches) > 1:
             raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
         return matches[0]
-
-    def _named(self, ident: str) -> list[SessionInfo]:
-        matches = self._sessions("s.id = :id", {"id": ident}, 1)
-        if matches or not ident:
-            return matches
-        return self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(ident) + "*"}, 2)
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, newest first; with `query`, those whose title or messages contain it."""
