@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from tui.chat.store.calls import CallGroup, CallLog
@@ -82,8 +82,8 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
         **sums,
         cost=cost_of(groups),
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        estimates=_accuracy(group.errors for group in groups),
-        first_estimates=_accuracy(group.first_errors for group in groups),
+        estimates=_accuracy(error for group in groups for error in group.errors),
+        first_estimates=_accuracy(error for group in groups for error in group.first_errors),
     )
 
 
@@ -126,8 +126,8 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(present) if present or not every else None
 
 
-def _accuracy(errors: Iterable[Iterable[float]]) -> Accuracy:
-    ordered = sorted(itertools.chain.from_iterable(errors))  # `statistics` would sort again, and takes 10 ms to load
+def _accuracy(errors: Iterable[float]) -> Accuracy:
+    ordered = sorted(errors)  # `statistics` would sort again, and takes 10 ms to load
     if not ordered:
         return Accuracy()
     middle = len(ordered) // 2
@@ -160,7 +160,7 @@ def _totals_by(name: Callable[[CallGroup], str], groups: Iterable[CallGroup]) ->
     by_name: dict[str, list[CallGroup]] = defaultdict(list)
     for group in groups:
         by_name[name(group)].append(group)
-    return itertools.starmap(totals, by_name.items())
+    return starmap(totals, by_name.items())
 
 
 def _most_used(row: Totals) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from functools import cache
 from html import escape
 from importlib import import_module
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
 
 from tui.chat.interchange.recording import write_jsonl
@@ -122,74 +123,19 @@ MAX_HIGHLIGHT = 200_000
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
-_STYLE = """\
-:root { color-scheme: light dark; --ink: #1f2328; --soft: #656d76; --page: #ffffff; --card: #f3f4f6; --line: #d8dce1;
-  --mark: #7c3aed; --link: #0b5fc1; --bad: #b42318; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e3e6ea; --soft: #939ba5; --page: #15181c; --card: #1e2329;
-  --line: #333a42; --mark: #b794f6; --link: #7cb7ff; --bad: #ff8f80; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.6 system-ui, sans-serif; }
-main, header { max-width: 52rem; margin: 0 auto; padding: 0 1.25rem; }
-header { padding-top: 2.5rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-header p, .who, .note, summary, footer { color: var(--soft); font-size: .875rem; }
-header p { margin: 0; }
-article { margin: 1.75rem 0; unicode-bidi: isolate; overflow-wrap: anywhere; }
-.who { display: flex; gap: .75rem; justify-content: space-between; margin-bottom: .35rem; }
-.who b { color: var(--ink); }
-.user .body { background: var(--card); border-left: 3px solid var(--mark); border-radius: 4px; padding: .7rem 1rem; }
-.plain { white-space: pre-wrap; }
-.body > :first-child { margin-top: 0; } .body > :last-child { margin-bottom: 0; }
-.body h1, .body h2, .body h3, .body h4 { font-size: 1.1rem; line-height: 1.3; margin: 1.4rem 0 .5rem; }
-a { color: var(--link); }
-pre { background: var(--card); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto; line-height: 1.45; }
-code, pre, .formula { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .875em; }
-:not(pre) > code { background: var(--card); border-radius: 4px; padding: .1em .3em; }
-pre code { font-size: inherit; }
-pre.formula, pre.definition { background: none; padding: 0; white-space: pre-wrap; }
-pre.definition { color: var(--soft); }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: start; }
-blockquote { margin: 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--soft); }
-details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; padding: .35rem .8rem; }
-summary { cursor: pointer; } details pre { max-height: 30rem; overflow: auto; }
-img { max-width: 100%; height: auto; border-radius: 6px; }
-.bad { color: var(--bad); }
-footer { max-width: 52rem; margin: 0 auto; padding: 1rem 1.25rem 3rem; }
-@media print { details { break-inside: avoid; } pre { white-space: pre-wrap; } }
-"""
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-
 
 def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str, bytes]) -> str:
     """The whole page. `blobs` are the bytes of attached images by hash; missing ones are named."""
     title = _text(info.title or "Conversation")
     articles = "\n".join(article for message in messages if (article := _article(message, blobs)))
-    return f"""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="chatctx">
-<title>{title}</title>
-<style>
-{_STYLE}{_code_styles()}</style>
-</head>
-<body>
-<header>
-<h1 dir="auto">{title}</h1>
-<p>{_text(f"{info.provider}/{info.model}")} · {timestamp(info.created_at)}</p>
-</header>
-<main>
-{articles}
-</main>
-<footer>Written by chatctx. Session {_text(info.id)}.</footer>
-</body>
-</html>
-"""
+    page = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=title,
+        code_styles=_code_styles(),
+        about=f"{_text(f'{info.provider}/{info.model}')} · {timestamp(info.created_at)}",
+        articles=articles,
+        session=_text(info.id),
+    )
 
 
 def _article(message: Message, blobs: Mapping[str, bytes]) -> str:

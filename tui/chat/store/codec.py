@@ -275,33 +275,9 @@ class PartsBuilder:
 _EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_args(StreamEvent)}
 
 
-def coalesce(events: Iterable[StreamEvent]) -> list[StreamEvent]:
-    """Join consecutive pieces of the same part."""
-    result: list[StreamEvent] = []
-    for event in events:
-        last = result[-1] if result else None
-        match last, event:
-            case TextDelta(), TextDelta() if last.block == event.block:
-                result[-1] = TextDelta(last.text + event.text, event.block)
-            case ReasoningDelta(), ReasoningDelta() if last.block == event.block:
-                result[-1] = ReasoningDelta(last.text + event.text, event.block)
-            case ToolCallDelta(), ToolCallDelta() if last.index == event.index:
-                result[-1] = ToolCallDelta(
-                    event.index,
-                    event.id or last.id,
-                    event.name or last.name,
-                    last.arguments + event.arguments,
-                    event.extra or last.extra,
-                )
-            case _:
-                result.append(event)
-    return result
-
-
 def dump_events(events: Iterable[StreamEvent]) -> str:
-    """Events as JSON text, coalesced."""
-    data = [[type(event).__name__, asdict(event)] for event in coalesce(events)]
-    return json.dumps(data, separators=(",", ":"))
+    """Events as JSON text."""
+    return json.dumps([[type(event).__name__, asdict(event)] for event in events], separators=(",", ":"))
 
 
 def load_events(text: str) -> list[StreamEvent]:
