@@ -16,7 +16,6 @@ from tui.config.files import (
     FileTooLargeError,
     at_home,
     from_home,
-    new_file,
     open_private,
     private_folder,
     private_log,
@@ -83,13 +82,6 @@ def test_a_home_is_read_as_a_shell_reads_it() -> None:
     with pytest.raises(ValueError, match="'~nobody-here' is no home folder here"):
         from_home("~nobody-here/x")
     assert from_home("a/~b") == Path("a/~b")
-
-
-def test_a_new_file_is_over_none_that_is_there(tmp_path: Path) -> None:
-    assert new_file(f"{tmp_path}/a.md") == tmp_path / "a.md"
-    (tmp_path / "a.md").touch()
-    with pytest.raises(ValueError, match="is there already: name another file"):
-        new_file(f"{tmp_path}/a.md")
 
 
 def test_a_file_and_a_pipe_are_read_up_to_a_size(tmp_path: Path) -> None:

@@ -74,7 +74,6 @@ Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interru
         option("--system", about="the session's system prompt; '' for none"),
         option("--system-file", kind=FILE, about="the system prompt from a file"),
         _json_option("one JSON object with usage, cost and seconds"),
-        runs="subcommands.ask:run",
         inherits=("resume",),
         examples=(
             ('chatctx ask "what is a monad?"', ""),
@@ -147,7 +146,6 @@ asks the provider, which needs a key.""",
         _json_option(),
         flag("--jsonl", "as_lines", about="a JSON object a line, in and out"),
         flag("--exact", about="ask the provider for its own count"),
-        runs="subcommands.count:run",
         examples=(
             ("chatctx count -m gpt-5 README.md", "one file"),
             ("chatctx count -m gpt-5 -m claude-opus-4-7 src", "a folder, two models side by side"),
@@ -175,7 +173,6 @@ count in the original session; their number is shown (with --json "inherited")."
         ),
         flag("--calls", about="a line for each of the session's last 100 requests instead"),
         _json_option(),
-        runs="subcommands.usage:run",
         examples=(
             ("chatctx usage", "the last session, today and all time"),
             ("chatctx usage --days 7", "tables for a week"),
@@ -274,7 +271,6 @@ command it reads that program's JSON on standard input.""",
         flag("--line", about="one line, for a status line"),
         _json_option("a line of JSON whenever something was written"),
         option("--window", metavar="N", about="the size of the window, if the file does not say"),
-        runs="subcommands.watch:run",
         examples=(
             ("chatctx watch", "beside the agent, in this folder"),
             ("chatctx watch --line", '"statusLine": {"type": "command", "command": "chatctx watch --line"}'),
@@ -294,7 +290,6 @@ proxy with https in front. Needs the extra "serve".""",
         option("--port", metavar="N", kind=click.IntRange(1, 65_535), default=8000, about="port to listen on (8000)"),
         option("--public-url", metavar="URL", about="the address that browsers use, if there is a proxy"),
         flag("--unrestricted", about="enable all commands in the browser"),
-        runs="subcommands.serve:run",
         inherits=("resume", *SETTINGS),
         examples=(
             ("pip install 'chatctx[serve]'", "once"),
@@ -336,7 +331,6 @@ servers there are (none is started), and what the terminal supports. Exit code 1
 With --repair the readable parts of a damaged database are copied into a new one; the old file is kept beside it. An
 undamaged database is not changed.""",
         flag("--repair", about="replace a damaged database by its readable parts; keeps the old file"),
-        runs="subcommands.doctor:run",
         examples=(("chatctx doctor", ""), ("chatctx doctor --repair", "if it reports damaged sessions")),
     ),
 )

@@ -157,12 +157,12 @@ class Command(click.Command):
         summary: str,
         text: str,
         *params: click.Parameter,
-        runs: str,
+        runs: str = "",
         examples: Sequence[tuple[str, str]],
         inherits: Iterable[str] = (),
     ) -> None:
         super().__init__(name, params=list(params), help=text, short_help=summary)
-        self.runs = runs
+        self.runs = runs or f"subcommands.{name}:run"
         self.examples = examples
         self.inherits = frozenset(inherits)
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tui.views.view import Choice, Option, match
+from tui.views.view import Choice, Option, match, matching
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -300,11 +300,10 @@ async def complete(ui: UI, chat: Chat, text: str) -> list[Choice]:
         return []
     command = parsed[0]
     offers = await parsed[0].complete(ui, chat, args) if chat.ready or command.when == "always" else []
-    ranked = [(match(args, offer.label), offer) for offer in offers]
-    ranked = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: -pair[0])
-    if any(offer.key == args for _, offer in ranked):
+    ranked = matching(args, offers, lambda offer: offer.label)
+    if any(offer.key == args for offer in ranked):
         return []
-    return [Choice(f"/{command.name} {offer.key}", offer.label, offer.detail) for _, offer in ranked]
+    return [Choice(f"/{command.name} {offer.key}", offer.label, offer.detail) for offer in ranked]
 
 
 def _complete_name(typed: str) -> list[Choice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tui.commands import UI, Chat, CommandError, command
-from tui.config.files import new_file
+from tui.config.files import at_home, is_there
 from tui.text.clean import abbreviated
 
 
@@ -11,8 +11,10 @@ from tui.text.clean import abbreviated
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Write it; the file's suffix names the format. Never overwrites a file."""
     name = args or f"chatctx-{chat.session.id[-8:]}.md"
+    path = at_home(name)
+    if is_there(path):
+        raise CommandError(f"Not written: {path} is there already: name another file.")
     try:
-        path = new_file(name)
         await chat.session.export(path)
     except OSError as error:
         shown = abbreviated(name, 60)

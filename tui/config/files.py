@@ -35,14 +35,6 @@ def short_path(path: Path, home: Path) -> str:
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
-def new_file(name: str) -> Path:
-    """The path of a new file. Raises ValueError with a one-line reason if it exists."""
-    path = at_home(name)
-    if is_there(path):
-        raise ValueError(f"{path} is there already: name another file")
-    return path
-
-
 class FileTooLargeError(Exception):
     """More bytes than allowed."""
 

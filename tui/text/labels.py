@@ -192,13 +192,8 @@ def status_text(message: Message) -> str | None:
             return None
 
 
-def was_cut(message: Message) -> bool:
-    """Whether an answer was cut off: its last tool call may be incomplete."""
-    return is_cut(message.finish_reason)
-
-
 def is_cut(reason: str | None) -> bool:
-    """Whether a provider's finish `reason` means that the answer was cut off."""
+    """Whether a provider's finish `reason` means that the answer was cut off: its last call may be incomplete."""
     return finish_kind(reason) in ("length", "window_full", "malformed_call") or (reason or "").lower() in _OTHER_LINES
 
 
@@ -216,17 +211,11 @@ def provider_explanation(message: Message) -> str:
 def _empty_line(message: Message) -> str | None:
     if any(isinstance(part, Text | Refusal | ToolCall) for part in message.parts):
         return None
-    if kinds := unshown_kinds(message):
-        return f"the answer holds only what cannot be shown here: {kinds}"
+    if kinds := dict.fromkeys(clean_line(part.kind) for part in message.parts if isinstance(part, ProviderItem)):
+        return f"the answer holds only what cannot be shown here: {', '.join(kinds)}"
     if any(isinstance(part, Reasoning) for part in message.parts):
         return "the answer is complete but empty: the model reasoned and wrote nothing · /retry asks again"
     return "the answer is complete but empty · /retry asks again"
-
-
-def unshown_kinds(message: Message) -> str:
-    """The provider's names of items in an answer that cannot be shown; "" for none."""
-    kinds = dict.fromkeys(clean_line(part.kind) for part in message.parts if isinstance(part, ProviderItem))
-    return ", ".join(kinds)
 
 
 def _refusal_line(message: Message) -> str:

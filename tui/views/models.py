@@ -11,7 +11,7 @@ from textual.content import Content
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.text.cells import pad, plain
 from tui.text.numbers import list_price, percent, tokens_exact, tokens_short
-from tui.views.view import Menu, Option, match
+from tui.views.view import Menu, Option, matching
 
 if TYPE_CHECKING:
     from tui.chat.model_list import ListedModel, ModelList
@@ -101,8 +101,6 @@ def model_menu(models: ModelList, session: ChatSession) -> ModelMenu:
 
 def model_options(models: Iterable[ListedModel], query: str, present: str) -> list[Option]:
     """Those that match `query`, best first, among equals the last used first."""
-    scored = [(match(query, f"{model.full_name} {model.info.name or ''}"), model) for model in models]
-    ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])
     return [
         Option(
             model.full_name,
@@ -111,7 +109,7 @@ def model_options(models: Iterable[ListedModel], query: str, present: str) -> li
             model.full_name == present,
             f"{window_text(model.limits):>5} {price_text(model.info.price)}",
         )
-        for _, model in ranked
+        for model in matching(query, models, lambda model: f"{model.full_name} {model.info.name or ''}")
     ]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -138,8 +138,7 @@ def filtered(load: Callable[[], Awaitable[Sequence[Option]]]) -> Source:
     async def source(query: str) -> Sequence[Option]:
         if not loaded:
             loaded.extend(await load())
-        ranked = [(match(query, f"{option.label} {option.detail}"), option) for option in loaded]
-        return [option for score, option in sorted(ranked, key=lambda pair: -pair[0]) if score > 0]
+        return matching(query, loaded, lambda option: f"{option.label} {option.detail}")
 
     return source
 
@@ -164,3 +163,12 @@ def match(query: str, candidate: str) -> float:
         places.append(at)
         start = at + 1
     return len(wanted) / (places[-1] - places[0] + 1)
+
+
+Item = TypeVar("Item")
+
+
+def matching(query: str, items: Iterable[Item], text: Callable[[Item], str]) -> list[Item]:
+    """The items whose `text` matches, best first; equal ones stay in order."""
+    scored = [(match(query, text(item)), item) for item in items]
+    return [item for score, item in sorted(scored, key=lambda pair: -pair[0]) if score > 0]

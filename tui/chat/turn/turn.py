@@ -49,7 +49,7 @@ from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import ProviderError
-from tui.text.labels import finish_kind, was_cut, was_stopped
+from tui.text.labels import finish_kind, is_cut, was_stopped
 from tui.tools.base import ToolOutput
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Turn:
                 calls = [part for part in reply.parts if isinstance(part, ToolCall)]
                 if not calls or reply.status != "complete" or was_stopped(reply):
                     return
-                self._cuts = self._cuts + 1 if was_cut(reply) else 0
+                self._cuts = self._cuts + 1 if is_cut(reply.finish_reason) else 0
                 await self._run_tools(calls, request.max_output)
                 await self.tools.box.wait_until_current()
                 if self._steps >= (most := self.tools.box.settings.steps):

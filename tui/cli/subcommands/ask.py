@@ -45,6 +45,9 @@ from tui.text.numbers import size_text
 from tui.tools.approval import matches
 from tui.tools.files.read_file import marked_encoding
 
+USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning", "source")
+"""Fields of `Usage` in the output of --json."""
+
 WAIT = 2.0
 """Seconds to wait for standard input if there are words and no "-"."""
 
@@ -316,14 +319,5 @@ def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
         "text": reply.text if reply else "",
         "sources": [{"url": one.url, "title": one.title} for one in (sources_of(reply) if reply else ())],
         "error": failure or (reply.error if reply else None),
-        "usage": None
-        if usage is None
-        else {
-            "input_total": usage.input_total,
-            "input_cached": usage.input_cached,
-            "input_cache_write": usage.input_cache_write,
-            "output_total": usage.output_total,
-            "reasoning": usage.reasoning,
-            "source": usage.source,
-        },
+        "usage": None if usage is None else {name: getattr(usage, name) for name in USAGE},
     }
