@@ -1,9 +1,9 @@
-"""`/tools`: the tools of the model, their cost, and whether they ask first. Opening it changes nothing."""
+"""`/tools` and `/mcp`: the tools of the model, MCP servers, and what they cost. Opening them changes nothing."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -18,17 +18,58 @@ from tui.views.view import Row
 if TYPE_CHECKING:
     from tui.chat.tool_calls.session_tools import ToolLine
     from tui.tools.approval import Remembered
-    from tui.views.tools_mcp import ToolsView
+    from tui.views.tools_mcp import McpView, ToolsView
 
 HINTS: Mapping[str, Sequence[Hint]] = {
     "source": (("space", "all on or off", "switch"),),
     "tool": (("space", "on or off", "switch"), ("f", "forget your answer", "forget")),
     "answer": (("f", "forget: ask again", "forget"),),
 }
-"""Keys for the highlighted line."""
+"""Keys for the highlighted line of `/tools`."""
+
+MCP_HINTS: Mapping[str, Sequence[Hint]] = {
+    "server": (("enter", "unfold", "choose"), ("o", "on/off", "switch"), ("r", "restart", "restart")),
+    "tool": (("o", "on/off", "switch"),),
+    "project": (("enter", "read it and decide", "choose"),),
+}
+"""Keys for the highlighted line of `/mcp`."""
+
+SIGN_IN: Hint = ("s", "sign in", "sign_in")
 
 
-class ToolsPanel(RowsPanel[None, Row]):
+class ToolListPanel(RowsPanel[None, Row]):
+    """Lists what offers tools. The lines are read again when something has changed."""
+
+    _tools: Sequence[ToolLine] = ()
+
+    def on_mount(self) -> None:
+        """Read and draw."""
+        self.follow()
+
+    def follow(self) -> None:
+        """Read everything again and draw."""
+        self._load()
+
+    @work(group="tools", exclusive=True, exit_on_error=False)
+    async def _load(self) -> None:
+        with self.errors_noted("listing the tools"):
+            await self._read()
+        self.redraw()
+
+    async def _read(self) -> None:
+        self._tools = await listed_tools(self.session)
+
+    @work(group="tools-change", exit_on_error=False)
+    async def _change(self, name: str, change: Awaitable[None]) -> None:
+        """Change something about a tool or a server, and draw."""
+        self._note = ""
+        with self.errors_noted(f"changing {name}"):
+            await change
+        self.changed()
+        self.follow()
+
+
+class ToolsPanel(ToolListPanel):
     """Lists the tools of a conversation."""
 
     max_width = 96
@@ -43,23 +84,11 @@ class ToolsPanel(RowsPanel[None, Row]):
 
     def __init__(self, view: ToolsView, changed: Callable[[], None]) -> None:
         super().__init__(view.session, changed)
-        self._tools: Sequence[ToolLine] = ()
         self._answers: Sequence[Remembered] = ()
 
-    def on_mount(self) -> None:
-        """Read and draw."""
-        self.follow()
-
-    def follow(self) -> None:
-        """Read everything again and draw."""
-        self._load()
-
-    @work(group="tools", exclusive=True, exit_on_error=False)
-    async def _load(self) -> None:
-        with self.errors_noted("listing the tools"):
-            self._tools = await listed_tools(self.session)
-            self._answers = await self.session.tools.remembered()
-        self.redraw()
+    async def _read(self) -> None:
+        await super()._read()
+        self._answers = await self.session.tools.remembered()
 
     def redraw(self) -> None:
         """Draw everything."""
@@ -80,36 +109,100 @@ class ToolsPanel(RowsPanel[None, Row]):
         """Switch the highlighted tool, or all of the source, off or on."""
         kind, name = self.chosen_item
         if kind in ("tool", "source"):
-            self._switch(kind, name)
+            self._change(name, self._switch(kind, name))
 
     def action_forget(self) -> None:
         """Forget the stored answer for the highlighted tool."""
         kind, name = self.chosen_item
         if kind in ("tool", "answer"):
-            self._forget(name)
+            self._change(name, self.session.tools.forget(name))
 
-    @work(group="tools-change", exit_on_error=False)
     async def _switch(self, kind: str, name: str) -> None:
-        self._note = ""
         affected = [line for line in self._tools if (line.name if kind == "tool" else line.origin) == name]
         on = not any(line.on for line in affected)
         names = [line.name for line in affected if line.on is not on]
-        with self.errors_noted(f"switching {name}"):
-            for pattern in _patterns(name if kind == "source" else "", names):
-                await self.session.tools.switch(pattern, on)
+        for pattern in _patterns(name if kind == "source" else "", names):
+            await self.session.tools.switch(pattern, on)
         await self.session.refresh_usage()
-        self.changed()
-        self.follow()
-
-    @work(group="tools-change", exit_on_error=False)
-    async def _forget(self, name: str) -> None:
-        self._note = ""
-        with self.errors_noted(f"forgetting the answer for {name}"):
-            await self.session.tools.forget(name)
-        self.follow()
 
 
 def _patterns(source: str, names: Sequence[str]) -> Sequence[str]:
     """Patterns that switch these tools: one for all of a server's, whose names share its prefix."""
     prefix = f"{source}__"
     return [f"{prefix}*"] if source and all(name.startswith(prefix) for name in names) else names
+
+
+class McpPanel(ToolListPanel):
+    """Lists the servers; a server unfolds to its tools and its log. `command` runs a slash command on top of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o,space", "switch", "on or off", id="mcp.switch"),
+        Binding("r", "restart", "restart", id="mcp.restart"),
+        Binding("s", "sign_in", "sign in", id="mcp.sign_in"),
+        Binding("right,l", "unfold(True)", "unfold", id="mcp.unfold", show=False),
+        Binding("left", "unfold(False)", "fold", id="mcp.fold", show=False),
+        Binding("q", "close", "close", id="mcp.close", show=False),
+    ]
+
+    title_text = "MCP servers"
+
+    def __init__(self, view: McpView, changed: Callable[[], None], command: Callable[[str], None]) -> None:
+        super().__init__(view.session, changed)
+        self.servers = view.servers
+        self._view = view
+        self.command = command
+
+    def on_mount(self) -> None:
+        """Draw what is known, then with the tokens of the tools."""
+        self.app.clear_notifications()  # server news is shown here
+        failed = (line.status.name for line in self.servers.lines if line.status.state == "failed")
+        self.expanded = frozenset(f"server:{name}" for name in failed)
+        self.redraw()
+        self.follow()
+
+    def redraw(self) -> None:
+        """Draw everything."""
+        head, rows = self._view.drawn(self._tools, self.list_width, self.expanded)
+        self.draw([Content.styled(line, "$text-muted") for line in head], rows)
+
+    def hints(self) -> Sequence[Hint]:
+        """What can be done with the highlighted server, tool or project file."""
+        kind, name = self.chosen_item
+        first = [SIGN_IN] if kind == "server" and self._wants_sign_in(name) else []
+        return [*first, *MCP_HINTS.get(kind, ())]
+
+    def action_choose(self) -> None:
+        """Unfold a server, read the project's file, switch a tool."""
+        match self.chosen_item:
+            case "project", _:
+                self.command("mcp project")
+            case "server", _:
+                self.toggle_fold()
+            case "tool", _:
+                self.action_switch()
+
+    def action_switch(self) -> None:
+        """Switch the server or tool under the cursor off, or on again."""
+        kind, name = self.chosen_item
+        if kind == "tool" and (on := next((tool.on for tool in self._tools if tool.name == name), None)) is not None:
+            self._change(name, self.session.tools.switch(name, not on))
+        elif kind == "server":
+            state = next(line.status.state for line in self.servers.lines if line.status.name == name)
+            self._change(name, self.servers.switch(name, state in ("off", "failed")))
+
+    def action_restart(self) -> None:
+        """Restart the highlighted server."""
+        kind, name = self.chosen_item
+        if kind == "server":
+            self._change(name, self.servers.restart(name))
+
+    def _wants_sign_in(self, name: str) -> bool:
+        """Whether a server failed that one can sign in to."""
+        lines = (line for line in self.servers.lines if line.status.name == name)
+        return any(line.status.state == "failed" and line.config.oauth is not None for line in lines)
+
+    def action_sign_in(self) -> None:
+        """Sign in to the highlighted server."""
+        kind, name = self.chosen_item
+        if kind == "server" and self._wants_sign_in(name):
+            self.command(f"mcp login {name}")

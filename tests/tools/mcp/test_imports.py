@@ -13,7 +13,7 @@ import asyncio, sys
 from pathlib import Path
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings
-import tui.screens.mcp, tui.commands.mcp
+import tui.screens.tools, tui.commands.mcp
 
 async def main():
     folder = Path(sys.argv[1])

@@ -114,7 +114,7 @@ class ScreenUI:
 
                 await self._open(ToolsPanel(cast("ToolsView", view), self.chat.request_changed))
             case "McpView":
-                from tui.screens.mcp import McpPanel
+                from tui.screens.tools import McpPanel
 
                 await self._open(McpPanel(cast("McpView", view), self.chat.recount_soon, self.chat.action_command))
             case "UsageView":
