@@ -39,8 +39,7 @@ async def test_every_tool_is_listed_with_its_cost_and_its_rule_and_nothing_chang
             await run.shows("built in: 2 of 2 on", "● list_files", "~130", "MCP server github: 1 of 2 on")
             [read] = [line for line in run.text.splitlines() if "● read_file" in line]
             assert " 210 " in read
-            [create] = [line for line in run.text.splitlines() if "● create" in line]
-            assert "asks first" in create
+            await run.until(lambda: any("● create" in line and "asks first" in line for line in run.text.splitlines()))
             assert "\x1b" not in run.text
         setup.listed.append(replace(LINES[2], name="mail__send", origin="mail"))
         setup.tell(run.workspace, "mail")  # the open list follows

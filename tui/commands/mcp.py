@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from tui.commands import UI, Chat, CommandError, command
@@ -100,13 +99,17 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
     """Sign in to a server: with this machine's browser, with a code, or with a browser elsewhere."""
+    from tui.tools.mcp.oauth import SignInError
+
     attempt = await servers.sign_in(name, by_code=not has_browser())
     try:
-        if (page := await _page(servers, name, attempt)) is not None:
-            if page.code:
-                await _first(ui.confirm(_code_question(name, page)), attempt.done)
-            else:
-                await _by_browser(ui, name, page.address, attempt)
+        ended = servers.until(name, lambda status: status.state in ("ready", "failed"))
+        await _first(asyncio.wrap_future(attempt.page), ended, seconds=ADDRESS_WAIT)
+        if attempt.page.done() and not attempt.page.cancelled():  # else it failed before, or needs no sign-in
+            page = attempt.page.result()
+            asked = ui.confirm(_code_question(name, page)) if page.code else await _browser(ui, name, page, attempt)
+            with contextlib.suppress(SignInError):  # the server's status has it
+                await _first(asked, asyncio.shield(asyncio.wrap_future(attempt.done)))
     finally:
         attempt.give_up()
     with contextlib.suppress(TimeoutError):
@@ -120,33 +123,20 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
         await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
 
 
-async def _page(servers: Servers, name: str, attempt: SignIn) -> SignInPage | None:
-    """The page to sign in at; None if the server failed before, or needs no sign-in."""
-    page = asyncio.wrap_future(attempt.page)
-    ended = asyncio.ensure_future(servers.until(name, lambda status: status.state in ("ready", "failed")))
-    pending: list[asyncio.Future[Any]] = [page, ended]
-    try:
-        await asyncio.wait(pending, timeout=ADDRESS_WAIT, return_when=asyncio.FIRST_COMPLETED)
-        return page.result() if page.done() else None
-    finally:
-        for future in pending:
-            future.cancel()
-
-
 def _code_question(name: str, page: SignInPage) -> Question:
     text = f"Open this page on any device and enter the code {page.code}\n\n{page.address}"
     return Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
 
 
-async def _by_browser(ui: UI, name: str, address: str, attempt: SignIn) -> None:
-    """Open the page; wait for the redirect, or for the address that a browser elsewhere was redirected to."""
+async def _browser(ui: UI, name: str, page: SignInPage, attempt: SignIn) -> Awaitable[Any]:
+    """Open the page, and ask for the address that a browser elsewhere was redirected to."""
     from tui.tools.mcp.oauth import SignInError
 
-    opened = await asyncio.to_thread(open_in_browser, address)
+    opened = await asyncio.to_thread(open_in_browser, page.address)
     shown = "Your browser shows" if opened else "Open"
-    await ui.say(f"{shown} this page to sign in to {plain(name)}: {address}")
+    await ui.say(f"{shown} this page to sign in to {plain(name)}: {page.address}")
     if not opened and ui.screen is not None:
-        await ui.copy(address)
+        await ui.copy(page.address)
 
     async def paste(values: Mapping[str, str]) -> str:
         if values["address"].strip():
@@ -158,7 +148,7 @@ async def _by_browser(ui: UI, name: str, address: str, attempt: SignIn) -> None:
             raise RejectedError("The browser has not come back yet. Esc gives up.")
         return ""
 
-    shown = f"{address}\n\n" if ui.screen is not None else ""  # the panel covers the line above
+    shown = f"{page.address}\n\n" if ui.screen is not None else ""  # the panel covers the line above
     form = Form(
         f"Sign in to {name}",
         f"{shown}Waiting for the browser that opens this page. If it ends on one that can't be loaded, as on"
@@ -168,22 +158,20 @@ async def _by_browser(ui: UI, name: str, address: str, attempt: SignIn) -> None:
         NO_SIGN_IN,
         paste,
     )
-    await _first(ui.ask(form), attempt.done)
+    return ui.ask(form)
 
 
-async def _first(answer: Awaitable[Any], done: Future[Any]) -> None:
-    """Wait for the person's answer or for `done`. Raises errors of the interface."""
-    came, loop = asyncio.Event(), asyncio.get_running_loop()
-    done.add_done_callback(lambda _done: loop.call_soon_threadsafe(came.set))
-    asking, back = asyncio.ensure_future(answer), asyncio.ensure_future(came.wait())
+async def _first(*waiting: Awaitable[Any], seconds: float | None = None) -> None:
+    """Wait for the first of them, `seconds` at most, and cancel the others. Raises its error."""
+    tasks = [asyncio.ensure_future(each) for each in waiting]
     try:
-        finished, _ = await asyncio.wait([asking, back], return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (asking, back):
+        for task in tasks:
             task.cancel()
-        await asyncio.wait([asking, back])
-    if asking in finished:
-        asking.result()
+        await asyncio.wait(tasks)
+    for task in finished:
+        task.result()
 
 
 def _start_project(project: ProjectFile) -> Question:

@@ -11,11 +11,11 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from tui.config.files import open_private, private_folder
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mcp.client.auth import AuthorizationCodeResult
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SERVICE = "chatctx-mcp"  # in the keyring
 PATH = "/callback"
@@ -179,7 +181,8 @@ class TokenStore:
 
     def read(self) -> dict[str, Any]:
         """The stored data, empty if missing or unreadable. Not on the event loop."""
-        text = self._from_file() or self._from_keyring()  # a file is there only if the keyring did not take the data
+        # A file is there only if the keyring did not take the data.
+        text = self._from_file() or self._in_keyring(lambda keyring, *place: keyring.get_password(*place) or "", "")
         try:
             data = json.loads(text) if text else {}
         except ValueError:
@@ -192,7 +195,7 @@ class TokenStore:
         """Store `data`. Raises OSError. Not on the event loop."""
         _hold(data)
         text = json.dumps(data)
-        if self._to_keyring(text):
+        if self._in_keyring(lambda keyring, *place: keyring.set_password(*place, text) is None, False):
             self._remove_file()
         elif self._path is not None:
             private_folder(self._path.parent)
@@ -202,15 +205,12 @@ class TokenStore:
 
     def forget(self) -> None:
         """Delete the stored data. Not on the event loop."""
-        if (keyring := _keyring()) is not None:
-            with contextlib.suppress(Exception):  # not there
-                keyring.delete_password(SERVICE, self._name)
+        self._in_keyring(lambda keyring, *place: keyring.delete_password(*place), None)
         self._remove_file()
 
     def _remove_file(self) -> None:
         if self._path is not None:
-            with contextlib.suppress(FileNotFoundError):
-                self._path.unlink()
+            self._path.unlink(missing_ok=True)
 
     def _from_file(self) -> str:
         try:
@@ -221,24 +221,15 @@ class TokenStore:
             log.warning("the sign-in of an MCP server can't be read: %s", error.strerror)
             return ""
 
-    def _from_keyring(self) -> str:
-        keyring = _keyring()
+    def _in_keyring(self, work: Callable[..., T], otherwise: T) -> T:
+        """`work` with the keyring and the place of the data in it; `otherwise` if that fails, or there is none."""
+        if (keyring := _keyring()) is None:
+            return otherwise
         try:
-            return "" if keyring is None else keyring.get_password(SERVICE, self._name) or ""
+            return work(keyring, SERVICE, self._name)
         except Exception as error:  # backends raise errors of their own
-            log.info("the keyring can't be read: %s", type(error).__name__)
-            return ""
-
-    def _to_keyring(self, text: str) -> bool:
-        keyring = _keyring()
-        if keyring is None:
-            return False
-        try:
-            keyring.set_password(SERVICE, self._name, text)
-        except Exception as error:
-            log.info("the keyring can't be written: %s", type(error).__name__)
-            return False
-        return True
+            log.info("the keyring did not do it: %s", type(error).__name__)
+            return otherwise
 
 
 def _keyring() -> Any:
