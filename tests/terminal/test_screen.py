@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
@@ -128,7 +128,7 @@ def _partial(picture: Picture, top: int = 0) -> ChopsUpdate:
 
 def _sequence(changes: ScreenChanges, update: LayoutUpdate | ChopsUpdate) -> str:
     reduced = changes.of(update)
-    assert isinstance(reduced, LayoutUpdate | ChopsUpdate)
+    assert isinstance(reduced, CompositorUpdate)
     return reduced.render_segments(CONSOLE)
 
 

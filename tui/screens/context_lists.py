@@ -220,25 +220,27 @@ class MessagesPanel(Panel[str]):
 
     async def action_pin(self) -> None:
         """Pin or unpin this message: pinned ones are never trimmed."""
-        chosen = self.chosen
-        if chosen is not None and (chosen.pinned or self._can(why_not(chosen.left_out, pin=True))):
-            await self.session.pin(chosen.id, not chosen.pinned)
-            await self._recount()
+        await self._select(pin=True)
 
     async def action_exclude(self) -> None:
         """Leave this message out of requests, or include it again."""
-        chosen = self.chosen
-        if chosen is not None and self._can(why_not(chosen.left_out, pin=False)):
-            await self.session.exclude(chosen.id, chosen.left_out != "excluded")
-            await self._recount()
+        await self._select(pin=False)
 
-    def _can(self, reason: str) -> bool:
-        """Show the `reason` against it. Returns whether there is none."""
-        if reason:
+    async def _select(self, *, pin: bool) -> None:
+        if self.chosen is not None and (reason := await select_message(self.session, self.chosen.id, pin=pin)):
             self.notify(reason, markup=False)
-        return not reason
-
-    async def _recount(self) -> None:
-        await self.session.refresh_usage()
         self.redraw()
         self.changed()
+
+
+async def select_message(session: ChatSession, message_id: str, *, pin: bool) -> str:
+    """Pin a message or leave it out, or undo that. Returns why not, "" if it was done."""
+    left_out, pinned = session.not_sent.get(message_id, ""), message_id in session.pinned
+    if (reason := why_not(left_out, pin=pin)) and not (pin and pinned):
+        return reason
+    if pin:
+        await session.pin(message_id, not pinned)
+    else:
+        await session.exclude(message_id, left_out != "excluded")
+    await session.refresh_usage()
+    return ""

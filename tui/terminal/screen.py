@@ -7,11 +7,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment
-from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.color import Color
 from textual.drivers._writer_thread import WriterThread
 from textual.filter import LineFilter
@@ -73,15 +74,15 @@ class ScreenChanges:
         """`update`, reduced to what has changed by the time it is written."""
         match update:
             case ChopsUpdate():
-                return _Reduced(self, update)
+                return cast(RenderableType, _AtWriting(partial(self._reduced, update)))
             case LayoutUpdate():
-                return _Whole(self, update)
+                return cast(RenderableType, _AtWriting(partial(self._whole, update)))
             case _:
                 self.forget()
                 return update
 
-    def note(self, update: LayoutUpdate, console: Console) -> None:
-        """Write a whole region, even where the terminal should show it already."""
+    def _whole(self, update: LayoutUpdate, console: Console) -> str:
+        """A whole region, even where the terminal should show it already."""
         lines: dict[int, Line] = {}
         for y, strips in enumerate(update.strips, update.region.y):
             x, line = update.region.x, dict[int, Piece]()
@@ -90,8 +91,9 @@ class ScreenChanges:
                 x += strip.cell_length
             lines[y] = line
         self._lines, self._width = lines, update.region.right
+        return update.render_segments(console)
 
-    def reduced(self, update: ChopsUpdate, console: Console) -> str:
+    def _reduced(self, update: ChopsUpdate, console: Console) -> str:
         """What an update changes."""
         wanted: dict[int, dict[int, Piece]] = {}
         for y, x1, x2 in update.spans:
@@ -112,23 +114,14 @@ class ScreenChanges:
         return sequence + "".join(_written(shown, wanted))
 
 
-class _Reduced(ChopsUpdate):
-    def __init__(self, changes: ScreenChanges, update: ChopsUpdate) -> None:
-        super().__init__(update.chops, update.spans, update.chop_ends)
-        self._changes = changes
+class _AtWriting(CompositorUpdate):
+    """An update whose sequences are made by the time it is written; others before it may have been dropped."""
+
+    def __init__(self, make: Callable[[Console], str]) -> None:
+        self._make = make
 
     def render_segments(self, console: Console) -> str:
-        return self._changes.reduced(self, console)
-
-
-class _Whole(LayoutUpdate):
-    def __init__(self, changes: ScreenChanges, update: LayoutUpdate) -> None:
-        super().__init__(update.strips, update.region)
-        self._changes = changes
-
-    def render_segments(self, console: Console) -> str:
-        self._changes.note(self, console)
-        return super().render_segments(console)
+        return self._make(console)
 
 
 def _written(shown: Lines, wanted: Lines) -> Iterable[str]:

@@ -87,36 +87,6 @@ def _width(pieces: dict[str, Content]) -> int:
     return sum(piece.cell_length for piece in pieces.values()) + GAP * (len(pieces) - 1)
 
 
-class StatusBar(Widget):
-    """Shows a `Status`; a click opens the panel."""
-
-    DEFAULT_CSS = """
-    StatusBar { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    class Pressed(Message):
-        """The line was clicked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.status = Status()
-
-    def show(self, status: Status) -> None:
-        """Draw `status` from now on."""
-        if status != self.status:
-            self.status = status
-            self.refresh()
-
-    def render(self) -> Content:
-        """The line at the current width."""
-        return status_line(self.status, self.content_size.width)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click anywhere on the line."""
-        event.stop()
-        self.post_message(self.Pressed())
-
-
 def title_line(title: str, model: str, width: int) -> Content:
     """`title ──────── model` in `width` cells; the model's end stays visible if both don't fit."""
     left, right = plain(title), plain(model)
@@ -130,34 +100,56 @@ def title_line(title: str, model: str, width: int) -> Content:
     ).truncate(width)
 
 
-class TitleBar(Widget):
-    """Shows title and model; a click opens the model picker."""
+class Bar(Widget):
+    """A line of its own."""
 
     DEFAULT_CSS = """
-    TitleBar { height: 1; padding: 0 1; }
+    Bar { height: 1; padding: 0 1; }
     """
 
     class Pressed(Message):
         """The line was clicked."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.title, self.model = "chatctx", ""
+        def __init__(self, bar: Bar) -> None:
+            super().__init__()
+            self.bar = bar
 
-    def show(self, title: str, model: str) -> None:
-        """Set the conversation's title and model."""
-        if (title, model) != (self.title, self.model):
-            self.title, self.model = title, model
+    def on_click(self, event: events.Click) -> None:
+        """A click anywhere on the line."""
+        event.stop()
+        self.post_message(self.Pressed(self))
+
+
+class StatusBar(Bar):
+    """Shows a `Status`."""
+
+    status = Status()
+
+    def show(self, status: Status) -> None:
+        """Draw `status` from now on."""
+        if status != self.status:
+            self.status = status
             self.refresh()
 
     def render(self) -> Content:
         """The line at the current width."""
-        return title_line(self.title, self.model, self.content_size.width)
+        return status_line(self.status, self.content_size.width)
 
-    def on_click(self, event: events.Click) -> None:
-        """A click to change the model."""
-        event.stop()
-        self.post_message(self.Pressed())
+
+class TitleBar(Bar):
+    """Shows the conversation's title and model."""
+
+    texts = ("chatctx", "")
+
+    def show(self, title: str, model: str) -> None:
+        """Set both."""
+        if (title, model) != self.texts:
+            self.texts = title, model
+            self.refresh()
+
+    def render(self) -> Content:
+        """The line at the current width."""
+        return title_line(*self.texts, self.content_size.width)
 
 
 TRY = (
@@ -198,17 +190,11 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -
     return Content("\n").join(lines)
 
 
-class RuleLine(Widget):
+class RuleLine(Bar):
     """The line above the prompt: activity on the left, the draft's cost on the right."""
 
-    DEFAULT_CSS = """
-    RuleLine { height: 1; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left = Content("")
-        self.right: Sequence[str] = ()
+    left = Content("")
+    right: Sequence[str] = ()
 
     def show(self, *, left: Content | None = None, right: Sequence[str] | None = None) -> None:
         """Change either side. `right` are variants of the same text, longest first."""

@@ -12,7 +12,6 @@ from textual.binding import Binding
 from tui.commands import BusyError
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
-from tui.views.context_lists import why_not
 from tui.widgets.transcript.transcript import Action, Transcript
 
 if TYPE_CHECKING:
@@ -42,7 +41,11 @@ class MessageActions:
             case "edit" | "retry":
                 self._again(message, session.messages, send=action == "retry")
             case "pin" | "exclude":
-                await self._select(session, message_id, action)
+                from tui.screens.context_lists import select_message
+
+                if reason := await select_message(session, message_id, pin=action == "pin"):
+                    self._screen.notify(reason, markup=False)
+                self._screen.request_changed()
             case "fork":
                 await self._fork(message)
             case "open":
@@ -104,19 +107,6 @@ class MessageActions:
             composer.submit()
         elif send:
             self._screen.notify("Enter asks this again and replaces all that followed.", markup=False)
-
-    async def _select(self, session: ChatSession, message_id: str, action: str) -> None:
-        left_out = session.not_sent.get(message_id, "")
-        pinned = message_id in session.pinned
-        if (reason := why_not(left_out, pin=action == "pin")) and not (pinned and action == "pin"):
-            self._screen.notify(reason, markup=False)
-            return
-        if action == "pin":
-            await session.pin(message_id, not pinned)
-        else:
-            await session.exclude(message_id, left_out != "excluded")
-        await session.refresh_usage()
-        self._screen.request_changed()
 
     async def open_link(self, url: str) -> None:
         """Open a clicked address, or show it if there is no browser. The screen may be a page of one (`serve`)."""

@@ -20,7 +20,7 @@ from tui.commands import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain
-from tui.widgets.bars import QueueList, Status, StatusBar, TitleBar, welcome
+from tui.widgets.bars import Bar, QueueList, Status, StatusBar, TitleBar, welcome
 from tui.widgets.composer import Composer
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
@@ -382,13 +382,10 @@ class ChatScreen(BackgroundScreen):
         if text := self.turns.recall_waiting():
             self.composer.restore(text)
 
-    def on_status_bar_pressed(self) -> None:
-        """The number was clicked."""
-        self.action_command("context")
-
-    def on_title_bar_pressed(self) -> None:
-        """The model was clicked."""
-        self.action_command("model")
+    def on_bar_pressed(self, event: Bar.Pressed) -> None:
+        """The number or the model was clicked."""
+        if event.bar is not self.composer.rule:
+            self.action_command("context" if event.bar is self.status_bar else "model")
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Run an action on a message."""

@@ -310,7 +310,7 @@ class RunningTools:
     def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
         self._screen = screen
         self._enter = enter
-        self._running: dict[str, list[str]] = {}  # call id -> names (ids may repeat)
+        self._running: list[tuple[str, str]] = []  # call ids, which may repeat, and names
         self._progress: dict[str, str] = {}  # call id -> the progress that the tool reports
         self._since = 0.0
         self._done = 0
@@ -322,19 +322,15 @@ class RunningTools:
             case ToolStarted(call_id, name):
                 if not self._running and not self._done:
                     self._since = time.monotonic()
-                self._running.setdefault(call_id, []).append(clean_line(name))
+                self._running.append((call_id, clean_line(name)))
                 self._show_running()
             case ToolProgress(call_id, text):
-                if call_id in self._running:
-                    self._progress[call_id] = clean_line(text)
-                    self._show_running()
+                self._progress[call_id] = clean_line(text)
+                self._show_running()
             case ToolFinished(call_id):
                 self._progress.pop(call_id, None)
-                names = self._running.get(call_id, [])
-                if names:
-                    names.pop()
-                if not names:
-                    self._running.pop(call_id, None)
+                if (call := next((call for call in self._running if call[0] == call_id), None)) is not None:
+                    self._running.remove(call)
                 self._done += 1
                 self._show_running()
             case ApprovalAsked():
@@ -350,11 +346,7 @@ class RunningTools:
         self._panel = None
 
     def _show_running(self) -> None:
-        names = [
-            f"{name}: {progress_text}" if (progress_text := self._progress.get(call_id)) else name
-            for call_id, group in self._running.items()
-            for name in group
-        ]
+        names = [f"{name}: {text}" if (text := self._progress.get(call)) else name for call, name in self._running]
         if not names or self._panel is not None:  # the person must notice the question
             return
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
