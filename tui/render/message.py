@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -272,9 +271,6 @@ def divider_row(text: str, width: int, palette: Palette) -> Row:
     )
 
 
-SLICE = 4_000
-"""Characters processed by one `update`, so that none takes longer than a frame."""
-
 DeltaKind: TypeAlias = Literal["text", "reasoning", "refusal", "tool_call"]
 
 
@@ -287,16 +283,6 @@ class LivePart:
     started: float
     chunks: list[str] = field(default_factory=list)
     ended: float | None = None
-
-    @property
-    def beginning(self) -> str:
-        """The text so far, of a long one its first chunks with at least `SLICE` characters."""
-        text = ""
-        for chunk in self.chunks:
-            text += chunk
-            if len(text) >= SLICE:
-                break
-        return text
 
     @property
     def size(self) -> int:
@@ -319,16 +305,15 @@ def warm_up() -> None:
 class LiveReply:
     """Collects deltas and draws them. `rows[:stable]` never change again at this width and in these colours."""
 
+    _width: int  # these are set by `draw`
+    _palette: Palette
+    _view: View
+
     def __init__(self) -> None:
         self.parts: list[LivePart] = []
         self.rows: list[Row] = []
         self.stable = 0
-        self.behind = False  # whether `update` has more to process
         self.stale = False  # whether later text invalidated stable rows; `draw` corrects them
-        self._most = SLICE  # characters processed by the present update
-        self._width = 0
-        self._palette: Palette | None = None
-        self._view = View()
         self._stream: StreamRenderer | None = None
         self._drawn = 0  # parts whose drawing has begun
         self._fed = 0  # chunks of the last one passed to the stream
@@ -349,12 +334,21 @@ class LiveReply:
             last = LivePart(kind, name, now)
             self.parts.append(last)
         last.name = last.name or name
-        last.chunks += [text[start : start + SLICE] for start in range(0, len(text), SLICE)]
+        last.chunks += [text] if text else []
 
     def thought(self) -> float | None:
         """Seconds spent on reasoning that has ended; None if there was none."""
         times = [part.ended - part.started for part in self.parts if part.kind == "reasoning" and part.ended]
         return sum(times) if times else None
+
+    @property
+    def backlog(self) -> int:
+        """Characters that the next `update` will draw."""
+        size = 0
+        for index in range(max(0, self._drawn - 1), len(self.parts)):
+            if self.parts[index].kind == "text" or index in self._view.open:
+                size += sum(map(len, self.parts[index].chunks[self._fed if index < self._drawn else 0 :]))
+        return size
 
     def draw(self, width: int, palette: Palette, view: View, now: float) -> None:
         """Draw everything from the start: the first time, after a change of width, colours or folds, and if `stale`."""
@@ -363,16 +357,10 @@ class LiveReply:
         self.rows = head_rows("assistant", width, palette, view)
         self.stable = len(self.rows)
         self.stale = False
-        self._update(now, sys.maxsize)
+        self.update(now)
 
     def update(self, now: float) -> int:
-        """Draw what arrived since, or a part of it; returns the index of the first row that may differ."""
-        return self._update(now, SLICE)
-
-    def _update(self, now: float, most: int) -> int:
-        self.behind, self._most = False, most
-        if self._palette is None:
-            return 0
+        """Draw what arrived since; returns the index of the first row that may differ."""
         changed = self.stable
         del self.rows[changed:]
         if not self.parts:
@@ -383,19 +371,15 @@ class LiveReply:
             if index >= self._drawn:
                 self._begin(index)
             tail = self._draw_part(index, now)
-            if index < last and not self.behind:
+            if index < last:
                 self.stable = len(self.rows) + len(tail)
             self.rows += tail
             self.stale = self.stale or (self._stream is not None and self._stream.stale)
-            if self.behind:
-                break
         return min(changed, self._summary) if self._summary >= 0 else changed
 
     def _begin(self, index: int) -> None:
         part = self.parts[index]
         self._drawn, self._fed, self._stream, self._summary = index + 1, 0, None, -1
-        palette = self._palette
-        assert palette is not None
         before = self.parts[index - 1].kind if index else None
         if before is not None and part.kind != "tool_call" and "text" in (before, part.kind):
             self.rows.append(blank_row())
@@ -403,21 +387,21 @@ class LiveReply:
         from tui.render.stream import StreamRenderer  # not before the first frame
 
         if part.kind == "text":
-            self._stream = StreamRenderer(self._width, palette)
+            self._stream = StreamRenderer(self._width, self._palette)
         elif part.kind == "reasoning" and index in self._view.open:
-            self._stream = StreamRenderer(self._width - 2, dimmed(palette))
+            self._stream = StreamRenderer(self._width - 2, dimmed(self._palette))
 
     def _draw_part(self, index: int, now: float) -> list[Row]:
         """Append final rows to `rows`, return the others."""
         part, palette = self.parts[index], self._palette
-        assert palette is not None
         match part.kind:
             case "text":
                 return self._streamed(index)
             case "reasoning":
-                return self._reasoning(index, now, palette)
+                return self._reasoning(index, now)
             case "refusal":
-                return plain_rows(f"refused: {clean_text(part.beginning)}", palette.warning, self._width)
+                text = clean_text("".join(part.chunks)[:HEAD_CHARS])  # all of it once the reply is complete
+                return plain_rows(f"refused: {text}", palette.warning, self._width)
             case "tool_call":
                 row = fold_row([clean_line(part.name) or "tool call", "preparing"], False, self._width, palette.muted)
                 row.part = index
@@ -425,21 +409,18 @@ class LiveReply:
 
     def _streamed(self, index: int) -> list[Row]:
         assert self._stream is not None
-        chunks, size = self.parts[index].chunks, 0
-        while self._fed < len(chunks) and size + len(chunks[self._fed]) <= self._most:
-            self._stream.feed(chunks[self._fed])
-            size += len(chunks[self._fed])
-            self._fed += 1
-        self.behind = self._fed < len(chunks)
-        frozen, tail = self._stream.update()
-        for row in (*frozen, *tail):
+        chunks = self.parts[index].chunks[self._fed :]
+        self._stream.feed("".join(chunks))
+        self._fed += len(chunks)
+        final, tail = self._stream.update()
+        for row in (*final, *tail):
             row.part = index
-        self.rows += frozen
+        self.rows += final
         self.stable = len(self.rows)
         return tail
 
-    def _reasoning(self, index: int, now: float, palette: Palette) -> list[Row]:
-        part = self.parts[index]
+    def _reasoning(self, index: int, now: float) -> list[Row]:
+        part, palette = self.parts[index], self._palette
         opened = index in self._view.open
         time = duration((part.ended or now) - part.started)
         words = ["thinking", time] if part.ended is None else [f"thought for {time}"]
@@ -450,9 +431,7 @@ class LiveReply:
         # The summary line counts seconds while the rows below it are final: it is replaced in place.
         if self._summary < 0:
             self._summary = len(self.rows)
-            self.rows.append(line)
-        else:
-            self.rows[self._summary] = line
+        self.rows[self._summary : self._summary + 1] = [line]
         start = len(self.rows)
         tail = indented(self._streamed(index), palette)
         self.rows[start:] = indented(self.rows[start:], palette)

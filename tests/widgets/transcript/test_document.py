@@ -8,7 +8,7 @@ from textual.geometry import Size
 from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
-from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, Document
+from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, LARGE, Document
 from tui.widgets.transcript.entries import Entry, estimate
 from tui.widgets.transcript.lines import LinePainter
 
@@ -188,6 +188,22 @@ def test_a_reply_begun_anew_takes_the_place_of_the_first_try() -> None:
     doc.draw(0)
     assert len(doc.entries) == 1
     assert [row.text for row in doc.entries[0].rows or []][-1] == "second"
+
+
+def test_much_that_arrived_unseen_is_drawn_elsewhere() -> None:
+    doc, later = document([]), list[int]()
+    doc._later = later.append
+    live = doc.start_reply("r", "p", "m")
+    doc.draw(0)
+    live.feed("text", "word " * LARGE, "", 0.0)
+    rows = doc.entries[0].rows
+    for _ in range(2):
+        assert doc.draw_more(0, 0.0) == 0
+    assert (later, doc.entries[0].rows) == ([0], rows)
+    job = doc.entries[0].job
+    assert job is not None and doc.accept(0, job, job.large_rows()) is not None
+    live.feed("text", "more", "", 0.0)
+    assert doc.draw_more(0, 0.0) > LARGE // 10 and later == [0]
 
 
 def test_mappings_may_change_in_their_owner_s_hands() -> None:

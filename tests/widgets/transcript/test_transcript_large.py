@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from textual.geometry import Offset
+from textual.pilot import Pilot
 from textual.selection import Selection
 
 from tests.widgets.transcript.messages import conversation
@@ -30,6 +31,14 @@ def drawn(view: Transcript) -> bool:
 
 def top_line(view: Transcript) -> str:
     return "".join(segment.text for segment in view.render_line(0)).strip()
+
+
+async def arrives(pilot: Pilot[None], view: Transcript, text: str) -> None:
+    """A reply piece by piece, each drawn at once."""
+    for start in range(0, len(text), 3_000):
+        view.delta("big", "text", text[start : start + 3_000])
+        await until(pilot, lambda: view._live is not None and not view._live.backlog)
+    assert PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text
 
 
 @pytest.fixture
@@ -61,8 +70,7 @@ async def test_a_conversation_with_a_large_message_opens_at_its_end(gate: thread
 async def test_a_long_answer_that_ends_stays_on_screen_while_it_is_drawn_whole(gate: threading.Event) -> None:
     async with running(conversation(2)) as (pilot, view):
         view.start_reply("big", "p", "m")
-        view.delta("big", "text", large().text)
-        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await arrives(pilot, view, large().text)
         view.finish_reply(large())
         assert PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text
         assert not drawn(view)
@@ -125,8 +133,7 @@ async def test_a_long_answer_that_still_arrives_is_drawn_for_another_width_in_th
 ) -> None:
     async with running(conversation(2)) as (pilot, view):
         view.start_reply("big", "p", "m")
-        view.delta("big", "text", large().text)
-        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await arrives(pilot, view, large().text)
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not drawn(view))
         assert PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text  # as it was, until it is drawn
@@ -142,8 +149,7 @@ async def test_a_long_answer_that_still_arrives_is_drawn_for_another_width_in_th
 async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate: threading.Event) -> None:
     async with running(conversation(2)) as (pilot, view):
         view.start_reply("big", "p", "m")
-        view.delta("big", "text", large().text)
-        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await arrives(pilot, view, large().text)
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not drawn(view))
         view.finish_reply(Message("assistant", (Text("short"),), "big", model="m"))
@@ -156,8 +162,7 @@ async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate
 async def test_a_long_answer_that_is_copied_before_it_is_drawn_anew_goes_on() -> None:
     async with running(conversation(2)) as (pilot, view):
         view.start_reply("big", "p", "m")
-        view.delta("big", "text", large().text)
-        await until(pilot, lambda: PARAGRAPHS[-1] in view.render_line(view.size.height - 1).text)
+        await arrives(pilot, view, large().text)
         view.document._later = lambda _index: None  # the thread has other things to do
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not drawn(view))

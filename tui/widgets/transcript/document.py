@@ -237,13 +237,14 @@ class Document:
         if live is None or entry.rows is not live.rows:
             self.draw(index)
             return 0
-        first = live.update(now)
-        if live.stale:
-            entry.drawn = None
-            self.draw(index)
-            return 0
-        self.heights.set(index, len(live.rows))
-        return first
+        if self._later is None or live.backlog <= LARGE:
+            first = live.update(now)
+            if not live.stale:
+                self.heights.set(index, len(live.rows))
+                return first
+        entry.drawn = None
+        self.draw(index)
+        return 0
 
     def draw_now(self, index: int) -> None:
         """Draw the rows of entry `index`, however long that takes: for copying, which needs the text."""

@@ -228,8 +228,6 @@ class TranscriptView(ScrollView):
         if self._live is None or not self.document.width:
             return
         first = self.document.draw_more(index, monotonic())
-        if self._live.behind:
-            self._flush_later()
         self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
 
     # --- position and scrolling
