@@ -177,7 +177,7 @@ class Commands:
     async def completions(self, line: str) -> list[str]:
         """What is offered for a draft."""
         ui = ScriptedUI(screen=self.screen)
-        return [choice.text for choice in await slash.complete(ui, self.chat, line)]
+        return [choice.key for choice in await slash.complete(ui, self.chat, line)]
 
 
 async def printed(view: View, width: int = 79) -> str:

@@ -60,7 +60,7 @@ def test_what_is_no_command_says_what_to_do() -> None:
 @pytest.mark.parametrize(("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context")])
 async def test_letters_in_order_find_a_command(query: str, best: str) -> None:
     choices = await slash.complete(ScriptedUI(), Chat(), f"/{query}")
-    assert choices[0].text.strip() == f"/{best}"
+    assert choices[0].key.strip() == f"/{best}"
 
 
 def test_what_does_not_fit_scores_nothing() -> None:

@@ -228,7 +228,7 @@ async def test_a_slow_server_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) 
     templates = [ResourceTemplate("docs", "page:{book}", "walden"), ResourceTemplate("docs", "page:{number}", "17")]
     async with running(tooling(templates=templates).talk()) as run, asyncio.timeout(5):
         offers = await template_offers("docs:page:", run.workspace.servers)
-    assert [offer.text for offer in offers] == ["docs:page:walden", "docs:page:17"]
+    assert [offer.key for offer in offers] == ["docs:page:walden", "docs:page:17"]
 
 
 async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:
@@ -273,7 +273,7 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
 
 
 async def test_resources_are_found_by_name_or_address_and_not_by_chance() -> None:
-    assert [choice.text for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
+    assert [choice.key for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
     assert resource_offers("", RESOURCES) == []
     setup = tooling(readers={"docs", "unlisted"})
     async with running(setup.talk()) as run:

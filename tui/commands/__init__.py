@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tui.views.view import Choice, Option, match, matching
+from tui.views.view import Option, match, matching
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -288,7 +288,7 @@ def _check(command: Command, ui: UI, chat: Chat) -> None:
         raise BusyError
 
 
-async def complete(ui: UI, chat: Chat, text: str) -> list[Choice]:
+async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:
     """Completions for the draft `text`: command names, or arguments after a blank. Best first."""
     if not text.startswith("/") or "\n" in text:
         return []
@@ -303,15 +303,15 @@ async def complete(ui: UI, chat: Chat, text: str) -> list[Choice]:
     ranked = matching(args, offers, lambda offer: offer.label)
     if any(offer.key == args for offer in ranked):
         return []
-    return [Choice(f"/{command.name} {offer.key}", offer.label, offer.detail) for offer in ranked]
+    return [Option(f"/{command.name} {offer.key}", offer.label, offer.detail) for offer in ranked]
 
 
-def _complete_name(typed: str) -> list[Choice]:
+def _complete_name(typed: str) -> list[Option]:
     scored = []
     for command in all_commands():
         score = max(match(typed, command.name), *(match(typed, alias) - 0.5 for alias in command.aliases), 0.0)
         if score > 0:
             text = f"/{command.name}" + (" " if command.args else "")
-            scored.append((score, Choice(text, command.usage, command.help)))
+            scored.append((score, Option(text, command.usage, command.help)))
     scored.sort(key=lambda pair: -pair[0])
     return [choice for _, choice in scored]

@@ -32,18 +32,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A completion: `text` replaces the completed part, `label` and `help` are shown."""
-
-    text: str
-    label: str
-    help: str = ""
-    cursor: int | None = None  # cursor position in `text`; None is its end
-
-
-@dataclass(frozen=True, slots=True)
 class Option:
-    """An entry to choose. `key` is the result; `label` and `detail` are shown and searched."""
+    """An entry to choose, or a completion. `key` is the result; `label` and `detail` are shown and searched."""
 
     key: str
     label: str
@@ -51,6 +41,7 @@ class Option:
     current: bool = False
     brief: str = ""  # shorter than `detail`, for a narrow screen
     name: str = ""  # what is typed for it after a command, if not `key`
+    cursor: int | None = None  # of a completion: the cursor's position in `key`; None is its end
 
 
 Source: TypeAlias = Callable[[str], Awaitable[Sequence[Option]]]

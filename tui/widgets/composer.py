@@ -23,7 +23,7 @@ from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, p
 from tui.text.clean import clean_text
 from tui.text.labels import mention_of
 from tui.text.numbers import plural, size_text
-from tui.views.view import Choice
+from tui.views.view import Option as Choice
 from tui.widgets.bars import RuleLine
 from tui.widgets.prompt_history import PromptHistory
 
@@ -280,9 +280,9 @@ class Composer(Widget):
     def submit(self) -> None:
         """Accept the highlighted completion if it changes anything, else send."""
         choice, lags = self.completions.current, self.completions.text != self.area.text  # behind fast typing
-        if choice is not None and not lags and choice.text.strip() != self.area.text.strip():
+        if choice is not None and not lags and choice.key.strip() != self.area.text.strip():
             self._take(choice)
-            if choice.text.endswith(" "):
+            if choice.key.endswith(" "):
                 return
         self.completions.offer(())
         if (text := self.value).strip():
@@ -329,8 +329,8 @@ class Composer(Widget):
 
     def _take(self, choice: Choice) -> None:
         self.completions.offer(())
-        self.area.load_text(clean_text(choice.text))
-        before = choice.text[: choice.cursor]
+        self.area.load_text(clean_text(choice.key))
+        before = choice.key[: choice.cursor]
         self.area.move_cursor((before.count("\n"), len(before) - before.rfind("\n") - 1))
 
 
@@ -388,7 +388,7 @@ class CompletionList(OptionList):
                     " ",
                     (pad(label, widest), "$foreground"),
                     "  ",
-                    (clip(plain(choice.help), available) + " ", "$text-muted"),
+                    (clip(plain(choice.detail), available) + " ", "$text-muted"),
                 )
             )
             for label, choice in zip(labels, choices, strict=True)

@@ -53,11 +53,11 @@ def test_a_home_that_nobody_has_is_only_text(folder: Path) -> None:
 
 def test_files_are_found_by_letters_the_nearest_first(folder: Path) -> None:
     index = drafts.FileIndex(folder)
-    assert [choice.text for choice in index.offers("")][:3] == ["a b.txt", "README.md", "src/parser.py"]
-    assert [choice.text for choice in index.offers("pars")] == ["src/parser.py"]
-    assert index.offers("lex")[0].text == "src/deep/lexer.py"
+    assert [choice.key for choice in index.offers("")][:3] == ["a b.txt", "README.md", "src/parser.py"]
+    assert [choice.key for choice in index.offers("pars")] == ["src/parser.py"]
+    assert index.offers("lex")[0].key == "src/deep/lexer.py"
     assert not index.offers("config") and not index.offers("x.js")
-    assert [choice.text for choice in index.offers(f"{folder}/RE")] == [f"{folder}/README.md"]
+    assert [choice.key for choice in index.offers(f"{folder}/RE")] == [f"{folder}/README.md"]
     assert index.offers("/nonexistent/x") == []
 
 

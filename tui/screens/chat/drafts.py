@@ -18,7 +18,7 @@ from tui.config.files import at_home, unsent_files, write_unsent
 from tui.text.cells import plain
 from tui.text.labels import mention_of
 from tui.text.numbers import plural, share, size_text, tokens_exact, tokens_short
-from tui.views.view import Choice, match
+from tui.views.view import Option, match
 
 if TYPE_CHECKING:
     from tui.chat.servers import Servers
@@ -71,7 +71,7 @@ class FileIndex:
         self._files: list[str] = []
         self._read = float("-inf")
 
-    def offers(self, typed: str) -> list[Choice]:
+    def offers(self, typed: str) -> list[Option]:
         """Matching files, best first; outside the folder, those of the named directory."""
         if typed.startswith(("/", "~", "..")):
             return self._elsewhere(typed)
@@ -82,14 +82,14 @@ class FileIndex:
         best = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], len(pair[1]), pair[1]))
         return [self._choice(name) for _, name in best[:MAX_FILE_OFFERS]]
 
-    def _choice(self, name: str) -> Choice:
+    def _choice(self, name: str) -> Option:
         try:
             size = size_text((self.folder / name).stat().st_size)
         except OSError:
             size = ""
-        return Choice(name, name, size)
+        return Option(name, name, size)
 
-    def _elsewhere(self, typed: str) -> list[Choice]:
+    def _elsewhere(self, typed: str) -> list[Option]:
         head, _, tail = typed.rpartition("/")
         folder = self.folder / at_home(f"{head}/")
         try:
@@ -98,7 +98,7 @@ class FileIndex:
             return []
         names = [f"{head}/{entry.name}" + ("/" if entry.is_dir() else "") for entry in entries]
         matching = [name for name in names if name.rstrip("/").rpartition("/")[2].lower().startswith(tail.lower())]
-        return [Choice(name, name) for name in matching[:MAX_FILE_OFFERS]]
+        return [Option(name, name) for name in matching[:MAX_FILE_OFFERS]]
 
 
 def _score(typed: str, name: str) -> float:
@@ -131,21 +131,21 @@ def walk(folder: Path, most: int = MAX_FILES) -> Iterable[str]:
         waiting = below
 
 
-def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Choice]:
+def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Option]:
     """Matching resources, best first."""
     ranked = [(match(typed, f"{r.server}:{r.name}"), r) for r in resources] if typed else []
     best = sorted((pair for pair in ranked if pair[0] >= 1), key=lambda pair: (-pair[0], pair[1].server, pair[1].name))
     return [
-        Choice(f"{r.server}:{r.name}", plain(f"{r.server}:{r.name}"), plain(r.description or r.media_type))
+        Option(f"{r.server}:{r.name}", plain(f"{r.server}:{r.name}"), plain(r.description or r.media_type))
         for _, r in best[:MAX_RESOURCE_OFFERS]
     ]
 
 
-async def template_offers(typed: str, servers: Servers) -> list[Choice]:
+async def template_offers(typed: str, servers: Servers) -> list[Option]:
     """Beginnings of addresses that follow a URI template, then the server's completions for its variable."""
     from tui.tools.mcp.offer import open_variable  # not before the first frame
 
-    offers: list[Choice] = []
+    offers: list[Option] = []
     asked: list[tuple[ResourceTemplate, TemplateVariable]] = []
     for template in servers.templates if typed else ():
         start = f"{template.server}:{template.head}"
@@ -155,16 +155,16 @@ async def template_offers(typed: str, servers: Servers) -> list[Choice]:
                 asked.append((template, variable))
         elif match(typed, f"{template.server}:{template.template}") >= 1:
             shown = plain(f"{template.server}:{template.template}")
-            offers.append(Choice(start, shown, plain(template.description), len(start)))
+            offers.append(Option(start, shown, plain(template.description), cursor=len(start)))
     endings = await asyncio.gather(*(servers.complete(template, variable) for template, variable in asked))
     for (template, variable), values in zip(asked, endings, strict=True):
         for value in values:
             name = f"{template.server}:{variable.filled(value)}"
-            offers.append(Choice(name, plain(name), "", None if variable.last else len(name)))
+            offers.append(Option(name, plain(name), cursor=None if variable.last else len(name)))
     return offers[:MAX_RESOURCE_OFFERS]
 
 
-async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Servers | None) -> list[Choice]:
+async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Servers | None) -> list[Option]:
     """Completions of the draft for the mention before `cursor`: resources, then files. None if there is no mention."""
     typed = open_mention(text[:cursor])
     if typed is None:
@@ -172,8 +172,8 @@ async def mention_offers(text: str, cursor: int, files: FileIndex, servers: Serv
     offers = await asyncio.to_thread(files.offers, typed)
     if servers is not None:
         offers = [*resource_offers(typed, servers.resources), *await template_offers(typed, servers), *offers]
-    completed = [(with_mention(text, cursor, o.text, more=o.cursor is not None), o) for o in offers]
-    return [Choice(draft, offer.label, offer.help, place) for (draft, place), offer in completed]
+    completed = [(with_mention(text, cursor, o.key, more=o.cursor is not None), o) for o in offers]
+    return [Option(draft, offer.label, offer.detail, cursor=place) for (draft, place), offer in completed]
 
 
 log = logging.getLogger(__name__)
