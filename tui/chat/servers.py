@@ -77,7 +77,6 @@ class Servers:
         self._tasks: set[asyncio.Task[None]] = set()
         self._announced: set[str] = set()
         self._ended = False
-        self._news = asyncio.Event()
         self.configured = Configured()
 
     async def load(self, folder: Path) -> None:
@@ -122,9 +121,7 @@ class Servers:
 
     async def until(self, name: str, condition: Callable[[ServerStatus], bool]) -> None:
         """Wait for a condition on a server's status. Raises `ToolError`."""
-        while not condition(self.status(name)):
-            self._news.clear()
-            await self._news.wait()
+        await self._hub.until(lambda: condition(self.status(name)))
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a server's name when its status has changed."""
@@ -336,7 +333,6 @@ class Servers:
         """A server's status has changed."""
         if self._ended:
             return
-        self._news.set()
         server = self._hub.servers.get(name)
         if server is not None and server.status.state == "ready":
             from tui.tools.mcp.offer import CachedOffer

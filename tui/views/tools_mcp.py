@@ -82,28 +82,28 @@ def tool_rows(
     Keys are "source:NAME", "tool:NAME" and "answer:NAME". `waiting` are the names of deferred tools.
     """
     rules = {answer.tool: answer.rule for answer in answers}
-    rows: list[Row] = []
+    rows = [] if lines else [_line("There are no tools.", width)]
     for origin in dict.fromkeys(line.origin for line in lines):
         group = [line for line in lines if line.origin == origin]
-        on = sum(line.on for line in group)
         name = "built in" if origin == BUILT_IN else f"MCP server {plain(origin)}"
-        rows.append(
-            Row(Content.styled(clip(f"{name}: {on} of {len(group)} on", width), "$text-muted"), f"source:{origin}")
-        )
+        text = f"{name}: {sum(line.on for line in group)} of {len(group)} on"
+        rows.append(_line(text, width, f"source:{origin}"))
         rows += [_tool(line, rules.get(line.name), width, now, line.name in waiting) for line in group]
     names = {line.name for line in lines}
     if other := [answer for answer in answers if answer.tool not in names]:
-        rows.append(Row(Content.styled(clip("answers for tools that are not here now", width), "$text-muted")))
-        rows += [
-            Row(
-                Content.styled(clip(f"  {plain(a.tool)}: {_rule(a.rule, True)}", width), "$foreground"),
-                f"answer:{a.tool}",
-            )
-            for a in other
-        ]
-    if not lines:
-        rows.insert(0, Row(Content.styled(clip("There are no tools.", width), "$text-muted")))
+        rows.append(_line("answers for tools that are not here now", width))
+        for answer in other:
+            text = f"  {plain(answer.tool)}: {_rule(answer.rule, True)}"
+            rows.append(_line(text, width, f"answer:{answer.tool}", "$foreground"))
     return rows
+
+
+def _line(text: str, width: int, key: str = "", style: str = "$text-muted") -> Row:
+    return Row(Content.styled(clip(text, width), style), key)
+
+
+def _lines(text: str, width: int, style: str = "$text-muted", indent: str = "") -> list[Row]:
+    return [Row(Content.styled(f"{indent}{line}", style)) for line in wrapped(text, width - len(indent))]
 
 
 def _tool(line: ToolLine, remembered: str | None, width: int, now: float, waits: bool) -> Row:
@@ -220,14 +220,11 @@ def mcp_rows(
         if unfolded:
             rows += _details(server, its_tools, width, deferred, instructions.get(name, ""))
     if not servers and not rows:
-        rows += [
-            Row(Content.styled(line, "$text-muted"))
-            for line in wrapped(
-                "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
-                ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
-                width,
-            )
-        ]
+        return _lines(
+            "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
+            ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
+            width,
+        )
     return rows
 
 
@@ -244,12 +241,13 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
     if project is None:
         return []
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
-    if project.word != "unsaid":
+    name = plain(project.path.name)
+    if project.word == "unsaid":
+        text, style = f"! {name} would start: {names}. /mcp project shows it and asks.", "$text-warning"
+    else:
         decision = "not started, you said no" if project.word == "no" else "started, you agreed"
-        text = f"{plain(project.path.name)} ({names}): {decision}. /mcp project asks again."
-        return [Row(Content.styled(clip(text, width), "$text-muted"), "project")]
-    text = f"! {plain(project.path.name)} would start: {names}. /mcp project shows it and asks."
-    return [Row(Content.styled(clip(text, width), "$text-warning"), "project")]
+        text, style = f"{name} ({names}): {decision}. /mcp project asks again.", "$text-muted"
+    return [_line(text, width, "project", style)]
 
 
 def _server(
@@ -278,12 +276,12 @@ def _server(
         line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
     rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}", foldable=True)]
     if status.reason:
-        rows += [Row(Content.styled(f"  {text}", colour)) for text in wrapped(status.reason, width - 2)]
+        rows += _lines(status.reason, width, colour, "  ")
     for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:
         mark, style = ("! ", "$text-warning") if issue.fault else ("", "$text-muted")
-        rows += [Row(Content.styled(f"  {text}", style)) for text in wrapped(f"{mark}{issue.text}", width - 2)]
+        rows += _lines(f"{mark}{issue.text}", width, style, "  ")
     if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
-        rows.append(Row(Content.styled(f"  ! {hidden:,} more like that", "$text-warning")))
+        rows.append(_line(f"  ! {hidden:,} more like that", width, style="$text-warning"))
     return rows
 
 
@@ -293,15 +291,12 @@ def _details(
     config = server.config
     about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
     about += [f"instructions · {instructions}"] if instructions else []
-    rows = [Row(Content.styled(f"    {clip(plain(text), width - 4)}", "$text-muted")) for text in about if config.shown]
+    rows = [_line(f"    {plain(text)}", width) for text in about if config.shown]
     rows += [_server_tool(tool, width, deferred) for tool in tools]
     if server.log:
         where = f"log, all of it in {server.log_file}" if server.log_file else "log"
-        rows.append(Row(Content.styled(f"    {clip(plain(where), width - 4)}", "$text-muted")))
-        rows += [
-            Row(Content.styled(f"    │ {clip(plain(text), width - 6)}", "$text-muted"))
-            for text in server.log[-LOG_SHOWN:]
-        ]
+        rows.append(_line(f"    {plain(where)}", width))
+        rows += [_line(f"    │ {plain(text)}", width) for text in server.log[-LOG_SHOWN:]]
     return rows
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,9 +29,9 @@ class McpHub:
 
     def __init__(self, changed: Callable[[str], None], log_dir: Path | None = None, tokens: Path | None = None) -> None:
         self._changed = changed
-        self._log_dir = log_dir
-        self._tokens = tokens
-        self._thread = LoopThread("mcp")
+        self.log_dir = log_dir
+        self.tokens = tokens
+        self.thread = LoopThread("mcp")
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
         self._asking = asyncio.Lock()  # one question at a time, whichever server asks
@@ -40,22 +39,9 @@ class McpHub:
 
     def add(self, config: ServerConfig, cached: CachedOffer | None = None, *, on: bool = True) -> McpServer:
         """Add a server without starting it. `cached` is offered until it lists what it has now."""
-        from tui.tools.mcp.offer import CachedOffer
         from tui.tools.mcp.server import McpServer
-        from tui.tools.mcp.status import ServerLog, log_name
 
-        path = None if self._log_dir is None else self._log_dir / log_name(config.name)
-        server = McpServer(
-            config,
-            self._thread,
-            ServerLog(path),
-            partial(self._status_changed, config.name),
-            cached or CachedOffer(),
-            on=on,
-            asks=self._asks,
-            tokens=self._tokens,
-        )
-        self.servers[config.name] = server
+        server = self.servers[config.name] = McpServer(self, config, cached, on=on)
         return server
 
     async def start(self) -> None:
@@ -69,9 +55,15 @@ class McpHub:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while any(s.status.state == "starting" and not s.status.cached for s in self.servers.values()):
-                    self._news.clear()
-                    await self._news.wait()
+                await self.until(
+                    lambda: all(s.status.state != "starting" or s.status.cached for s in self.servers.values())
+                )
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition on the status of servers."""
+        while not condition():
+            self._news.clear()
+            await self._news.wait()
 
     async def wait_until_current(self) -> None:
         """Wait a moment for lists that servers have said are new."""
@@ -79,37 +71,37 @@ class McpHub:
 
     async def close(self) -> None:
         """Stop all servers and the thread. Idempotent."""
-        if self._thread.running:  # all of them, including those about to start
+        if self.thread.running:  # all of them, including those about to start
             await asyncio.gather(*(server.stop() for server in self.servers.values()))
         for server in self.servers.values():
             server.log.close()
-        await asyncio.to_thread(self._thread.close)
+        await asyncio.to_thread(self.thread.close)
 
-    def _asks(self) -> Ask | None:
-        """Runs in the servers' thread."""
-        home, ask = self._thread.home, self.ask
+    def asks(self) -> Ask | None:
+        """What asks the person, one question at a time; None if there is no one to ask. In the servers' thread."""
+        home, ask = self.thread.home, self.ask
         if home is None or ask is None:
             return None
 
-        async def asked(question: Question) -> Reply:
-            async def on_home_loop() -> Reply:
-                async with self._asking:
-                    return await ask(question)
+        async def on_home_loop(question: Question) -> Reply:
+            async with self._asking:
+                return await ask(question)
 
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(), home))
+        async def asked(question: Question) -> Reply:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(question), home))
 
         return asked
 
-    def _status_changed(self, name: str) -> None:
-        """Runs in the servers' thread."""
+    def status_changed(self, name: str) -> None:
+        """Tell of a server's new status. In the servers' thread."""
 
         def tell() -> None:
             self._news.set()
             self._changed(name)
 
-        if self._thread.home is not None:
+        if self.thread.home is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
-                self._thread.home.call_soon_threadsafe(tell)
+                self.thread.home.call_soon_threadsafe(tell)
 
 
 class LoopThread:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.messages import ToolSchema
@@ -18,7 +17,6 @@ from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import CachedOffer, ServerTool, TemplateVariable, offered_name
-from tui.tools.mcp.questions import Ask
 from tui.tools.mcp.status import (
     GoneError,
     ServerLog,
@@ -28,13 +26,14 @@ from tui.tools.mcp.status import (
     exceeded_limit,
     failure_reason,
     line,
+    log_name,
     sign_in_hint,
     size_hint,
 )
 
 if TYPE_CHECKING:
     from tui.tools.mcp.connection import Connection
-    from tui.tools.mcp.hub import LoopThread
+    from tui.tools.mcp.hub import McpHub
     from tui.tools.mcp.offer import Content
 
 log = logging.getLogger(__name__)
@@ -54,31 +53,19 @@ CALL_WAIT = 60.0  # seconds a call waits for a starting server, and a server may
 
 
 class McpServer:
-    """A source of tools. The connection lives in `thread`; public methods are called from the program's own event loop.
+    """A source of tools. Its connection lives in the hub's thread; public methods are for the program's own loop.
 
-    `changed` is called in that thread, after each change of `status`. `cached` is what it offered in its last run, `on`
-    says whether it is to be started. `asks` gives what asks the person, in that thread, None if there is no one to ask.
+    `cached` is what it offered in its last run, `on` says whether it is to be started.
     """
 
     def __init__(
-        self,
-        config: ServerConfig,
-        thread: LoopThread,
-        server_log: ServerLog,
-        changed: Callable[[], None],
-        cached: CachedOffer,
-        *,
-        on: bool = True,
-        asks: Callable[[], Ask | None] = lambda: None,
-        tokens: Path | None = None,
+        self, hub: McpHub, config: ServerConfig, cached: CachedOffer | None = None, *, on: bool = True
     ) -> None:
-        self._asks = asks
-        self._tokens = tokens
+        self._hub = hub
         self._sign_in: SignIn | None = None
         self.config = config
-        self.log = server_log
-        self._thread = thread
-        self._changed = changed
+        self.log = ServerLog(None if hub.log_dir is None else hub.log_dir / log_name(config.name))
+        cached = cached or CachedOffer()
         state: State = "failed" if config.error else "starting" if on else "off"
         self.status = ServerStatus(
             config.name,
@@ -117,11 +104,11 @@ class McpServer:
     async def start(self) -> None:
         """Start it in the background; see `status`."""
         if not self.config.error:
-            await self._thread.run(self._start())
+            await self._hub.thread.run(self._start())
 
     async def stop(self) -> None:
         """Stop it and withdraw its tools."""
-        await self._thread.run(self._end())
+        await self._hub.thread.run(self._end())
 
     async def restart(self, sign_in: SignIn | None = None) -> None:
         """Restart it; with `sign_in` let the person sign in. Returns at once; `status` has the progress."""
@@ -134,7 +121,7 @@ class McpServer:
     async def sign_out(self) -> None:
         """Forget the person's sign-in, and restart it. Raises `ToolError`, OSError."""
         try:
-            store = TokenStore(self._tokens, self.config.filled(start_environment()).url)
+            store = TokenStore(self._hub.tokens, self.config.filled(start_environment()).url)
         except McpConfigError as error:
             raise ToolError(str(error)) from None
         await self.stop()
@@ -145,25 +132,25 @@ class McpServer:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
         connection = self._connection
         if connection is not None and (connection.stale or self._listing):
-            await self._thread.run(self._wait_until_current())
+            await self._hub.thread.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError`."""
-        return await self._thread.run(self._ask("the resource", lambda connection: connection.read(uri)))
+        return await self._hub.thread.run(self._ask("the resource", lambda connection: connection.read(uri)))
 
     async def follow(self, uri: str) -> None:
         """Follow an attached resource: `status.updated` has it once it changed, if the server announces changes."""
-        await self._thread.run(self._follow(uri))
+        await self._hub.thread.run(self._follow(uri))
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
-        return await self._thread.run(
+        return await self._hub.thread.run(
             self._ask("an ending", lambda connection: connection.complete(template, variable))
         )
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
-        return await self._thread.run(
+        return await self._hub.thread.run(
             self._ask(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
         )
 
@@ -174,7 +161,7 @@ class McpServer:
             with contextlib.suppress(RuntimeError):  # the program ends, and so does the event loop
                 home.call_soon_threadsafe(follow, text)
 
-        return await self._thread.run(self._call(tool, dict(arguments), report))
+        return await self._hub.thread.run(self._call(tool, dict(arguments), report))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
@@ -233,9 +220,9 @@ class McpServer:
             signals.put_nowait,
             status,
             updated=self._resource_updated,
-            ask=self._asks(),
+            ask=self._hub.asks(),
             sign_in=sign_in,
-            tokens=self._tokens,
+            tokens=self._hub.tokens,
         ) as connection:
             await self._list_all(connection)
             for uri in tuple(self._followed):  # of the connection before
@@ -320,7 +307,7 @@ class McpServer:
     def _resource_updated(self, uri: str) -> None:
         if uri in self._followed and uri not in self.status.updated:
             self.status = replace(self.status, updated=(*self.status.updated, uri))
-            self._changed()
+            self._hub.status_changed(self.name)
 
     async def _list_all(self, connection: Connection) -> None:
         async with asyncio.timeout(CALL_WAIT):
@@ -331,7 +318,7 @@ class McpServer:
         self._connection = connection
         self._start_ended.set()
         if self.status != before:
-            self._changed()
+            self._hub.status_changed(self.name)
 
     def _make_tools(self) -> None:
         self._offered = tuple(
@@ -349,7 +336,7 @@ class McpServer:
             self._start_ended.set()
         else:
             self._start_ended.clear()
-        self._changed()
+        self._hub.status_changed(self.name)
 
     async def _exit_reason(self) -> str:
         """The last line a program wrote before it ended, if any."""
