@@ -103,7 +103,7 @@ class Tail:
     def recording(self, fallback: str) -> Recording:
         """The conversation so far, or the end of it."""
         assert self._reader is not None
-        recording = self._reader.read_so_far(fallback)
+        recording = self._reader.recording(self._reader.source, fallback)
         return replace(recording, title=self._title) if self._title else recording
 
     def _open(self, path: Path, size: int, amount: int = 0) -> None:
@@ -198,13 +198,13 @@ class Follower:
     def poll(self) -> bool:
         """Read the lines that were added. Returns whether `state` may differ. Raises `RecordingError`."""
         try:
-            stamp = file_stamp(self.path)
+            stamp = _stamp(self.path)
+            quiet = time.time() - max(stamp[1::2]) >= QUIET_SECONDS
             if stamp == self._stamp:
-                settled = self._growing and time.time() - last_change(self.path) >= QUIET_SECONDS
-                self._growing = self._growing and not settled
+                settled = self._growing and quiet
+                self._growing = self._growing and not quiet
                 return settled
-            self._stamp = stamp
-            self._growing = time.time() - last_change(self.path) < QUIET_SECONDS
+            self._stamp, self._growing = stamp, not quiet
             self._read(int(stamp[0]))
         except OSError as error:
             raise RecordingError(f"{self.path}: {error.strerror or error}") from None
@@ -339,19 +339,8 @@ def _growth(usages: Sequence[Usage]) -> float | None:
     return (grown[-1] - grown[0]) / (len(grown) - 1) if len(grown) > 1 else None
 
 
-def file_stamp(path: Path) -> tuple[float, ...]:
+def _stamp(path: Path) -> tuple[float, ...]:
     """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
-    status = path.stat()
-    try:
-        log = path.with_name(path.name + "-wal").stat()
-    except OSError:
-        return status.st_size, status.st_mtime
-    return status.st_size, status.st_mtime, log.st_size, log.st_mtime
-
-
-def last_change(path: Path) -> float:
-    """When a file was changed last, in seconds since the epoch; 0 if it is gone."""
-    try:
-        return max(file_stamp(path)[1::2])
-    except OSError:
-        return 0.0
+    log = path.with_name(path.name + "-wal")
+    states = [file.stat() for file in ((path, log) if log.exists() else (path,))]
+    return tuple(value for state in states for value in (state.st_size, state.st_mtime))

@@ -121,14 +121,6 @@ class SessionStore(Database):
         except DamagedError:
             return self._readable_sessions(query)[:limit]
 
-    def count_sessions(self) -> int:
-        """The number of sessions with messages."""
-        sql = f"SELECT count(*) FROM sessions s WHERE s.deleted_at IS NULL AND {_HAS_MESSAGES}"
-        try:
-            return int(self.query(sql)[0][0])
-        except DamagedError:
-            return sum(info.messages > 0 for info in self._readable_sessions(""))
-
     def last_session(self) -> SessionInfo | None:
         """The session used last; None if none has messages: every start leaves an empty one for a day."""
         return next(iter(self._sessions(f"s.deleted_at IS NULL AND {_HAS_MESSAGES}", {}, 1)), None)

@@ -53,11 +53,13 @@ def read(file: SourceFile) -> Iterator[Recording]:
     reader = Reader(side=bool(talk) and all(line.get("isSidechain") for line in talk))
     file.feed(reader.read_line)
     reader.finish()
-    yield reader.read_so_far(file.stem)
+    yield reader.recording(SOURCE, file.stem)
 
 
 class Reader(Builder):
     """Reads a session line by line, also while it grows."""
+
+    source = SOURCE
 
     def __init__(self, *, side: bool = False) -> None:
         super().__init__()
@@ -96,10 +98,6 @@ class Reader(Builder):
                 self._compacted(line.get("compactMetadata") or {})
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
-
-    def read_so_far(self, fallback: str) -> Recording:
-        """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        return self.recording(SOURCE, fallback)
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""

@@ -38,11 +38,13 @@ def read(file: SourceFile) -> Iterator[Recording]:
     reader = Reader()
     file.feed(reader.read_line)
     reader.close_answer(None)
-    yield reader.read_so_far(file.stem)
+    yield reader.recording(SOURCE, file.stem)
 
 
 class Reader(Builder):
     """Reads a rollout line by line, also while it grows."""
+
+    source = SOURCE
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,10 +56,6 @@ class Reader(Builder):
         self._at = 0.0
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
         self._results: list[Part] = []  # outputs of calls in `_answer`
-
-    def read_so_far(self, fallback: str) -> Recording:
-        """The conversation so far, under `fallback` where nobody wrote anything yet."""
-        return self.recording(SOURCE, fallback)
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
