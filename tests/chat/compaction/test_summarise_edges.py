@@ -136,9 +136,7 @@ async def test_what_is_too_long_in_a_part_leaves_room_for_the_next(ending: Compl
     summary = await summarise(model, messages, base=BASE, budget=space, count=count)
     assert summary.cut and CUT_MARK not in summary.text
     assert len(model.requests) > 2 and facts[-1] in summary.text
-    endless = Faithful(
-        space, [long] * 99
-    )  # too long in every part: taken all the same, in so many requests and no more
+    endless = Faithful(space, [long] * 99)  # in every part: taken all the same, in so many requests and no more
     summary = await summarise(endless, messages, base=BASE, budget=space, count=count)
     assert summary.cut and summary.text.endswith(CUT_MARK)
     assert len(endless.requests) <= 3 + len(model.requests)
