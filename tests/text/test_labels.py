@@ -32,6 +32,12 @@ def test_neither_does_a_tool_call(reason: str) -> None:
     assert ending_line(ended(reason, ToolCall("c", "look", "{}"))) is None
 
 
+@pytest.mark.parametrize("reason", ["tool_calls", "tool_use", "function_call"])
+def test_a_tool_call_that_never_came_is_missed(reason: str) -> None:
+    assert "none arrived" in (ending_line(ended(reason, YES)) or "")
+    assert ending_line(ended(reason, ProviderItem("web_search_call"), YES)) is None
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
@@ -65,6 +71,7 @@ def test_an_end_that_nobody_knows_has_no_power_over_the_screen() -> None:
     ("parts", "words"),
     [
         ((), "complete but empty"),
+        ((Text(" \n"),), "complete but empty"),
         ((Reasoning("hm"),), "the model reasoned and wrote nothing"),
         ((ProviderItem("image_generation_call"),), "holds only what cannot be shown here: image_generation_call"),
         ((ProviderItem("audio"), ProviderItem("audio"), ProviderItem("image")), "cannot be shown here: audio, image"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tui.messages import FinishKind, Message, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall
+from tui.messages import FinishKind, Message, ProviderItem, Reasoning, Refusal, Source, ToolCall
 from tui.text.clean import abbreviated, clean_line
 
 ROW_NAMES = {
@@ -153,6 +153,8 @@ def ending_line(message: Message) -> str | None:
     reason = message.finish_reason or "stop"
     kind = finish_kind(reason)
     match kind:
+        case "tool_calls" if not any(isinstance(part, ToolCall | ProviderItem) for part in message.parts):
+            return "the model announced a tool call, and none arrived · /retry asks again"
         case "stop" | "tool_calls":
             return _empty_line(message)
         case "refusal":
@@ -209,7 +211,7 @@ def provider_explanation(message: Message) -> str:
 
 
 def _empty_line(message: Message) -> str | None:
-    if any(isinstance(part, Text | Refusal | ToolCall) for part in message.parts):
+    if message.text.strip() or any(isinstance(part, Refusal | ToolCall) for part in message.parts):
         return None
     if kinds := dict.fromkeys(clean_line(part.kind) for part in message.parts if isinstance(part, ProviderItem)):
         return f"the answer holds only what cannot be shown here: {', '.join(kinds)}"

@@ -266,7 +266,7 @@ def test_how_it_ended_and_what_it_cites_is_told(
 ) -> None:
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.com/a", "title": "A page"}}
     url = answering(
-        sse({"choices": [{"delta": {"content": "Cut", "annotations": [cited]}}]})
+        sse({"choices": [{"delta": {"content": "Cut", "refusal": "No.", "annotations": [cited]}}]})
         + sse(
             {"choices": [{"delta": {}, "finish_reason": "length"}], "usage": {"prompt_tokens": 9, "total_tokens": 10}}
         )
@@ -279,8 +279,9 @@ def test_how_it_ended_and_what_it_cites_is_told(
         answer = json.loads(done.stdout)
         assert (answer["text"], answer["finish_reason"], answer["status"]) == ("Cut", "length", "complete")
         assert answer["sources"] == [{"url": "https://example.com/a", "title": "A page"}]
+        assert answer["refusal"] == "No."
     else:
-        assert done.stdout == "Cut\n\nSources:\n1. A page https://example.com/a\n"
+        assert done.stdout == "CutNo.\n\nSources:\n1. A page https://example.com/a\n"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,15 @@ async def test_broken_json_keeps_what_came_before(dialect: Dialect) -> None:
 
 # What real servers send in mid-stream under HTTP 200. A name stands for the `event:` line.
 FULL = "Your input exceeds the context window of this model."
-MID_STREAM: list[tuple[Dialect, str, dict[str, Any], str]] = [
+MID_STREAM: list[tuple[Dialect, str, Any, str]] = [
+    # Servers with formats of their own: FastAPI, DashScope, MiniMax, Qianfan, Gemini's REST API.
+    *((dialect, "", {"detail": "Out of memory"}, "server") for dialect in DIALECTS),
+    ("openai-chat", "", {"code": "InvalidParameter", "message": FULL, "request_id": "r"}, "overflow_input"),
+    ("openai-chat", "", {"base_resp": {"status_code": 1002, "status_msg": "rate limit reached"}}, "rate_limit"),
+    ("openai-chat", "", {"error_code": 336, "error_msg": FULL}, "overflow_input"),
+    ("openai-chat", "", {"errors": [{"message": FULL}]}, "overflow_input"),
+    ("openai-chat", "", [{"error": {"code": 503, "message": "Busy"}}], "overloaded"),
+    ("openai-chat", "", "The engine stopped", "server"),
     ("openai-chat", "", {"error": {"code": 500, "message": "Failed to parse input", "type": "server_error"}}, "server"),
     (
         "openai-chat",
@@ -117,7 +125,7 @@ MID_STREAM: list[tuple[Dialect, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("dialect", "name", "payload", "kind"), MID_STREAM)
-async def test_an_error_in_mid_stream(dialect: Dialect, name: str, payload: dict[str, Any], kind: str) -> None:
+async def test_an_error_in_mid_stream(dialect: Dialect, name: str, payload: Any, kind: str) -> None:
     wire = (f"event: {name}\n".encode() if name else b"") + sse(payload)
     count = {"openai-chat": 1, "anthropic": 4, "openai-responses": 3}[dialect]
     async with serving(dialect) as (server, provider):
@@ -126,6 +134,17 @@ async def test_an_error_in_mid_stream(dialect: Dialect, name: str, payload: dict
     assert got.text == "Hel"
     assert got.end is None
     assert got.error is not None and got.error.kind == kind
+    assert "no reason" not in str(got.error) or "message" not in str(payload)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_what_a_server_says_after_the_end_or_before_more_is_no_error(dialect: Dialect) -> None:
+    remark = sse({"message": "waiting for a free slot"})
+    async with serving(dialect) as (server, provider):
+        for answer in ([remark, *pieces(dialect)], [*pieces(dialect, 4), remark, *pieces(dialect)[4:], remark]):
+            server.answers.append(Answer(answer))
+            got = await collect(provider, REQUEST)
+            assert (got.text, got.error) == ("Hello", None)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

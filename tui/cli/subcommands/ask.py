@@ -36,7 +36,7 @@ from tui.chat.workspace import Workspace
 from tui.cli import FAILED, INTERRUPTED, complain, streams
 from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
-from tui.messages import Attachment, Message, ToolCall
+from tui.messages import Attachment, Message, Refusal, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
 from tui.terminal.process import ENDING, on_signals
 from tui.text.clean import clean_line
@@ -317,6 +317,7 @@ def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
         "status": reply.status if reply else "failed",
         "finish_reason": reply.finish_reason if reply else None,
         "text": reply.text if reply else "",
+        "refusal": "".join(part.text for part in (reply.parts if reply else ()) if isinstance(part, Refusal)) or None,
         "sources": [{"url": one.url, "title": one.title} for one in (sources_of(reply) if reply else ())],
         "error": failure or (reply.error if reply else None),
         "usage": None if usage is None else {name: getattr(usage, name) for name in USAGE},

@@ -21,7 +21,7 @@ from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client, connect
 from tui.providers.http.refusals import Cause, efforts_after_refusal, refused
 from tui.providers.http.sse import event_cost, too_large
-from tui.providers.http.transport import events
+from tui.providers.http.transport import events, foreign_error
 from tui.providers.text_repairs import SurrogateJoiner, ThinkTags
 from tui.providers.tool_schemas import tool_sent
 from tui.providers.usage_reading import merged_usage
@@ -238,11 +238,12 @@ class DialectProvider(Provider, Generic[StyleT]):
     async def _attempt(self, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once. Raises `ProviderError`."""
         client, reader = await self.client(), self.reader(self.name)
+        last: Json = {}
         body = await asyncio.to_thread(self._body, request, style)
         try:
             async with aclosing(events(client, self.route, body)) as received:
-                async for item in received:
-                    for event in reader.feed(item):
+                async for last in received:
+                    for event in reader.feed(last):
                         yield event
         except ProviderError as error:
             if not (reader.ended and error.kind in ("network", "protocol")):
@@ -252,6 +253,8 @@ class DialectProvider(Provider, Generic[StyleT]):
                 yield event
         for event in reader.finish():
             yield event
+        if not reader.ended and (error := foreign_error(last, self.name)):
+            raise error
 
     def style(self, model: str) -> StyleT:
         """How requests for `model` are written, as far as known."""

@@ -282,7 +282,7 @@ def body_values(body: object) -> list[tuple[str, object]]:
     return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in pairs]
 
 
-_TEXT_KEYS = ("message", "detail", "error", "msg", "raw", "error_description", "reason", "")
+_TEXT_KEYS = ("message", "detail", "error", "msg", "error_msg", "status_msg", "raw", "error_description", "reason", "")
 
 
 def body_message(pairs: list[tuple[str, object]]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.client import Client, encode_json
-from tui.providers.http.errors import body_message, classify_error
+from tui.providers.http.errors import body_message, body_values, classify_error
 from tui.providers.http.proxies import proxy_for
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder, TooLargeError, check_json_cost, too_large
 from tui.providers.keys import one_line, redact
@@ -127,12 +127,22 @@ def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
     if sent.name == "error":
         raise classify_error(None, value, provider=provider)
     if not isinstance(value, dict):
-        return None
+        return {"message": value}
     if value.get("error") or "error" in (value.get("type"), value.get("object")):
         raise classify_error(None, value, provider=provider)
     if sent.name and "type" not in value:
         value["type"] = sent.name
     return value
+
+
+def foreign_error(event: Json, provider: str) -> ProviderError | None:
+    """What the last event of an answer without an end says, if it has the format of none of the dialects.
+
+    Servers report errors in formats of their own: {"detail": ...}, {"base_resp": {"status_msg": ...}}.
+    """
+    if "choices" in event or ("type" in event and _OWN_NAMES.fullmatch(str(event["type"]))):
+        return None
+    return classify_error(None, event, provider=provider) if body_message(body_values(event)) else None
 
 
 # -- answers that are not streams ----------------------------------------------------------------------------------
@@ -166,9 +176,9 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
             return [*done, {"type": f"response.{end}", "response": body}]
     error = classify_error(200, body, provider=provider)
     if error.kind == "server" and not _reports_failure(body):
-        raise ProviderError(
-            "protocol", f"{provider}: {where} answered with JSON that is no answer. {_check_address(where)}"
-        )
+        words = one_line(body_message(body_values(body)), 120)
+        text = f"{where} answered with JSON that is no answer{f' ({words})' if words else ''}"
+        raise ProviderError("protocol", f"{provider}: {text}. {_check_address(where)}")
     raise error
 
 
