@@ -280,7 +280,7 @@ def test_every_end_is_usual_or_said() -> None:
     for reason in sorted(set(finishes())):
         message = Message("assistant", (Text("Hi"),), status="complete", finish_reason=reason)
         line = ending_line(message)
-        assert (line is None) == (finish_kind(reason) in ("stop", "tool_calls")), reason
+        assert (line is None) == (finish_kind(reason) == "stop"), reason
         assert line is None or repr(reason) not in line  # it has words of its own
 
 
