@@ -253,8 +253,8 @@ class DialectProvider(Provider, Generic[StyleT]):
                 yield event
         for event in reader.finish():
             yield event
-        if not reader.ended and (error := foreign_error(last, self.name)):
-            raise error
+        if not reader.ended and (failure := foreign_error(last, self.name)):
+            raise failure
 
     def style(self, model: str) -> StyleT:
         """How requests for `model` are written, as far as known."""
