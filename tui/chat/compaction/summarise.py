@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import SUMMARY_LEAST, summary_allowance
-from tui.context.reduction.groups import without_reasoning
+from tui.context.reduction.groups import level, without_reasoning
 from tui.context.usage.limits import Budget
 from tui.messages import (
     Attachment,
@@ -20,7 +21,6 @@ from tui.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Usage,
 )
 from tui.providers.base import ErrorKind, ProviderError
 
@@ -57,6 +57,20 @@ def summary_text(outgoing: str) -> str:
     return outgoing.removeprefix(HEADER).strip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0.
+
+    `cut`: it met its limit. `long`: it did not, and is longer than that.
+    """
+
+    text: str
+    problem: str = ""
+    cut: bool = False
+    read: int = 0
+    long: bool = False
+
+
 async def summarise(
     complete: Callable[[Request], Awaitable[Completion]],
     source: Sequence[Message],
@@ -75,30 +89,6 @@ async def summarise(
     `budget`. `prefix` (see `prefix_request`) is tried first. `count` gives the tokens of a text and runs in a thread.
     If a server read less than the share `least_read` of a request's tokens (by `count`), it cut the request, and the
     answer is not used.
-    """
-    allowance = summary_allowance(budget) if allowance is None else allowance
-    work = _Summariser(complete, base, budget, allowance, count, instructions, least_read)
-    text = await work.run(source, prefix)
-    return Summary(text, work.ends_early)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0.
-
-    `cut`: it met its limit. `long`: it did not, and is longer than that.
-    """
-
-    text: str
-    problem: str = ""
-    cut: bool = False
-    read: int = 0
-    long: bool = False
-
-
-@dataclass(slots=True)
-class _Summariser:
-    """A summary in progress.
 
     A source larger than the window is sent in parts, each request carrying the summary so far. A request that
     overflows, fails or returns nothing is repeated with half the source, up to `RETRIES` times. One whose answer is cut
@@ -106,120 +96,91 @@ class _Summariser:
     marked: a small model may never stop, and without its answer more would be lost. So are those of an answer that is
     longer than its limit each time: some servers ignore it.
     """
-
-    complete: Callable[[Request], Awaitable[Completion]]
-    base: Request
-    budget: Budget
-    allowance: int
-    count: Callable[[str], int]
-    instructions: str
-    least_read: float
-    capacity: int = field(init=False)  # tokens of source for each request
-    longest: int = field(init=False)  # tokens of a part's summary that the next request can carry
-    retries: int = RETRIES
-    chunks: list[str] = field(default_factory=list)
-    done: int = 0  # summarised chunks
-    carried: str = ""  # their summary
-    cuts: int = 0  # answers that met their limit
-    cut_at: int = -1  # the chunk of the last one
-    ends_early: bool = False
-
-    def __post_init__(self) -> None:
-        self.capacity = source_capacity(self.budget, self.allowance, self.count, self.instructions)
-        self.longest = most_output(self.budget, self.allowance)
-
-    async def run(self, source: Sequence[Message], prefix: Request | None) -> str:
-        """The summary of `source`."""
-        if prefix is not None:
-            answer = await self.ask(prefix)
-            if not answer.problem and not answer.read:
-                return answer.text
-            self.retries -= 1
-            if answer.read:
-                self.capacity = min(self.capacity, int(self.least_read * answer.read))
-            elif answer.cut:
-                self.cuts, self.cut_at = 1, 0
-        if self.capacity < LEAST_CAPACITY:
-            raise SummaryFailedError("This window is too small for a summary of the conversation.")
-        self.chunks = list(await asyncio.to_thread(split_source, source, self.capacity, self.count))
-        while self.done < len(self.chunks):
-            await self.next_chunk()
-        if not self.carried:
-            raise SummaryFailedError("There was nothing to summarise.")
-        return self.carried
-
-    # -- one request ---------------------------------------------------------------------------------------------
-
-    async def ask(self, request: Request) -> _Answer:
-        """Raises `SummaryFailedError` if a retry is pointless."""
-        try:
-            completion = await self.complete(request)
-        except ProviderError as error:
-            if error.kind in HOPELESS:
-                raise SummaryFailedError(f"No summary could be made: {error}") from error
-            return _Answer("", str(error))
-        text = completion.text.strip()
-        problem = completion.problem or ("" if text else "the model answered with nothing")
-        read = await asyncio.to_thread(self.read_in_part, request, completion.usage)
-        if not problem and await asyncio.to_thread(self.count, text) > self.longest:  # the server ignored the limit
-            return _Answer(text, "the summary is too long", read=read, long=True)
-        return _Answer(text, problem, completion.cut, read)
-
-    def read_in_part(self, request: Request, usage: Usage | None) -> int:
-        """The tokens read by a server that silently cut the request; 0 if it read all of it."""
-        if usage is None or not usage.input_total:
-            return 0
-        read = usage.input_total + (usage.cleared or 0)
-        sent = sum(self.count(message.text) for message in request.messages)
-        return read if sent > LEAST_DOUBTED and read < self.least_read * sent else 0
-
-    # -- one chunk -----------------------------------------------------------------------------------------------
-
-    async def next_chunk(self) -> None:
-        answer = await self.ask(
-            summary_request(
-                self.base,
-                self.chunks[self.done],
-                part=self.done + 1,
-                parts=len(self.chunks),
-                carried=self.carried,
-                instructions=self.instructions,
-                budget=self.budget,
-                allowance=self.allowance,
-                cuts=self.cuts,
-            )
+    allowance = summary_allowance(budget) if allowance is None else allowance
+    capacity = source_capacity(budget, allowance, count, instructions)
+    longest = most_output(budget, allowance)  # tokens of a part's summary that the next request can carry
+    ask = partial(_ask, complete, count, least_read, longest)
+    retries, ends_early = RETRIES, False
+    cuts, cut_at = 0, -1  # answers that met their limit, and the chunk of the last one
+    if prefix is not None:
+        answer = await ask(prefix)
+        if not answer.problem and not answer.read:
+            return Summary(answer.text)
+        retries -= 1
+        if answer.read:
+            capacity = min(capacity, int(least_read * answer.read))
+        elif answer.cut:
+            cuts, cut_at = 1, 0
+    if capacity < LEAST_CAPACITY:
+        raise SummaryFailedError("This window is too small for a summary of the conversation.")
+    chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
+    carried, done = "", 0  # the summary of the first `done` chunks
+    while done < len(chunks):
+        request = summary_request(
+            base,
+            chunks[done],
+            part=done + 1,
+            parts=len(chunks),
+            carried=carried,
+            instructions=instructions,
+            budget=budget,
+            allowance=allowance,
+            cuts=cuts,
         )
-        if not answer.problem and answer.read:
-            answer = replace(answer, problem=READ_IN_PART)
-            self.capacity = min(self.capacity, 2 * int(self.least_read * answer.read))  # which is halved
-        last_try = not self.retries or (answer.cut and self.cut_at == self.done)
-        too_long = answer.cut or answer.long
-        if too_long and answer.text and not answer.read and last_try:  # there will be no better one
-            answer = await self.shortened(answer)
-        if not answer.problem:
-            self.carried, self.done = answer.text, self.done + 1
-            return
+        answer = await ask(request)
+        text, problem, too_long = answer.text, answer.problem, answer.cut or answer.long
+        if not problem and answer.read:
+            problem = READ_IN_PART
+            capacity = min(capacity, 2 * int(least_read * answer.read))  # which is halved
+        last_try = not retries or (answer.cut and cut_at == done)
+        if too_long and text and not answer.read and last_try:  # there will be no better one
+            text, problem, ends_early = await asyncio.to_thread(_whole_lines, text, longest, count), "", True
+            if done + 1 == len(chunks):
+                text = f"{text}\n\n{CUT_MARK}"
+        if not problem:
+            carried, done = text, done + 1
+            continue
         if last_try:
-            raise SummaryFailedError(f"No summary could be made: {answer.problem}")
-        self.retries -= 1
+            raise SummaryFailedError(f"No summary could be made: {problem}")
+        retries -= 1
         if too_long:
-            self.cuts, self.cut_at = self.cuts + 1, self.done
+            cuts, cut_at = cuts + 1, done
         else:
-            await asyncio.to_thread(self.halve)
+            capacity, chunks[done:] = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
+    if not carried:
+        raise SummaryFailedError("There was nothing to summarise.")
+    return Summary(carried, ends_early)
 
-    async def shortened(self, answer: _Answer) -> _Answer:
-        text = await asyncio.to_thread(_whole_lines, answer.text, self.longest, self.count)
-        if self.done + 1 == len(self.chunks):
-            text = f"{text}\n\n{CUT_MARK}"
-        self.ends_early = True
-        return replace(answer, text=text, problem="")
 
-    def halve(self) -> None:
-        """Half the capacity, or half of the next chunk if that is less; the rest is split accordingly."""
-        left = self.chunks[self.done :]
-        self.capacity = max(LEAST_CAPACITY, min(self.capacity, self.count(left[0])) // 2)
-        parts = [part for chunk in left for part in split_text(chunk, self.capacity, self.count)]
-        self.chunks = self.chunks[: self.done] + parts
+async def _ask(
+    complete: Callable[[Request], Awaitable[Completion]],
+    count: Callable[[str], int],
+    least_read: float,
+    longest: int,
+    request: Request,
+) -> _Answer:
+    """Raises `SummaryFailedError` if a retry is pointless."""
+    try:
+        completion = await complete(request)
+    except ProviderError as error:
+        if error.kind in HOPELESS:
+            raise SummaryFailedError(f"No summary could be made: {error}") from error
+        return _Answer("", str(error))
+    text, usage, read = completion.text.strip(), completion.usage, 0
+    if usage is not None and usage.input_total:
+        reported = usage.input_total + (usage.cleared or 0)
+        sent = await asyncio.to_thread(lambda: sum(count(message.text) for message in request.messages))
+        read = reported if sent > LEAST_DOUBTED and reported < least_read * sent else 0
+    problem = completion.problem or ("" if text else "the model answered with nothing")
+    if not problem and await asyncio.to_thread(count, text) > longest:  # the server ignored the limit
+        return _Answer(text, "the summary is too long", read=read, long=True)
+    return _Answer(text, problem, completion.cut, read)
+
+
+def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:
+    """Half the capacity, or half of the next chunk if that is less; and the chunks split accordingly."""
+    capacity = max(LEAST_CAPACITY, min(capacity, count(chunks[0])) // 2)
+    return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
 
 
 def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
@@ -445,13 +406,7 @@ def _end(text: str, start: int, step: int) -> int:
 def _shortened(sized: Sequence[tuple[Piece, int]], tokens: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
     """The same pieces with the longest outputs shortened to a total of `tokens`."""
     fixed = sum(size for piece, size in sized if not piece.long_tail)
-    sizes = sorted(size for piece, size in sized if piece.long_tail)
-    rest, cap = tokens - fixed, LEAST_PIECE
-    for index, size in enumerate(sizes):
-        if size * (len(sizes) - index) > rest:
-            cap = max(LEAST_PIECE, rest // (len(sizes) - index))
-            break
-        rest -= size
+    cap = level([size for piece, size in sized if piece.long_tail], tokens - fixed, LEAST_PIECE)
     result = []
     for piece, size in sized:
         if piece.long_tail and size > cap:

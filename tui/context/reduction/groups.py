@@ -133,3 +133,14 @@ def unbind(messages: Sequence[Message], frontier: str) -> tuple[Message, ...]:
         return tuple(messages)
     pairs = ((m, without_reasoning(m) if m.id <= frontier else m) for m in messages)
     return tuple(after for before, after in pairs if after.parts or not before.parts)
+
+
+def level(sizes: Sequence[int], total: int, least: int) -> int:
+    """The cap under which `sizes` add up to `total` (the small ones stay whole), but not below `least`."""
+    rest, left = total, len(sizes)
+    for size in sorted(sizes):
+        if size * left > rest:
+            return max(least, rest // left)
+        rest -= size
+        left -= 1
+    return max(least, max(sizes, default=0))

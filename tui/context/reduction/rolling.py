@@ -13,6 +13,7 @@ from tui.context.reduction.groups import (
     PRESERVED_TURNS,
     Group,
     group_messages,
+    level,
     open_group,
     starts_turn,
     without_reasoning,
@@ -285,7 +286,7 @@ class Trimmer:
             for group, index, part in self._tool_parts([self._open] if self._open else [])
         ]
         sizes = [tokens for *_, tokens in parts]
-        cap = _level(sizes, limit - (self._cost_of(self._open) - sum(sizes)))
+        cap = level(sizes, limit - (self._cost_of(self._open) - sum(sizes)), LEAST_RESULT)
         for group, index, part, tokens in parts:
             if tokens > cap:
                 self._cap(group, index, part, cap)
@@ -371,14 +372,3 @@ def _with_ends(cut: Cut, text: str, share: float) -> Cut:
     line = f"\n{cut.marker.strip()}\n"
     characters = max(0, int(len(text) * share) - len(line))
     return replace(cut, marker=line, head=characters - characters // 2, tail=characters // 2)
-
-
-def _level(sizes: Sequence[int], total: int) -> int:
-    """The cap under which `sizes` add up to `total` (the small ones stay whole), at least `LEAST_RESULT`."""
-    rest, left = total, len(sizes)
-    for size in sorted(sizes):
-        if size * left > rest:
-            return max(LEAST_RESULT, rest // left)
-        rest -= size
-        left -= 1
-    return max(LEAST_RESULT, max(sizes, default=0))
