@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.calls import CallLog
-from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements
+from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings, ToolSettings
 from tui.context.counting.cache import CostBook
@@ -105,9 +106,11 @@ class Toolbox:
         """Seconds since the epoch, by tool."""
         return self._store.state(USED)
 
-    def note_use(self, names: Iterable[str], at: float) -> None:
-        """Record their use at `at` (seconds since the epoch). Raises `StoreError`."""
-        self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, at)})
+    def note_use(self, names: Collection[str]) -> None:
+        """Record that these tools were used now."""
+        if names:
+            with optional_write():
+                self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, time.time())})
 
 
 @dataclass(frozen=True, slots=True)

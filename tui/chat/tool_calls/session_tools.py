@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -253,23 +251,17 @@ class SessionTools:
         self._allowed = {pair for pair in self._allowed if pair[0] != name}
         await asyncio.to_thread(self.box.forget, name)
 
-    def note_use(self, names: AbstractSet[str]) -> None:
-        """Record that these tools were used now. Not on the event loop."""
-        try:
-            if names:
-                self.box.note_use(names, time.time())
-        except StoreError as error:  # only the time of their last use is lost
-            log.warning("not remembered: %s", error)
-
     # -- for the screen ------------------------------------------------------------------------------------------
 
     async def lines(self, items: Sequence[UsageItem] = ()) -> Sequence[ToolLine]:
         """Every tool; `items` are the tools row's items of the latest measurement."""
-        return await asyncio.to_thread(self._lines, {item.ref: item for item in items})
+        by_name = {item.ref: item for item in items}
 
-    def _lines(self, items: Mapping[str, UsageItem]) -> Sequence[ToolLine]:
-        used, answers = self.box.last_used(), self.box.remembered()
-        return [self._line(tool, items.get(tool.schema.name), used, answers) for tool in self.box.tools()]
+        def read() -> Sequence[ToolLine]:
+            used, answers = self.box.last_used(), self.box.remembered()
+            return [self._line(tool, by_name.get(tool.schema.name), used, answers) for tool in self.box.tools()]
+
+        return await asyncio.to_thread(read)
 
     def _line(
         self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], answers: Mapping[str, Remembered]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tui.chat.conversation.history import text_digest
+from tui.context.estimate.ledger import utf8_size
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import refused
@@ -53,11 +54,6 @@ class Reduce:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutReasoning:
-    """Repeat it without the reasoning blocks refused by the server."""
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a message of the request: `size` in bytes as it is sent, `keep` the characters that still go out.
 
@@ -80,23 +76,24 @@ class Shorten:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutTools:
-    """Repeat it without tools, and offer none to this model from now on."""
+class Without:
+    """Repeat it without what the server refused.
+
+    That is the reasoning so far; tools, of which this model is offered none from now on; or images, in whose place text
+    is sent in this run.
+    """
+
+    what: Literal["reasoning", "tools", "images"]
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutImages:
-    """Repeat it with text in place of images, and send none to this model in this run."""
-
-
-Action: TypeAlias = Wait | Clamp | Reduce | WithoutReasoning | Shorten | WithoutTools | WithoutImages
+Action: TypeAlias = Wait | Clamp | Reduce | Shorten | Without
 
 
 @dataclass(slots=True)
 class Recovery:
     """The state of one turn: every remedy is tried once, waiting a few times."""
 
-    tried: set[type[Action]] = field(default_factory=set)
+    tried: set[object] = field(default_factory=set)
     waits: int = 0
     shortened: int = 0
 
@@ -110,9 +107,9 @@ class Recovery:
         max_output = request.max_output
         match refused(error):
             case "tools":
-                return self._once(WithoutTools())
+                return self._once(Without("tools"))
             case "images":
-                return self._once(WithoutImages())
+                return self._once(Without("images"))
             case "file":
                 return self._without_newest(request)
         match error.kind:
@@ -127,7 +124,7 @@ class Recovery:
             case "overflow_input" | "long_context_tier":
                 return self._once(Reduce())
             case "signature":
-                return self._once(WithoutReasoning())
+                return self._once(Without("reasoning"))
             case "too_many_bytes":
                 return self._smaller(request, error)
             case kind if kind in PASSING:
@@ -155,9 +152,10 @@ class Recovery:
         return Reduce(goal(total, error) / max(1, total))
 
     def _once(self, action: Action) -> Action | None:
-        if type(action) in self.tried:
+        kind = action if isinstance(action, Without) else type(action)
+        if kind in self.tried:
             return None
-        self.tried.add(type(action))
+        self.tried.add(kind)
         return action
 
     def _wait(self, error: ProviderError) -> Action | None:
@@ -235,8 +233,8 @@ def goal(total: int, error: ProviderError) -> int:
 
 def request_bytes(request: Request) -> int:
     """About the bytes of the request's body."""
-    texts = sum(_length(section.text) for section in request.system)
-    tools = sum(_length(tool.description) + len(tool.parameters) for tool in request.tools)
+    texts = sum(utf8_size(section.text) for section in request.system)
+    tools = sum(utf8_size(tool.description) + len(tool.parameters) for tool in request.tools)
     return texts + tools + sum(_size(part) for message in request.messages for part in message.parts)
 
 
@@ -289,17 +287,13 @@ def _name(message: Message, part: Part | None) -> str:
 def _size(part: Part) -> int:
     match part:
         case Attachment(kind="text", text=text) | Text(text) | ToolResult(text=text) | Refusal(text):
-            return _length(text)
+            return utf8_size(text)
         case Attachment(size=size):
             return (size + 2) // 3 * 4  # base64
         case ToolCall(arguments=arguments, extra=extra):
-            return _length(arguments) + len(extra or "")
+            return utf8_size(arguments) + len(extra or "")
         case Reasoning():
             opaque = (part.signature, part.redacted, part.encrypted, part.details)
-            return _length(part.text) + sum(len(text or "") for text in opaque)
+            return utf8_size(part.text) + sum(len(text or "") for text in opaque)
         case _:
             return 0
-
-
-def _length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

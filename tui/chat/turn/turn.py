@@ -38,9 +38,7 @@ from tui.chat.turn.recovery import (
     Reduce,
     Shorten,
     Wait,
-    WithoutImages,
-    WithoutReasoning,
-    WithoutTools,
+    Without,
     failure_text,
     listed,
     same_cause,
@@ -255,7 +253,7 @@ class Turn:
             case Clamp(most):
                 self._limit_answers(most)
                 notice = Notice("info", f"The server allows {most:,} tokens of answer; asking again with that")
-            case WithoutReasoning():
+            case Without("reasoning"):
                 await leave_out(RecordKind.VOID, {})
                 notice = Notice("info", "The server refused earlier reasoning; asking again without it")
             case Shorten(pieces, why):
@@ -263,13 +261,13 @@ class Turn:
                     data = {"message": piece.message, "sha256": piece.digest, "keep": piece.keep}
                     await leave_out(RecordKind.LEAVE_OUT, data)
                 notice = Notice("warning", f"{why}: {listed(pieces)}")
-            case WithoutImages():
+            case Without("images"):
                 self._removed.append(Removed(error, partial(self._set_images, True)))
                 await self._set_images(False)
                 notice = Notice(
                     "info", "According to its server this model takes no images; asking again with text in their place"
                 )
-            case WithoutTools():
+            case Without():
                 self._removed.append(Removed(error, self.tools.offer_again))
                 await self.tools.offer_none()
                 notice = Notice("info", "According to its server this model calls no tools; asking again without them")
@@ -319,7 +317,7 @@ class Turn:
     async def _add_results(self, step: ToolStep) -> None:
         message = await asyncio.to_thread(step.message)
         await self.conversation.add_reply(message)
-        await asyncio.to_thread(self.tools.note_use, step.used)
+        await asyncio.to_thread(self.tools.box.note_use, step.used)
         self.emit(MessageAdded(message))
         await self._show_usage()
 
