@@ -72,7 +72,7 @@ def any_messages(chance: Random) -> list[Message]:
 def test_every_sum_is_that_of_the_single_messages(seed: int) -> None:
     """A conversation grows, and is cut, edited, trimmed, compacted and measured in between."""
     chance, costs = Random(seed), CostBook()
-    ledger, sent = Ledger("p", MODEL, COUNTER, costs), any_messages(Random(seed))
+    ledger, sent = Ledger("p", COUNTER, costs, Account(MODEL)), any_messages(Random(seed))
     for step in range(12):
         at = chance.randrange(len(sent))
         match chance.choice(("grow", "grow", "grow", "cut", "edit", "trim", "compact", "measure", "measure")):
@@ -97,14 +97,14 @@ def test_every_sum_is_that_of_the_single_messages(seed: int) -> None:
 @pytest.mark.parametrize("length", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK])
 def test_an_account_can_be_cut_anywhere_and_stays_what_it_was(length: int) -> None:
     messages = tuple(user("word " * number) for number in range(2 * BLOCK))
-    account, costs = Ledger("p", MODEL, COUNTER, CostBook()).update(messages), CostBook()
+    account, costs = Ledger("p", COUNTER, CostBook(), Account(MODEL)).update(messages), CostBook()
     check(account.cut(length), messages[:length], costs)
     check(account, messages, costs)
 
 
 def test_what_was_counted_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = tuple(user(f"message {number}") for number in range(200))
-    ledger, counted = Ledger("p", MODEL, COUNTER, CostBook()), list[Message]()
+    ledger, counted = Ledger("p", COUNTER, CostBook(), Account(MODEL)), list[Message]()
     ledger.update(messages)
 
     def raw_counts(some: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
@@ -119,7 +119,7 @@ def test_what_was_counted_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch
 
 def test_after_an_error_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     messages, costs = tuple(user(f"message {number}") for number in range(5)), CostBook()
-    ledger = Ledger("p", MODEL, COUNTER, costs)
+    ledger = Ledger("p", COUNTER, costs, Account(MODEL))
     ledger.update(messages[:2])
     with monkeypatch.context() as broken, pytest.raises(OSError, match="disk"):
         broken.setattr(costs, "get", mock.Mock(side_effect=OSError("disk")))

@@ -11,7 +11,7 @@ from tests.context.helpers import answer, estimator, request, thinking, user, wi
 from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import preamble_digest
-from tui.context.estimate.ledger import Ledger
+from tui.context.estimate.ledger import Account, Ledger
 from tui.context.estimate.measurements import REMEMBERED, ConversationStateTracker, Match, Measurement
 from tui.messages import Message, Request, Usage
 
@@ -46,7 +46,7 @@ def measured(*turns: tuple[Request, Message, Usage], store: Store | None = None)
 
 def lookup(tracker: ConversationStateTracker, outgoing: Request) -> Match | None:
     """The measurement that covers the most of `asked`."""
-    account = Ledger(outgoing.provider, outgoing.model, COUNTER, CostBook()).update(outgoing.messages)
+    account = Ledger(outgoing.provider, COUNTER, CostBook(), Account(outgoing.model)).update(outgoing.messages)
     return tracker.find(outgoing.provider, outgoing.model, account, preamble_digest(outgoing.system, outgoing.tools))
 
 

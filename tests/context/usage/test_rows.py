@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.context.helpers import MODEL, answer, call, estimator, request, user
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.ledger import Ledger, preamble_steps
+from tui.context.estimate.ledger import Account, Ledger, preamble_steps
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.rows import UsageRow, make_rows
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
@@ -119,7 +119,10 @@ def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
                 hybrid.record(outgoing, messages[-1], Usage(real(outgoing), 6), learn=True, at=float(number))
         outgoing = request(*messages)
         situation = hybrid.situation(outgoing)
-        grown, anew = situation.account, Ledger("p", MODEL, hybrid.counter, hybrid.costs).update(outgoing.messages)
+        grown, anew = (
+            situation.account,
+            Ledger("p", hybrid.counter, hybrid.costs, Account(MODEL)).update(outgoing.messages),
+        )
         assert grown == anew
         usage = calculate_context_usage(outgoing, estimator=hybrid, limits=ModelLimits(None), settings=BudgetSettings())
         looked_up = {message.id: usage.messages.get(message.id) for message in chance.sample(messages, len(messages))}

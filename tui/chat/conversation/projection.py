@@ -139,15 +139,14 @@ def _outgoing(
     reasoning_from = _reasoning_from(active, target, turn_over=turn_over)
     messages, has_tools = list[Message](), False
     for index, message in enumerate(active):
-        parts = list[Part]()
+        parts, says_something = list[Part](), message.role != "assistant"  # no dialect accepts its reasoning alone
         for part in message.parts:
             sent = _as_sent(part, target, with_reasoning=index >= reasoning_from)
             if sent is not None:
                 parts.append(sent)
                 has_tools = has_tools or isinstance(sent, ToolCall | ToolResult)
-        if message.role == "assistant" and all(isinstance(part, Reasoning) for part in parts):
-            continue  # no dialect accepts reasoning alone
-        if parts:
+                says_something = says_something or not isinstance(sent, Reasoning)
+        if parts and says_something:
             messages.append(with_parts(message, parts))
     return _paired(messages, call_ids_sent) if has_tools else tuple(messages)
 
@@ -314,6 +313,8 @@ class Projection:
 
     def _depends_on_prefix(self, messages: Sequence[Message]) -> bool:
         """Whether `messages` can't be projected apart from the prefix: a record names one, or one answers its calls."""
+        if not self._length:
+            return False
         called: set[str] = set()
         for message in messages:
             if message.id in self._in_records or not (answered_ids(message) - called).isdisjoint(self._calls):

@@ -104,7 +104,7 @@ class SessionTools:
     def _planned(self, tools: tuple[ToolSchema, ...], target: Target) -> ToolPlan:
         """Cheap: counts nothing."""
         setting = self._services.settings.tools.defer
-        if setting == "off" or all(tool.origin == BUILT_IN for tool in tools):
+        if setting == "off" or not tools:
             return ToolPlan(tools)
         rough = [
             (len(tool.name) + len(tool.description) + len(tool.parameters)) // CHARACTERS_PER_TOKEN for tool in tools

@@ -59,7 +59,7 @@ def fitted_families() -> dict[str, FittedFamily]:
     data = json.loads((files("tui.context.counting") / "fitted.json").read_text())
     families = {}
     for name, family in data.items():
-        tokens, characters, margins = zip(*(family["classes"][kind] for kind in CLASSES), strict=True)
+        tokens, characters, margins = zip(*map(family["classes"].__getitem__, CLASSES), strict=True)
         families[name] = FittedFamily(family["encoding"], family["version"], Weights(tokens, characters), margins)
     return families
 

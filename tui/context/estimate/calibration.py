@@ -216,6 +216,8 @@ class Calibration:
     @cached_property
     def _fit(self) -> Fit:
         """Fitted to the sure observations; while there are none, to all of them if the last two agree."""
+        if not self.observations:
+            return Fit({}, 1.0, {})
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations[-2:] if not seen.sure]
         if len(sure) < 2 and len(unsure) == 2 and alike(*unsure):

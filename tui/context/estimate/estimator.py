@@ -259,7 +259,9 @@ class HybridTokenEstimator:
         key = (request.session, request.provider, request.model)
         state = self._sessions.get(key)
         if state is None:
-            state = self._sessions[key] = _Session(Ledger(request.provider, request.model, self.counter, self.costs))
+            state = self._sessions[key] = _Session(
+                Ledger(request.provider, self.counter, self.costs, Account(request.model))
+            )
             if len(self._sessions) > SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(key)

@@ -9,7 +9,7 @@ is computed when it is looked at.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import add, attrgetter, sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -236,15 +236,19 @@ def row_of(message: Message, kind: str) -> str:
 _TEXT_ROWS = {"user": "user", "assistant": "assistant", "tool": "tool_results"}
 
 
+@dataclass(eq=False)
 class Ledger:
-    """The account of one session for one model, kept up to date."""
+    """The account of one session for one model, kept up to date.
 
-    def __init__(self, provider: str, model: str, counter: TokenCounter, costs: CostBook) -> None:
-        self._provider = provider
-        self._counter, self._costs = counter, costs
-        self._messages: tuple[Message, ...] = ()
-        self.account = Account(model)
-        self.version = 0  # increases whenever existing lines change or are removed
+    `version` increases whenever existing lines change or are removed.
+    """
+
+    provider: str
+    counter: TokenCounter
+    costs: CostBook
+    account: Account
+    version: int = 0
+    _messages: tuple[Message, ...] = ()
 
     def update(self, messages: tuple[Message, ...]) -> Account:
         """The account of `messages`."""
@@ -266,8 +270,8 @@ class Ledger:
     def _append(self, messages: Sequence[Message]) -> None:
         model, digests = self.account.model, list(map(message_digest, messages))
         full = list(map(attrgetter("full"), digests))
-        raws = self._counter.raw_counts(messages, model, full)
-        costs = self._costs.get(self._provider, model, full)
+        raws = self.counter.raw_counts(messages, model, full)
+        costs = self.costs.get(self.provider, model, full)
         chained, lines, shares = self.account.chain(len(self.account.lines)), [], []
         for message, digest, raw, cost in zip(messages, digests, raws, costs, strict=True):
             count = with_markup(message, raw, model)

@@ -163,12 +163,10 @@ class ConversationStateTracker:
     def find_other(self, provider: str, model: str, account: Account) -> Match | None:
         """The longest prefix measured by another model, of those used or loaded here."""
         with self._lock:
-            others = [index.entries for name, index in self._models.items() if name != (provider, model)]
-            for covered in range(len(account.lines) if others else 0, 0, -1):
-                digest = account.chain(covered)
-                for entries in others:
-                    if digest in entries:
-                        return Match(covered, *entries[digest][-1])
+            for covered in range(len(account.lines) if len(self._models) > 1 else 0, 0, -1):
+                for name, index in self._models.items():
+                    if name != (provider, model) and (entries := index.entries.get(account.chain(covered))):
+                        return Match(covered, *entries[-1])
         return None
 
     def _index(self, provider: str, model: str) -> _Index:

@@ -52,15 +52,15 @@ class UsageItem:
     group: str = ""  # for tools: "built-in" or the MCP server's name
 
 
+@dataclass(eq=False, repr=False)
 class LazyItems(Sequence[UsageItem]):
     """Items that are computed when accessed: for ten thousand messages that takes longer than the total itself."""
 
-    def __init__(self, make: Callable[[], tuple[UsageItem, ...]]) -> None:
-        self._make = make
+    make: Callable[[], tuple[UsageItem, ...]]
 
     @cached_property
     def _items(self) -> tuple[UsageItem, ...]:
-        return self._make()
+        return self.make()
 
     def __len__(self) -> int:
         return len(self._items)
