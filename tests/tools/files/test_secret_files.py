@@ -15,7 +15,7 @@ from tui.tools.files.confine import Confinement
 from tui.tools.files.secret_files import SCANNED, may_hold_secrets, secret_in, sensitive_file
 
 SECRET = """
-.env .env.local .env-prod .env_old prod.env .envrc .dev.vars .flaskenv
+.env .env.local .env-prod .env_old prod.env env.production env_local .envrc .dev.vars .flaskenv
 id_rsa id_rsa_work id_rsa.old id_ed25519 id_ecdsa_sk deploy_rsa server.pem SERVER.KEY app.p12 a.jks vault.kdbx
 .netrc _netrc .npmrc .yarnrc.yml .pypirc pip.conf .git-credentials .gitconfig .htpasswd .pgpass .my.cnf .s3cfg
 .git/config sub/.git/config .git/modules/lib/config .git/config.worktree home/.config/git/config .hg/hgrc
@@ -119,6 +119,10 @@ CONTENT = {
     "OpenAI": 'client = Client("sk-proj-9fKq3LmZtR7vWx2YbN8cD4eHj6pS1uAo")\n',
     "GitLab": "glpat-Kj8sQ2nLz4xWvB7mTr9c\n",
     "Slack": "xoxb-731904582216-KqPzLmNwRtYvXs8\n",
+    "Shopify": "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\n",
+    "Telegram": "TOKEN=7301945826:AAHk9sQ2nLz4xWvB7mTr9cYpKd3fGh5jUiE\n",
+    "JWT": "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJrYXRlIiwiaWF0IjoxN30.Kq8sQ2nLz4xWvB7mTr9cYpKd3fGh5jUiEo1\n",
+    "address": "DATABASE_URL=postgres://app:tr0ub4dor-and-3@db.internal:5432/app\n",
     "Azure": "AccountKey=Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFzZGZnaGprbHF3ZXJ0eXVpb3B6eGN2Ym5tUVdFUlRZ==\n",
 }
 NO_SECRETS = {
@@ -126,6 +130,8 @@ NO_SECRETS = {
     "a placeholder": 'key = "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"\n',
     "a header alone": 'if text.startswith("-----BEGIN PRIVATE KEY-----"):\n    raise ValueError\n',
     "a public key": f"-----BEGIN PUBLIC KEY-----\n{KEY}\n",
+    "an address with a made-up password": "postgres://user:password@localhost/db and http://user:${PW1}@host\n",
+    "an address with a port": "http://127.0.0.1:8080/x?mail=a1b2c3d4e5@example.org\n",
     "a class of CSS": ".sk-loading-spinner-container-of-a-very-long-name { color: red }\n",
     "an expression": r're.compile(r"ghp_[A-Za-z0-9]{36}")',
 }

@@ -71,7 +71,7 @@ _HARMLESS = frozenset({"example", "sample", "template", "tmpl", "dist", "default
 _DATA = frozenset({"", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".csv", ".xml", ".db"})
 _WORDS = frozenset({"secret", "secrets", "credential", "credentials", "password", "passwords", "passwd"})
 _ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret", "firebase-adminsdk")
-_ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?")
+_ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?|env[._-](local|dev|development|test|staging|prod|production)")
 _PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
 _COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
 """Backup names left by editors and people."""
@@ -166,10 +166,19 @@ _CONTENT: tuple[tuple[str, bytes, bytes], ...] = (
     ("an Azure key", b"AccountKey=", rb"AccountKey=[\w+/]{60}"),
     ("a SendGrid key", b"SG.", rb"SG\.[\w-]{22}\.[\w-]{43}"),
     ("a Vault token", b"hvs.", rb"hvs\.[\w-]{24}"),
+    ("a Shopify token", b"shp", rb"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    ("an Atlassian token", b"ATATT3", rb"ATATT3[\w=-]{60}"),
+    ("a Databricks token", b"dapi", rb"dapi[a-f0-9]{32}"),
+    ("a Grafana token", b"glsa_", rb"glsa_[A-Za-z0-9]{32}"),
+    ("a Linear key", b"lin_api_", rb"lin_api_[A-Za-z0-9]{40}"),
+    ("a Sentry token", b"sntrys_", rb"sntrys_[\w=/+]{40}"),
+    ("a token of a Telegram bot", b":AA", rb"\d{8,10}:AA[\w-]{33}"),
+    ("a token (JWT)", b"eyJ", rb"eyJ[\w-]{10,1000}\.eyJ[\w-]{10,1000}\.[\w-]{27}"),
+    ("a password in an address", b"://", rb"://[^\s:/@\"'<>${}]{1,60}:[^\s:/@\"'<>${}]{8,80}@[\w.-]{3}"),
 )
 """A kind of secret, bytes that all of its kind contain, and its pattern, as documented by the issuers.
 
-A pattern begins with a literal and has no unbounded part, so that searching takes linear time.
+A pattern has no unbounded part, so that searching takes linear time.
 """
 
 _MADE_UP = re.compile(rb"example|sample|placeholder|dummy|fake|redacted|x{6}|0{6}|1234567|abcdef", re.IGNORECASE)
