@@ -85,9 +85,8 @@ def import_file(
             outcome, complete = error, complete and isinstance(error, AlreadyHereError)
         yield outcome
     if complete:
-        with store.transaction(durable=False) as db:
-            row = (str(path.absolute()), status.st_size, status.st_mtime)
-            db.execute("INSERT OR REPLACE INTO imported_files (path, size, changed) VALUES (?, ?, ?)", row)
+        row = (str(path.absolute()), status.st_size, status.st_mtime)
+        store.write("INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?)", row, durable=False)
 
 
 def was_imported(store: SessionStore, file: SessionFile) -> bool:
@@ -112,9 +111,9 @@ def import_session(
         recording = _adapted(recording, providers)
     tokens = tokens_not_in_file(recording)
     unmeasured = json.dumps({"not_in_file": tokens, "corrected": dict(recording.corrected)})
-    with store.transaction() as db:
+    with store.transaction():
         info = import_recording(recording, store)
-        db.execute("INSERT INTO imports VALUES (?, ?, ?)", (info.id, digests[-1], unmeasured))
+        store.write("INSERT INTO imports VALUES (?, ?, ?)", (info.id, digests[-1], unmeasured))
     copy_of = exported.id if exported is not None and exported.id != info.id else ""
     not_in_file = 0 if exported else tokens or 0
     return Imported(info, len(recording.calls), recording.source, not_in_file, copy_of, recording.skipped)

@@ -214,8 +214,7 @@ class CallLog:
         if usage is not None:
             values |= usage_columns(usage)
         names = ", ".join(map("{} = ?".format, values))
-        with self._database.transaction(durable=False) as db:
-            db.execute(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call))
+        self._database.write(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call), durable=False)
         self.finished += 1
 
     def add(self, calls: Iterable[CallRow]) -> None:

@@ -13,16 +13,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.files import close_to_others, open_private, private_folder
 
 BUSY_SECONDS = 10.0
-_DIRECTIONS: tuple[Literal["ASC", "DESC"], ...] = ("ASC", "DESC")
 YOUNG = 60.0  # seconds: a lock file that may not be locked yet
 WAY_OUT = "move it away, or set CHATCTX_DATA_DIR to another folder"
 REPAIR = "chatctx doctor --repair saves what can be read"
@@ -47,25 +46,20 @@ class Database:
         self.damage: dict[str, str] = {}  # unreadable parts, by location
         self._guard = threading.RLock()
         self._check_header()
-        with self._errors():
+        with self._errors(), ExitStack() as undo:
             private_folder(path.parent)
             if not path.exists():
                 open_private(path, "ab").close()  # SQLite gives its other files the same permissions
             for file in database_files(path):
                 close_to_others(file)
+            self._liveness = Liveness(path.parent / "running")
+            undo.callback(self._liveness.close)
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                self._liveness = Liveness(path.parent / "running")
-            except BaseException:
-                self._db.close()
-                raise
-            try:
-                if self._liveness.killed or self._is_cut():
-                    self._check_pages()
-                self._open()
-            except BaseException:
-                self.close()
-                raise
+            undo.callback(self._db.close)
+            if self._liveness.killed or self._is_cut():
+                self._check_pages()
+            self._open()
+            undo.pop_all()
 
     def close(self) -> None:
         """Close the database. Idempotent."""
@@ -107,21 +101,14 @@ class Database:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
-        if self._pragma("user_version") < len(MIGRATIONS) and "pages" in self.damage:
-            raise DamagedError(f"{self.damage['pages']}: {REPAIR}")
         if self._pragma("user_version") < len(MIGRATIONS):
-            db.execute("BEGIN IMMEDIATE")  # two programs may start at once: the second one waits until this is done
-            try:
+            with self.transaction():  # two programs may start at once: the second one waits until this is done
                 version = self._pragma("user_version")
                 for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
                     for statement in statements(script):
                         db.execute(statement)
                     db.execute(f"PRAGMA user_version = {number}")
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute("COMMIT")
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
@@ -131,10 +118,8 @@ class Database:
         with self.path.open("rb") as file:
             head = file.read(100)
             size = file.seek(0, os.SEEK_END)
-        page = int.from_bytes(head[16:18], "big")
-        return (
-            head[24:28] == head[92:96] and int.from_bytes(head[28:32], "big") * (65_536 if page == 1 else page) > size
-        )
+        page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+        return head[24:28] == head[92:96] and pages * (65_536 if page == 1 else page) > size
 
     def _check_pages(self) -> None:
         """Look for damage before anything is written: takes a second for some hundred megabytes."""
@@ -206,6 +191,16 @@ class Database:
                     self._db.execute("ROLLBACK")
                 raise
 
+    def write(self, sql: str, values: Sequence[object], *, durable: bool = True) -> None:
+        """Execute a statement in a transaction."""
+        with self.transaction(durable=durable) as db:
+            db.execute(sql, values)
+
+    def value(self, sql: str, *values: object) -> Any:
+        """The first value of the only row of a query, or None."""
+        rows = self.query(sql, values)
+        return rows[0][0] if rows else None
+
     def query(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
         """All rows of a query."""
         with self._guard, self._errors():
@@ -214,7 +209,7 @@ class Database:
     def readable(self, rows: Rows, values: Mapping[str, object]) -> list[Any]:
         """The rows of a table, in order of their key; of a damaged file, the readable ones."""
         try:
-            return self.query(rows.sql("ASC"), values)
+            return self.query(rows.sql(), values)
         except DamagedError:
             with self._guard:
                 return readable_rows(self._db, rows, values)
@@ -233,7 +228,7 @@ class Rows(NamedTuple):
     columns: str
     where: str = "1"
 
-    def sql(self, direction: Literal["ASC", "DESC"]) -> str:
+    def sql(self, direction: str = "ASC") -> str:
         """The query for them."""
         return f"SELECT {self.key}, {self.columns} FROM {self.table} WHERE {self.where} ORDER BY 1 {direction}"
 
@@ -241,17 +236,13 @@ class Rows(NamedTuple):
 def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, object]) -> list[Any]:
     """The readable rows, in order of their key: from both ends up to a damaged page, then one by one."""
     readable: dict[Any, Any] = {}
-    keys = set()
-    for direction in _DIRECTIONS:
+    keys: set[Any] = set()
+    for direction in ("ASC", "DESC"):
         with suppress(sqlite3.DatabaseError):
-            for row in db.execute(rows.sql(direction), values):
-                readable[row[0]] = row
+            readable.update((row[0], row) for row in db.execute(rows.sql(direction), values))
         with suppress(sqlite3.DatabaseError):
-            for (key,) in db.execute(
-                f"SELECT {rows.key} FROM {rows.table} WHERE {rows.where} ORDER BY 1 {direction}", values
-            ):
-                keys.add(key)
-    single = Rows(rows.table, rows.key, rows.columns, f"({rows.where}) AND {rows.key} = :the_key").sql("ASC")
+            keys.update(key for key, _ in db.execute(rows._replace(columns="1").sql(direction), values))
+    single = rows._replace(where=f"({rows.where}) AND {rows.key} = :the_key").sql()
     for key in keys - readable.keys():
         with suppress(sqlite3.DatabaseError):
             readable.update((row[0], row) for row in db.execute(single, {**values, "the_key": key}))

@@ -27,12 +27,6 @@ def optional_write() -> Iterator[None]:
         log.warning("not remembered: %s", error)
 
 
-def _write(database: Database, sql: str, *values: object) -> None:
-    """Execute one statement, if the disk has space."""
-    with optional_write(), database.transaction(durable=False) as db:
-        db.execute(sql, values)
-
-
 class StoredCounts:
     """A `CountCache` in the database."""
 
@@ -79,7 +73,8 @@ class StoredCounts:
 
     def clear(self, tokenizer: str) -> None:
         """Remove all values stored under `tokenizer`."""
-        _write(self._database, "DELETE FROM counts WHERE tokenizer = ?", tokenizer)
+        with optional_write():
+            self._database.write("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,), durable=False)
 
 
 class StoredMeasurements:
@@ -127,11 +122,14 @@ class StoredMeasurements:
         """Remove one that proved wrong."""
         key = (measurement.provider, measurement.model, measurement.sent, measurement.preamble)
         sql = "DELETE FROM measurements WHERE provider = ? AND model = ? AND sent = ? AND preamble = ?"
-        _write(self._database, sql, *key)
+        with optional_write():
+            self._database.write(sql, key, durable=False)
 
     def clear(self, provider: str, model: str) -> None:
         """Remove all of a model."""
-        _write(self._database, "DELETE FROM measurements WHERE provider = ? AND model = ?", provider, model)
+        sql = "DELETE FROM measurements WHERE provider = ? AND model = ?"
+        with optional_write():
+            self._database.write(sql, (provider, model), durable=False)
 
 
 class StoredCalibrations:
@@ -142,10 +140,12 @@ class StoredCalibrations:
 
     def load(self, provider: str, model: str) -> Mapping[str, object] | None:
         """What was saved last, or None."""
-        rows = self._database.query("SELECT data FROM calibrations WHERE provider = ? AND model = ?", (provider, model))
-        return json.loads(rows[0][0]) if rows else None
+        sql = "SELECT data FROM calibrations WHERE provider = ? AND model = ?"
+        data: Mapping[str, object] | None = json.loads(self._database.value(sql, provider, model) or "null")
+        return data
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
         """Replace what was saved."""
         sql = "INSERT OR REPLACE INTO calibrations (provider, model, data) VALUES (?, ?, ?)"
-        _write(self._database, sql, provider, model, json.dumps(data))
+        with optional_write():
+            self._database.write(sql, (provider, model, json.dumps(data)), durable=False)

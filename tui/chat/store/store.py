@@ -85,16 +85,15 @@ class SessionStore(Database):
 
     def create_session(self, info: SessionInfo) -> None:
         """Add a session."""
-        with self.transaction(durable=False) as db:
-            values = [getattr(info, name) for name in ("id", *_COLUMNS.split(", "))]
-            db.execute(f"INSERT INTO sessions (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        values = [getattr(info, name) for name in ("id", *_COLUMNS.split(", "))]
+        sql = f"INSERT INTO sessions (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self.write(sql, values, durable=False)
 
     def update_session(self, session: str, **values: str | float | bool | None) -> None:
         """Set columns of a session: title, updated_at, provider, model, rolling, draft, deleted_at."""
         names = ", ".join(map("{} = ?".format, values))
         values = {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
-        with self.transaction() as db:
-            db.execute(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
+        self.write(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
 
     def session(self, ident: str) -> SessionInfo | None:
         """A session by its id or an unambiguous prefix of it; None if there is none."""
@@ -165,20 +164,14 @@ class SessionStore(Database):
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
         """Store what arrived for a streaming message. The cost is independent of the message's length."""
-        with self.transaction(durable=False) as db:
-            db.execute(
-                "INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, (SELECT coalesce(max(seq), 0) + 1"
-                " FROM deltas WHERE session = ? AND message = ?), ?)",
-                (session, message, session, message, dump_events(events)),
-            )
+        seq = "SELECT coalesce(max(seq), 0) + 1 FROM deltas WHERE session = ? AND message = ?"
+        sql = f"INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, ({seq}), ?)"
+        self.write(sql, (session, message, session, message, dump_events(events)), durable=False)
 
     def grow_message(self, session: str, message: Message) -> None:
         """Replace the content of a streaming message."""
-        with self.transaction(durable=False) as db:
-            db.execute(
-                "UPDATE messages SET parts = ? WHERE session = ? AND id = ?",
-                (codec.dump_parts(message.parts), session, message.id),
-            )
+        sql = "UPDATE messages SET parts = ? WHERE session = ? AND id = ?"
+        self.write(sql, (codec.dump_parts(message.parts), session, message.id), durable=False)
 
     def finish_message(self, session: str, message: Message) -> None:
         """Replace a streaming message by its final form; its events are removed."""
@@ -234,19 +227,18 @@ class SessionStore(Database):
         for session in {session for session, _ in dead}:
             for message in self.messages(session):
                 if (session, message.id) in dead:
-                    with self.transaction() as db:
+                    with self.transaction():
                         self.finish_message(session, replace(message, status="interrupted", error=text))
-                        db.execute(
+                        self.write(
                             "UPDATE calls SET status = 'failed', error = 'interrupted'"
                             " WHERE session = ? AND message = ? AND status = 'pending'",
                             (session, message.id),
                         )
-        with self.transaction(durable=False) as db:
-            db.execute(
-                "DELETE FROM sessions WHERE draft = '' AND updated_at < ?"
-                " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)",
-                (time.time() - EMPTY_SESSION_SECONDS,),
-            )
+        self.write(
+            f"DELETE FROM sessions AS s WHERE draft = '' AND updated_at < ? AND NOT {_HAS_MESSAGES}",
+            (time.time() - EMPTY_SESSION_SECONDS,),
+            durable=False,
+        )
         return len(dead)
 
     # -- records beside the history ------------------------------------------------------------------------------
@@ -278,13 +270,12 @@ class SessionStore(Database):
 
     def unmeasured(self, session: str) -> str | None:
         """What `import_session` recorded for measuring a session; None if it was measured, or not imported."""
-        rows = self.query("SELECT unmeasured FROM imports WHERE session = ?", (session,))
-        return rows[0][0] if rows else None
+        text: str | None = self.value("SELECT unmeasured FROM imports WHERE session = ?", session)
+        return text
 
     def set_measured(self, session: str) -> None:
         """Record that an imported session was measured."""
-        with self.transaction(durable=False) as db:
-            db.execute("UPDATE imports SET unmeasured = NULL WHERE session = ?", (session,))
+        self.write("UPDATE imports SET unmeasured = NULL WHERE session = ?", (session,), durable=False)
 
     def save_draft(self, session: str, text: str, before: str) -> None:
         """Set a session's draft, which was `before` when this program last read it.
@@ -294,10 +285,10 @@ class SessionStore(Database):
         if text == before:
             return
         last_read = storable(before)
-        with self.transaction() as db:
-            for (stored,) in db.execute("SELECT draft FROM sessions WHERE id = ?", (session,)).fetchall():
-                if stored != last_read and stored.strip() and stored not in text:
-                    self.add_prompt(stored)
+        with self.transaction():
+            stored = self.value("SELECT draft FROM sessions WHERE id = ?", session) or ""
+            if stored != last_read and stored.strip() and stored not in text:
+                self.add_prompt(stored)
             self.update_session(session, draft=text)
 
     def recover_drafts(self, current: str) -> int:
@@ -305,12 +296,12 @@ class SessionStore(Database):
 
         That of the `current` session stays.
         """
-        with self.transaction() as db:
-            drafts = db.execute(
-                "SELECT id, draft FROM sessions WHERE draft != '' AND deleted_at IS NULL AND id != ?"
-                " AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id) ORDER BY created_at",
-                (current,),
-            ).fetchall()
+        sql = (
+            "SELECT id, draft FROM sessions s WHERE draft != '' AND deleted_at IS NULL AND id != ?"
+            f" AND NOT {_HAS_MESSAGES} ORDER BY created_at"
+        )
+        with self.transaction():
+            drafts = self.query(sql, (current,))
             for session, draft in drafts:
                 self.add_prompt(draft)
                 self.update_session(session, draft="")
@@ -320,8 +311,8 @@ class SessionStore(Database):
 
     def get_state(self, key: str) -> str | None:
         """A stored value, or None."""
-        rows = self.query("SELECT value FROM state WHERE key = ?", (key,))
-        return rows[0][0] if rows else None
+        text: str | None = self.value("SELECT value FROM state WHERE key = ?", key)
+        return text
 
     def state(self, key: str) -> dict[str, Any]:
         """A stored JSON object; {} if there is none, or if it is damaged."""
@@ -336,11 +327,10 @@ class SessionStore(Database):
 
     def put_state(self, key: str, value: str | None) -> None:
         """Store a value; None deletes it."""
-        with self.transaction(durable=False) as db:
-            if value is None:
-                db.execute("DELETE FROM state WHERE key = ?", (key,))
-            else:
-                db.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", (key, value))
+        if value is None:
+            self.write("DELETE FROM state WHERE key = ?", (key,), durable=False)
+        else:
+            self.write("INSERT OR REPLACE INTO state (key, value) VALUES (?, ?)", (key, value), durable=False)
 
     def change_state(self, key: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Replace a stored JSON object by the result of `change`, which gets {} if there is none. Returns the new one.
@@ -354,25 +344,21 @@ class SessionStore(Database):
 
     def add_prompt(self, text: str) -> None:
         """Append to the prompt history."""
-        with self.transaction() as db:
-            db.execute("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), json.dumps(text)))
+        self.write("INSERT INTO prompts (id, text) VALUES (?, ?)", (new_id(), json.dumps(text)))
 
     def prompts(self, limit: int = 500) -> list[str]:
         """The newest prompts over all sessions, oldest of them first."""
-        return [
-            json.loads(text)
-            for (text,) in reversed(self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,)))
-        ]
+        rows = self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,))
+        return [json.loads(text) for (text,) in reversed(rows)]
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store an attachment's bytes."""
-        with self.transaction(durable=False) as db:
-            db.execute("INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)", (sha256, data))
+        self.write("INSERT OR IGNORE INTO blobs (sha256, data) VALUES (?, ?)", (sha256, data), durable=False)
 
     def blob(self, sha256: str) -> bytes | None:
         """An attachment's bytes, or None."""
-        rows = self.query("SELECT data FROM blobs WHERE sha256 = ?", (sha256,))
-        return rows[0][0] if rows else None
+        data: bytes | None = self.value("SELECT data FROM blobs WHERE sha256 = ?", sha256)
+        return data
 
 
 def _content(message: Message) -> tuple[object, ...]:
