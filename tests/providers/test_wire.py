@@ -31,7 +31,9 @@ assistant_parts = st.one_of(
         encrypted=st.none() | texts,
         details=st.none() | texts,
     ),
-    st.builds(ToolCall, ids, st.just("look"), texts),
+    st.builds(
+        ToolCall, ids, st.just("look"), texts | st.sampled_from(['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}'])
+    ),
 )
 user_parts = st.one_of(texts.map(Text), st.sampled_from([IMAGE, PDF, NOTE, GONE]))
 messages = st.lists(
@@ -58,10 +60,12 @@ def test_any_history_becomes_json_without_empty_content(
     anthropic = anthropic_provider.to_wire(req, anthropic_provider.AnthropicStyle())
     responses = responses_provider.to_wire(req, responses_provider.ResponsesStyle())
     for body in (chat, anthropic, responses):
-        json.dumps(body)
+        json.dumps(body, allow_nan=False)
     assert repr(req) == before
     for message in chat["messages"]:
         assert message["content"] or message.get("tool_calls")
+        for call in message.get("tool_calls", []):
+            json.dumps(json.loads(call["function"]["arguments"]), allow_nan=False)
     previous = None
     for message in anthropic["messages"]:
         assert message["role"] != previous

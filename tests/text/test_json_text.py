@@ -18,6 +18,11 @@ def test_what_is_nested_too_deeply_is_no_json() -> None:
             parse_json(nested(depth))
 
 
+def test_numbers_that_json_has_not_are_null() -> None:
+    written = '{"a": [NaN, Infinity, -Infinity, 1e999, 1.5]}'
+    assert parse_json(written) == parse_object(written) == {"a": [None, None, None, None, 1.5]}
+
+
 def test_width_is_no_depth() -> None:
     assert len(parse_json(f"[{'[],' * 10_000}[]]")) == 10_001
     with pytest.raises(ValueError):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import isfinite
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from tui.providers.base import (
@@ -132,8 +133,10 @@ def whole_text(text: str) -> str:
 
 
 def whole_texts(value: Any) -> Any:
-    """A JSON value with `whole_text` applied to all strings."""
+    """A JSON value with `whole_text` applied to all strings, and null for NaN and infinite numbers."""
     match value:
+        case float() if not isfinite(value):
+            return None
         case str():
             return whole_text(value)
         case dict():

@@ -142,8 +142,8 @@ def arguments_text(arguments: str) -> str:
     """A tool call's arguments as text: as written by the model if that is a JSON object, else repaired."""
     value = arguments_object(arguments)
     try:
-        unchanged = parse_json(arguments) == value
-    except ValueError:
+        unchanged = json.loads(arguments) == value  # not with numbers that JSON has not
+    except (ValueError, RecursionError):
         unchanged = False
     return arguments if unchanged else json.dumps(value, ensure_ascii=False)
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 MOST_DEPTH = 200
 """Maximal levels of nesting. Python's parser and writer are recursive; real arguments have few levels."""
 
 
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if isfinite(value) else None
+
+
+# NaN and Infinity are no JSON, and no number beyond a double's range is read by all servers: written again, one in the
+# arguments of a tool call would have each later request of its conversation refused.
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _name: None)
+
+
 def parse_json(text: str) -> Any:
-    """`json.loads`, but rejects deep nesting. Raises ValueError."""
+    """`json.loads`, but rejects deep nesting, and reads numbers that JSON has not as null. Raises ValueError."""
     try:
-        value = json.loads(text)
+        value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):
@@ -72,7 +83,7 @@ _KINDS = {str: "string", list: "array", bool: "boolean", type(None): "null"}
 def _first_value(text: str) -> tuple[Any, str]:
     """The JSON value at the beginning of `text`, and the rest. Raises ValueError."""
     try:
-        value, end = json.JSONDecoder().raw_decode(text)
+        value, end = _DECODER.raw_decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):

@@ -95,11 +95,12 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> 
         '{"text": 5}',
         '{"text": "x", "model": 3}',
         '{"text": "x", "model": "gpt-5", "id": NaN}',
+        '{"text": "x", "model": "gpt-5", "id": 1e999}',
     ]
     good = json.dumps({"id": 1, "text": "hello", "model": "gpt-5"})
     done = run("count", "--jsonl", stdin="\n".join([*bad, good]))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
-    assert [f"line {number}:" in done.stderr for number in range(1, 7)] == [True] * 5 + [False]
+    assert [f"line {number}:" in done.stderr for number in range(1, 8)] == [True] * 6 + [False]
     assert done.returncode == 1
 
 

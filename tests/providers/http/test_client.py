@@ -117,6 +117,10 @@ def test_a_lone_surrogate_does_not_stop_a_request() -> None:
     assert json.loads(encode_json(body)) == whole_texts(body)
 
 
+def test_nor_does_a_number_that_is_no_json() -> None:
+    assert encode_json({"default": float("nan"), "most": [float("inf"), 1.5]}) == b'{"default":null,"most":[null,1.5]}'
+
+
 def _read(request: httpx2.Request) -> dict[str, str]:
     return {name.decode().lower(): value.decode() for name, value in request.headers.raw}
 

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Never
 
@@ -168,7 +168,7 @@ def _lines(models: tuple[str, ...]) -> int:
 def _line(line: bytes, models: tuple[str, ...]) -> Item:
     """One line. Raises `ValueError` with the error."""
     try:
-        data = json.loads(line, parse_constant=_no_json)
+        data = json.loads(line, parse_constant=_no_json, parse_float=_number)
     except ValueError:
         raise ValueError("not JSON") from None
     except RecursionError:
@@ -186,6 +186,10 @@ def _line(line: bytes, models: tuple[str, ...]) -> Item:
 def _no_json(name: str) -> Never:
     """Refuses NaN and Infinity, which would be printed again with the line's id."""
     raise ValueError(name)
+
+
+def _number(text: str) -> float:
+    return number if isfinite(number := float(text)) else _no_json(text)
 
 
 def _write_lines(texts: Sequence[Item]) -> None:

@@ -189,10 +189,10 @@ def _no_client(error: Exception, base_url: str) -> ProviderError | None:
 
 
 def encode_json(value: Any) -> bytes:
-    """`value` as JSON in UTF-8. A lone surrogate (from a paste, a file, a server) must not stop it."""
+    """`value` as JSON in UTF-8. A lone surrogate or NaN (from a paste, a file, a server) must not stop it."""
     try:
         return _dumps(value).encode()
-    except UnicodeEncodeError:
+    except ValueError:
         return _dumps(whole_texts(value)).encode()
 
 
