@@ -69,7 +69,6 @@ ANSWERS: dict[str, tuple[type[Any], st.SearchStrategy[Any]]] = {
 def test_the_sdk_takes_every_answer(method: str, version: str, data: st.DataObject) -> None:
     model, strategy = ANSWERS[method]
     normalizer = Normalizer()
-    normalizer._version = version
     normalizer.sent(SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method=method)))
     answer = types.JSONRPCResponse(jsonrpc="2.0", id=1, result=data.draw(strategy))
     result = normalizer.received(SessionMessage(answer)).message.result

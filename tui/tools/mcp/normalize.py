@@ -8,14 +8,13 @@ tool, resource, prompt and block is checked by itself. Unusable ones are left ou
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import mcp.types as types
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
-from mcp_types.methods import validate_server_result
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tui.text.numbers import size_text
 from tui.tools.mcp.status import Issue
@@ -28,22 +27,24 @@ SERVER_ERROR = -32099  # replaces -32000 in errors from servers; from the range 
 _MADE_BY_SDK = "SSE stream "  # prefix of errors with that code that come from the SDK's HTTP transport
 _MOST_PENDING = 10_000  # requests whose method is remembered
 _MOST_ISSUES = 100
-_LISTS = {  # by method: the key of the list, and what is in it
-    "tools/list": ("tools", "tool"),
-    "resources/list": ("resources", "resource"),
-    "resources/templates/list": ("resourceTemplates", "resource template"),
-    "prompts/list": ("prompts", "prompt"),
+_LISTS: Mapping[str, tuple[str, str, type[BaseModel]]] = {  # by method: the key of the list, and what is in it
+    "tools/list": ("tools", "tool", types.Tool),
+    "resources/list": ("resources", "resource", types.Resource),
+    "resources/templates/list": ("resourceTemplates", "resource template", types.ResourceTemplate),
+    "prompts/list": ("prompts", "prompt", types.Prompt),
 }
+_UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""Fields that the 2026-07-28 protocol requires beside a list; caching is off."""
+
 _CHANGED = "notifications/tools/list_changed"
 _NO_CONTENT = ("content", "_meta", "isError", "resultType")
-_BLOCKS = {
-    "text": "TextContent",
-    "image": "ImageContent",
-    "audio": "AudioContent",
-    "resource": "EmbeddedResource",
-    "resource_link": "ResourceLink",
+_BLOCKS: Mapping[str, type[BaseModel]] = {
+    "text": types.TextContent,
+    "image": types.ImageContent,
+    "audio": types.AudioContent,
+    "resource": types.EmbeddedResource,
+    "resource_link": types.ResourceLink,
 }
-"""The SDK's class of each type of content."""
 
 
 class Normalizer:
@@ -54,7 +55,6 @@ class Normalizer:
 
     def __init__(self) -> None:
         self._pending: dict[int | str, str] = {}
-        self._version = "2025-11-25"
         self._issues: dict[str, list[Issue]] = {}
         self.stale = False
 
@@ -95,10 +95,7 @@ class Normalizer:
         result = message.result
         match method:
             case "initialize":
-                self._version = str(result.get("protocolVersion", self._version))
                 message.result = _introduction(result)
-            case "server/discover":
-                self._version = "2026-07-28"
             case "tools/call":
                 message.result = _call_result(result)
             case "prompts/get" if isinstance(result.get("messages"), list):
@@ -107,55 +104,31 @@ class Normalizer:
                 message.result = self._list(method, result)
 
     def _list(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
-        key, _ = _LISTS[method]
-        items = result.get(key)
+        """A list without the items for which the SDK would reject it."""
+        key, kind, model = _LISTS[method]
+        issues, items = self._issues.setdefault(method, []), result.get(key)
         if not isinstance(items, list):
-            self._complain(method, f"{method} was answered without a list of {key}")
+            issues.append(Issue(f"{method} was answered without a list of {key}"))
             items = []
-        cursor = result.get("nextCursor")
-        return {
-            key: self._usable(method, items),
-            **({"nextCursor": cursor} if isinstance(cursor, str) else {}),
-            **self._uncached,
-        }
-
-    @property
-    def _uncached(self) -> dict[str, Any]:
-        """Fields that the 2026-07-28 protocol requires beside a list; caching is off."""
-        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if self._version >= "2026" else {}
-
-    def _usable(self, method: str, items: Sequence[object]) -> list[object]:
-        """The valid items of a list."""
-        key, kind = _LISTS[method]
         usable: list[object] = []
-        for number, item in enumerate(items):
-            name = _name(item) or f"number {number + 1}"
-            what = f"{kind} {name}"
-            if method == "tools/list" and isinstance(item, dict):
+        for number, item in enumerate(items, 1):
+            what = f"{kind} {_name(item) or f'number {number}'}"
+            if model is types.Tool and isinstance(item, dict):
                 if _needs_task(item):
                     why = "it runs only as a task, which chatctx does not do"
-                    self._complain(method, f"{what} is not offered: {why}", fault=False)
+                    issues.append(Issue(f"{what} is not offered: {why}", fault=False))
                     continue
                 item, oddity = _plain_tool(item)
-                if oddity:
-                    self._complain(method, f"{what}: {oddity}")
-            if refusal := self._refusal(method, key, item):
-                self._complain(method, f"{what} is left out: {refusal}")
+                issues += [Issue(f"{what}: {oddity}")] if oddity else []
+            try:
+                model.model_validate(item, by_name=False)
+            except ValidationError as error:
+                issues.append(Issue(f"{what} is left out: {_first(error)}"))
             else:
                 usable.append(item)
-        return usable
-
-    def _refusal(self, method: str, key: str, item: object) -> str:
-        """Why the SDK would reject a list with this item, "" if it would not."""
-        try:
-            validate_server_result(method, self._version, {key: [item], **self._uncached})
-        except ValidationError as error:
-            return _first(error, skip=2)
-        return ""
-
-    def _complain(self, method: str, text: str, *, fault: bool = True) -> None:
-        if len(issues := self._issues.setdefault(method, [])) < _MOST_ISSUES:
-            issues.append(Issue(text, fault))
+        del issues[_MOST_ISSUES:]
+        cursor = result.get("nextCursor")
+        return {key: usable, **({"nextCursor": cursor} if isinstance(cursor, str) else {}), **_UNCACHED}
 
 
 def _introduction(result: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +219,7 @@ def known_block(block: object) -> dict[str, Any]:
         mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if plain else ', left out'}]"
         return _text(f"{mark}\n{plain}" if plain else mark)
     try:
-        getattr(types, _BLOCKS[kind]).model_validate(block, by_name=False)
+        _BLOCKS[kind].model_validate(block, by_name=False)
     except ValidationError as error:
         if kind == "text" and isinstance(text, str):
             return _text(plain)
@@ -260,11 +233,11 @@ def _text(value: object) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _first(error: Any, *, skip: int = 0) -> str:
-    """The first validation error with its path, without the first `skip` steps."""
+def _first(error: ValidationError) -> str:
+    """The first problem, with its path."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"][skip:]))
-    return f"{place}: {first['msg']}" if place else str(first["msg"])
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def _own_error(message: JSONRPCError) -> None:
