@@ -101,16 +101,12 @@ class ThinkTags:
             self._state, self._pending = "blanks", rest
             thought = thought.rstrip()
         else:
-            keep = _beginning_of(self._close, thought)
+            sizes = range(min(len(self._close) - 1, len(thought)), 0, -1)
+            keep = next((size for size in sizes if thought.endswith(self._close[:size])), 0)  # may begin the mark
             thought, self._pending = thought[: len(thought) - keep], thought[len(thought) - keep :]
         if thought:
             self._begun = True
             yield ReasoningDelta(thought)
-
-
-def _beginning_of(mark: str, text: str) -> int:
-    """How many characters at the end of `text` may begin `mark`."""
-    return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)
 
 
 # -- surrogates --------------------------------------------------------------------------------------------------------

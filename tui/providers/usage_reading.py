@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from tui.messages import BilledPass, Usage
-from tui.providers.wire import find_count, object_of, objects_of, text_of
+from tui.providers.wire import Json, find_count, object_of, objects_of, text_of
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -55,13 +55,16 @@ def read_usage(body: object) -> Usage | None:
     if body.keys() & {"promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"}:
         usage = _gemini(body)
     elif body.keys() & {*_INPUT, *_OUTPUT}:
-        usage = replace(_counts(_context_iteration(body) or body), passes=_passes(body.get("iterations")))
+        passes = objects_of(body.get("iterations"))  # Anthropic's; the numbers beside them add up all passes
+        reading = [one for one in passes if one.get("type") in ("message", "fallback_message")]  # the conversation
+        usage = replace(_counts(reading[-1] if reading else body), passes=_passes(passes))
     else:
         tokens = body.get("tokens") or body.get("billed_units")  # Cohere's; billed_units exclude the template
         usage = replace(_counts(object_of(tokens)), input_cached=find_count(body, "cached_tokens"))
     if not usage.input_total and not usage.output_total:
         return None
-    return replace(usage, cost=_cost(body), searches=_searches(body), terms=read_terms(body))
+    searches = find_count(body, "server_tool_use.web_search_requests", "num_search_queries")  # the latter: Perplexity
+    return replace(usage, cost=_cost(body), searches=searches, terms=read_terms(body))
 
 
 def read_terms(body: object) -> tuple[str, ...]:
@@ -137,11 +140,6 @@ def _cost(body: Body) -> float | None:
     return float(cost) + (float(upstream) if own_key and upstream is not None else 0.0)
 
 
-def _searches(body: Body) -> int | None:
-    """Web searches made by the server: Anthropic, OpenRouter; Perplexity."""
-    return find_count(body, "server_tool_use.web_search_requests", "num_search_queries")
-
-
 def _counts(body: Body) -> Usage:
     usage = Usage(
         find_count(body, *_INPUT),
@@ -183,11 +181,8 @@ def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
     return replace(usage, input_total=whole, output_total=(output or 0) + hidden, reasoning=reasoning)
 
 
-def _passes(iterations: object) -> tuple[BilledPass, ...]:
+def _passes(entries: list[Json]) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
-    entries = objects_of(iterations)
-    if len(entries) < 2:
-        return ()
     passes = []
     for entry in entries:
         fresh, output, read, written = (
@@ -195,7 +190,7 @@ def _passes(iterations: object) -> tuple[BilledPass, ...]:
             for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         )
         passes.append(BilledPass(fresh + read + written, output, read, written, text_of(entry.get("model"))))
-    return tuple(passes)
+    return tuple(passes) if len(passes) > 1 else ()
 
 
 def read_edits(context_management: object) -> tuple[int, int] | None:
@@ -203,12 +198,6 @@ def read_edits(context_management: object) -> tuple[int, int] | None:
     applied = objects_of(object_of(context_management).get("applied_edits"))
     tokens = sum(find_count(edit, "cleared_input_tokens") or 0 for edit in applied)
     return (tokens, sum(find_count(edit, "cleared_tool_uses") or 0 for edit in applied)) if tokens else None
-
-
-def _context_iteration(body: Body) -> Body | None:
-    """The last pass that read the conversation: the top-level numbers add up all passes."""
-    passes = [one for one in objects_of(body.get("iterations")) if one.get("type") in ("message", "fallback_message")]
-    return passes[-1] if passes else None
 
 
 def _gemini(body: Body) -> Usage:

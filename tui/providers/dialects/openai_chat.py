@@ -240,7 +240,9 @@ class ChatReader(Reader):
         if error := choice.get("error"):
             raise classify_error(None, error, provider=self._provider)
         yield from self._name_model(chunk.get("model"))
-        yield from self._read_usage(chunk, choice)
+        for holder in (chunk, choice, object_of(chunk.get("x_groq"))):  # reported at the end, or in every chunk
+            if usage := read_usage(holder.get("usage")):
+                yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
         yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
@@ -259,12 +261,6 @@ class ChatReader(Reader):
             text = f"the server broke the answer off ({self._end.raw}). What arrived is kept; /retry asks again."
             raise ProviderError(kind, f"{self._provider}: {text}" if self._provider else text)
         yield from super().finish()
-
-    def _read_usage(self, chunk: Json, choice: Json) -> Iterator[StreamEvent]:
-        """Servers report usage at the end, in every chunk, inside the choice, or in more than one of these places."""
-        for holder in (chunk, choice, object_of(chunk.get("x_groq"))):
-            if usage := read_usage(holder.get("usage")):
-                yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
 
     def _delta(self, delta: Json) -> Iterator[StreamEvent]:
         reasoning = next((text for name in _REASONING_FIELDS if (text := text_of(delta.get(name)))), "")
@@ -301,21 +297,18 @@ class ChatReader(Reader):
 
     def _content(self, content: object) -> Iterator[StreamEvent]:
         """Text, or a list of pieces (Mistral: text, thinking and references)."""
-        if isinstance(content, str):
-            if content:
-                yield TextDelta(content)
-            return
-        for piece in content if isinstance(content, list) else []:
-            if isinstance(piece, str):
-                yield from self._content(piece)
-            elif isinstance(piece, dict) and piece.get("type") == "thinking":
-                thinking = piece.get("thinking")
+        match content:
+            case list():
+                for piece in content:
+                    yield from self._content(piece)
+            case {"type": "thinking", "thinking": thinking}:
                 pieces = objects_of(thinking) or [{"text": thinking}]
                 if text := "".join(text_of(item.get("text")) for item in pieces):
                     yield ReasoningDelta(text)
-            elif isinstance(piece, dict) and isinstance(piece.get("text"), str):
-                yield from self._content(piece["text"])
-            elif isinstance(piece, dict) and (kind := text_of(piece.get("type"))) not in ("", "text", "reference"):
+            case str(text) | {"text": str(text)}:
+                if text:
+                    yield TextDelta(text)
+            case {"type": str(kind)} if kind not in ("", "text", "reference"):
                 yield from self._item(kind.removesuffix("_url"))
 
 

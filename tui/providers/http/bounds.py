@@ -33,6 +33,17 @@ def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
         raise RedirectError(f"{target.scheme}://{target.netloc.decode('ascii', 'replace')}")
 
 
+# Socket options that detect a dead connection within minutes, as the SDKs of OpenAI and Anthropic set them.
+_KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5), ("TCP_KEEPIDLE", 60))
+        if hasattr(socket, name)
+    ),
+]
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """A transport whose answers are at most `limit` bytes, decompressed, and must not trickle.
 
@@ -139,15 +150,3 @@ class Pace:
         if self._size >= LEAST_PROGRESS:
             self.progress()
         return piece
-
-
-def _keepalive() -> list[tuple[int, int, int]]:
-    """Socket options that detect a dead connection within minutes, as the SDKs of OpenAI and Anthropic set them."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5), ("TCP_KEEPIDLE", 60)):
-        if (option := getattr(socket, name, None)) is not None:
-            options.append((socket.IPPROTO_TCP, option, value))
-    return options
-
-
-_KEEPALIVE = _keepalive()

@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
+from typing import TypeAlias
 
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import (
     AFFORDED,
-    ANTHROPIC_BYTES,
-    MOST_BYTES,
     MOST_LENGTH,
     OVERFLOW_CODES,
     OverflowNumbers,
@@ -24,6 +23,7 @@ from tui.providers.http.refusals import (
     first_number,
     is_overflow,
     longest_answer,
+    most_bytes,
     overflow_numbers,
     to_int,
 )
@@ -111,8 +111,9 @@ class Failure:
         return is_overflow(self.text)
 
 
-_ANY = range(1000)  # status, also none
-RULES: tuple[tuple[ErrorKind, Collection[int], Callable[[Failure], bool]], ...] = (  # the first that matches counts
+Rule: TypeAlias = tuple[ErrorKind, Collection[int | None], Callable[[Failure], bool]]  # kind, status, and what matches
+_ANY = (None, *range(1000))
+RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("long_context_tier", _ANY, lambda of: of.says(_TIER)),
     ("overflow_input", {403}, Failure.overflows),  # Together
     ("bad_request", {403}, lambda of: of.says(_FLAGGED)),
@@ -148,12 +149,6 @@ RULES: tuple[tuple[ErrorKind, Collection[int], Callable[[Failure], bool]], ...] 
 )
 
 
-def kind_of(failure: Failure) -> ErrorKind:
-    """The kind of a failed request."""
-    status = failure.status or 0
-    return next((kind for kind, statuses, matches in RULES if status in statuses and matches(failure)), "server")
-
-
 _HINTS: Mapping[ErrorKind, str] = {
     "auth": "Check the API key and the account.",
     "not_found": "Check the model's name with /model and the server's address.",
@@ -164,14 +159,6 @@ _HINTS: Mapping[ErrorKind, str] = {
 
 
 _HOPELESS = "One request is more than this account may ever send at once: /compact, or choose another model."
-
-_STATUS = re.compile(r"[45][0-9]{2}")
-
-
-def _inner_status(codes: set[str]) -> int | None:
-    """The HTTP status that an error inside a stream has as its code."""
-    return next((int(code) for code in sorted(codes) if _STATUS.fullmatch(code)), None)
-
 
 _ASKED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.IGNORECASE | re.DOTALL)
 
@@ -205,8 +192,10 @@ def classify_error(
     text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
     codes = {str(value) for key, value in pairs if key in _CODE_KEYS and value is not None}
     wait = retry_after(headers or {}, text, pairs, now)
-    actual = _inner_status(codes) if status in (None, 200) else status
-    kind = kind_of(Failure(actual, text, codes, wait is not None, provider))
+    inner = next((int(code) for code in sorted(codes) if re.fullmatch("[45][0-9]{2}", code)), None)
+    failure = Failure(inner if status in (None, 200) else status, text, codes, wait is not None, provider)
+    kinds = (kind for kind, statuses, matches in RULES if failure.status in statuses and matches(failure))
+    kind: ErrorKind = next(kinds, "server")
     hopeless = kind == "rate_limit" and never_passes(text)
     if hopeless:
         kind = "bad_request"
@@ -234,13 +223,9 @@ def classify_error(
         input_tokens=numbers.input,
         output_tokens=numbers.output,
         most_output=most_output,
-        most_bytes=_most_bytes(text) if kind == "too_many_bytes" else None,
+        most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
         most_length=first_number(MOST_LENGTH, text) if kind == "too_many_bytes" else None,
     )
-
-
-def _most_bytes(text: str) -> int | None:
-    return first_number(MOST_BYTES, text) or (ANTHROPIC_BYTES if "request_too_large" in text else None)
 
 
 _MAX_DEPTH = 16

@@ -95,8 +95,7 @@ def bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
     Entries are separated by commas or blanks: "*", a host including all hosts below it, with or without a leading dot,
     a pattern with `*`, an address or a network ("10.0.0.0/8"), each with or without a port.
     """
-    host = host.lower().rstrip(".")
-    return any(_excepts(entry, host, port) for entry in re.split(r"[\s,]+", no_proxy.strip().lower()) if entry)
+    return any(_excepts(entry, host.lower().rstrip("."), port) for entry in re.split(r"[\s,]+", no_proxy.lower()))
 
 
 def _excepts(entry: str, host: str, port: int | None) -> bool:
@@ -110,7 +109,5 @@ def _excepts(entry: str, host: str, port: int | None) -> bool:
         if int(number) != port:
             return False
         entry = name.strip("[]")
-    if "*" in entry or "?" in entry:
-        return fnmatchcase(host, entry) or (entry.startswith("*.") and host == entry[2:])
-    entry = entry.lstrip(".")
-    return bool(entry) and (host == entry or host.endswith(f".{entry}"))
+    bare = entry.removeprefix("*").lstrip(".")
+    return any(fnmatchcase(host, pattern) for pattern in (entry, bare, f"*.{bare}"))

@@ -174,9 +174,9 @@ _OUTPUT_END = _patterns(
 )
 # OpenRouter, of an account with little credit.
 AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
-ANTHROPIC_BYTES = 32_000_000  # of a request: https://platform.claude.com/docs/en/api/overview, "Request size limits"
+_ANTHROPIC_BYTES = 32_000_000  # of a request: https://platform.claude.com/docs/en/api/overview, "Request size limits"
 # Limits in bytes or characters: of the whole request (Kimi, Vertex), of one string or file (OpenAI, Anthropic).
-MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
+_MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
 MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = any_of(
@@ -209,6 +209,11 @@ def longest_answer(text: str) -> int | None:
     if (end := first_number(_OUTPUT_END, text)) is not None:
         return end - 1
     return first_number(_MOST_OUTPUT, text)
+
+
+def most_bytes(text: str) -> int | None:
+    """The bytes that a request may have in all, where it had more; None where the refusal names none."""
+    return first_number(_MOST_BYTES, text) or (_ANTHROPIC_BYTES if "request_too_large" in text else None)
 
 
 def first_number(patterns: list[str], text: str) -> int | None:
