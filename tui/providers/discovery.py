@@ -331,19 +331,11 @@ def gemini_body(body: Json) -> Json:
             contents[-1]["parts"] += parts
         else:
             contents.append({"role": role, "parts": parts})
-    if tools := body.get("tools"):  # Gemini takes JSON Schema beside its own form
-        request["tools"] = [
-            {
-                "functionDeclarations": [
-                    {
-                        "name": tool["function"]["name"],
-                        "description": tool["function"]["description"],
-                        "parametersJsonSchema": tool["function"]["parameters"],
-                    }
-                    for tool in tools
-                ]
-            }
-        ]
+    functions = [dict(tool["function"]) for tool in body.get("tools", ())]
+    for function in functions:
+        function["parametersJsonSchema"] = function.pop("parameters")  # JSON Schema, which it takes beside its own form
+    if functions:
+        request["tools"] = [{"functionDeclarations": functions}]
     return {"generateContentRequest": request}
 
 

@@ -182,17 +182,15 @@ class LocalProvider(OpenAIChat):
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)
         self.server = LocalServer(config.gguf, window=config.window)
-        self._starting = asyncio.Lock()
 
     async def _connect(self) -> Client:
+        await self.server.start()
         return await connect(replace(self.config, base_url=f"{self.server.url}/v1"), self.server.api_key)
 
     async def client(self) -> Client:
         """A client of the server, which is started if it doesn't run. Raises `ProviderError`."""
-        async with self._starting:
-            if not self.server.running:
-                await super().close()  # connections to the one that died
-                await self.server.start()
+        if not self.server.running:
+            await super().close()  # connections to the one that died
         return await super().client()
 
     async def close(self) -> None:

@@ -163,7 +163,7 @@ async def choose_default(
 
 
 def _explicit(full: str, configs: Mapping[str, ProviderConfig], last: Mapping[str, str]) -> Choice:
-    if full in configs:  # a provider alone: its last or default model
+    if full in configs:  # a provider alone
         return Choice(full, last.get(full) or configs[full].default_model, "asked for")
     provider, model = parse_model(full)
     if provider not in configs:

@@ -57,21 +57,18 @@ def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
     takes = [name for name, supported in kinds if supported]
     lacks = [name for name, supported in kinds if supported is False]
     unknown = [name for name, supported in kinds if supported is None]
-    words = [
-        *([info.name] if info.name else []),
-        *([f"takes {', '.join(takes)}"] if takes else []),
-        *([f"takes no {' or '.join(lacks)}"] if lacks else []),
-        *([f"{', '.join(unknown)}: ?"] if unknown else []),
+    longest = info.limits.output if info.limits else None
+    words = (
+        info.name,
+        takes and f"takes {', '.join(takes)}",
+        lacks and f"takes no {' or '.join(lacks)}",
+        unknown and f"{', '.join(unknown)}: ?",
         _THOUGHTS[able.reasoning_return],
         "the server counts exactly" if able.count_endpoint else "no counting endpoint",
-        *(
-            [f"answers up to {tokens_short(info.limits.output, strip=True)}"]
-            if info.limits and info.limits.output
-            else []
-        ),
-        *([used] if used else []),
-    ]
-    return " · ".join(words)
+        longest and f"answers up to {tokens_short(longest, strip=True)}",
+        used,
+    )
+    return " · ".join(str(word) for word in words if word)
 
 
 @dataclass(frozen=True, kw_only=True)

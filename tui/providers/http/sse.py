@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tui.providers.base import ProviderError, StreamEvent
 from tui.text.numbers import size_text
@@ -115,11 +116,8 @@ def check_json_cost(content: bytes | str, limit: int) -> None:
     length = len(content) if content.isascii() else 4 * len(content)
     if 2 * length + _DICT * length <= 2 * limit:
         return
-    if isinstance(content, str):
-        counts = content.count("["), content.count("{"), content.count(",")
-    else:
-        counts = content.count(b"["), content.count(b"{"), content.count(b",")
-    lists, dicts, values = counts
+    marks: tuple[Any, ...] = ("[", "{", ",") if isinstance(content, str) else (b"[", b"{", b",")
+    lists, dicts, values = map(content.count, marks)
     if 2 * length + _LIST * lists + _DICT * dicts + _VALUE * values > 2 * limit:
         raise TooLargeError(limit)
 

@@ -33,7 +33,7 @@ _WHOLE = ("application/json", "text/html")
 # Nothing follows these; don't wait for servers that keep the connection open.
 _LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
 # Event names of the dialects; under other names data that is not JSON is ignored.
-_OWN_NAMES = re.compile(r"|message|error|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
+_OWN_NAMES = re.compile(r"|message|message_\w+|content_block_\w+|response\.[\w.]+|chat\.completion\.chunk")
 
 
 async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, None]:
@@ -116,16 +116,14 @@ def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
     """
     if sent.name == "ping" or not sent.data.strip():
         return None
+    if sent.name == "error":
+        raise classify_error(None, sent.data, provider=provider)
     try:
         value: object = parse_json(sent.data)
     except ValueError:
-        if sent.name == "error":
-            raise classify_error(None, sent.data, provider=provider) from None
         if _OWN_NAMES.fullmatch(sent.name):
             raise
         return None
-    if sent.name == "error":
-        raise classify_error(None, value, provider=provider)
     if not isinstance(value, dict):
         return {"message": value}
     if value.get("error") or "error" in (value.get("type"), value.get("object")):
