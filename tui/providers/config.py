@@ -96,9 +96,6 @@ class ProviderConfig:
         return key
 
 
-# -- presets -----------------------------------------------------------------------------------------------------------
-
-
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
 # Name, title, address, default model, variables of the key; providers with variables need a key. Default models are the
 # middle of each family; after the first turn the model last used is the default.

@@ -199,9 +199,6 @@ class LocalProvider(OpenAIChat):
         await asyncio.to_thread(self.server.stop)
 
 
-# -- the demo ----------------------------------------------------------------------------------------------------------
-
-
 GUIDE = """\
 **This is the demo: no language model answers here, only this text.** You wrote {count} characters; they went nowhere.
 

@@ -109,9 +109,6 @@ class ThinkTags:
             yield ReasoningDelta(thought)
 
 
-# -- surrogates --------------------------------------------------------------------------------------------------------
-
-
 _Piece: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta | ToolCallDelta
 _PieceT = TypeVar("_PieceT", bound=_Piece)
 

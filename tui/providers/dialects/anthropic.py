@@ -183,9 +183,6 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "document" if part.kind == "pdf" else "image", "source": source}
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
 # The field of a citation that names its source: a search result, a document, or a tool's search result.
 _CITED = ("url", "source", "document_title", "file_id")
 
@@ -320,9 +317,6 @@ def _piece(block: _Block, piece: Json) -> Iterator[StreamEvent]:
         if place := next((str(citation[key]) for key in _CITED if citation.get(key)), ""):
             title = citation.get("title") or citation.get("document_title") or ""
             yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
-
-
-# -- the server --------------------------------------------------------------------------------------------------------
 
 
 class AnthropicMessages(DialectProvider[AnthropicStyle]):

@@ -211,9 +211,6 @@ def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
     return wire
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
 # Finish reasons that are errors: OpenRouter, DeepSeek, Z.ai, vLLM and SGLang. Their meaning if no answer came.
 _BROKEN: dict[str, ErrorKind] = {
     "error": "server",
@@ -429,9 +426,6 @@ def _arguments(function: Json) -> str:
             return json.dumps(value, ensure_ascii=False)
         case _:
             return ""
-
-
-# -- the server --------------------------------------------------------------------------------------------------------
 
 
 class OpenAIChat(DialectProvider[ChatStyle]):

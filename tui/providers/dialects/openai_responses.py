@@ -175,9 +175,6 @@ def _reasoning_items(part: Reasoning) -> list[Json]:
     return [{"type": "reasoning", "id": part.item_id or "", "summary": [], "content": content, "encrypted_content": ""}]
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
 _READ = ("message", "reasoning", "function_call")  # item types with content of their own
 _DELTAS = {
     "response.output_text.delta": "message",
@@ -347,9 +344,6 @@ def _cited(annotation: Json) -> Iterator[StreamEvent]:
     """A page cited by a text, or a file of OpenAI's, by its name."""
     if place := text_of(next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")):
         yield SourceCited(place, str(annotation.get("title") or ""))
-
-
-# -- the server --------------------------------------------------------------------------------------------------------
 
 
 class OpenAIResponses(DialectProvider[ResponsesStyle]):

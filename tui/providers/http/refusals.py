@@ -227,9 +227,6 @@ def to_int(digits: str) -> int:
     return count_of(re.sub("[,_]", "", digits)) or 0
 
 
-# -- causes other than length ------------------------------------------------------------------------------------------
-
-
 Cause: TypeAlias = Literal[
     "reasoning_with_tools",  # accepts tools or reasoning, but not both in this dialect
     "missing_reasoning",  # an answer was sent back without its reasoning

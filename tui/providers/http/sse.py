@@ -85,9 +85,6 @@ class SSEDecoder:
         return None
 
 
-# -- the memory that a server's text takes -----------------------------------------------------------------------------
-
-
 # Bytes that CPython 3.11 (64 bit) uses for JSON values in addition to their characters: an empty list with its slot in
 # another one, a dict with one entry, the slot of a value and the value's header.
 _LIST, _DICT, _VALUE = 64, 240, 64
