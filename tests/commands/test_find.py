@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.commands.scripted_ui import Commands, printed
+from tests.commands.scripted_ui import Commands
 
 
 async def test_on_a_screen_it_goes_from_match_to_match(talk: Commands) -> None:
@@ -20,6 +20,5 @@ async def test_what_is_not_there_is_said(talk: Commands) -> None:
 
 async def test_in_lines_the_matches_are_listed(talk: Commands) -> None:
     talk.screen = None
-    [view] = (await talk.run("/find BOAT")).views
-    assert await printed(view) == "user: What is a boat?\n1 line."
+    assert await talk.output("/find BOAT") == "user: What is a boat?\n1 line."
     assert await talk.refusal("/find") == "/find needs words to look for."

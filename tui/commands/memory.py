@@ -41,17 +41,14 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if not session.memory.files:
         await ui.say("No memory files found. AGENTS.md in this folder or above would be one.")
         return
-    if not args:
-        menu = Menu(
-            "Memory files: Enter switches one", filtered(lambda: complete(ui, chat, "")), "/memory FILE", "search files"
-        )
-        args = await ui.choose(menu) or ""
-        if not args:
-            return
-    file = session.memory.find(args)
+    source = filtered(lambda: complete(ui, chat, ""))
+    name = args or await ui.choose(Menu("Memory files: Enter switches one", source, "/memory FILE", "search files"))
+    if not name:
+        return
+    file = session.memory.find(name)
     if file is None:
         names = ", ".join(memory_file.name for memory_file in session.memory.files)
-        raise CommandError(f"No single memory file matches {args!r}: there is {names}.")
+        raise CommandError(f"No single memory file matches {name!r}: there is {names}.")
     await session.switch_memory(file.name, not file.on)
     await ui.changed()
     await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")

@@ -36,14 +36,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if not servers.prompts:
         await ui.say("No running MCP server offers prompts. /mcp lists the servers.")
         return
-    if not args:
-        menu = Menu(
-            "Prompts of MCP servers", filtered(lambda: complete(ui, chat, "")), "/prompt SERVER:NAME", "search prompts"
-        )
-        args = await ui.choose(menu) or ""
-        if not args:
-            return
-    prompt, arguments = parse_prompt(args, servers.prompts)
+    source = filtered(lambda: complete(ui, chat, ""))
+    call = args or await ui.choose(Menu("Prompts of MCP servers", source, "/prompt SERVER:NAME", "search prompts"))
+    if not call:
+        return
+    prompt, arguments = parse_prompt(call, servers.prompts)
     missing = [argument for argument in prompt.arguments if argument.name not in arguments]
     if any(argument.required for argument in missing):
         answers = await ui.ask(_form(prompt, arguments))

@@ -12,7 +12,6 @@ from tui.text.numbers import age
 from tui.views.view import Menu, Option
 
 if TYPE_CHECKING:
-    from tui.chat.store.store import SessionInfo
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
 
@@ -32,8 +31,13 @@ def session_menu(workspace: Workspace, session: ChatSession, words: str = "") ->
     """The conversations that contain `words`; the words can be changed in the menu."""
 
     async def source(query: str) -> Sequence[Option]:
-        infos = await workspace.sessions(query or words)
-        return session_options(infos, session.id, time.time())
+        options, now = [], time.time()
+        for info in await workspace.sessions(query or words):
+            label = (FORK if info.parent else "") + (info.title or "(no title)")
+            when = f"{age(info.updated_at, now):>6}"
+            detail = f"{when}   {info.messages:>5,} msgs   {info.model}"
+            options.append(Option(info.id, label, detail, info.id == session.id, when, info.id[-8:]))
+        return options
 
     return SessionMenu(
         title="Conversations",
@@ -44,17 +48,6 @@ def session_menu(workspace: Workspace, session: ChatSession, words: str = "") ->
         workspace=workspace,
         session=session,
     )
-
-
-def session_options(infos: Sequence[SessionInfo], present: str, now: float) -> list[Option]:
-    """One line each; `present` is the id of the current one."""
-    options = []
-    for info in infos:
-        label = (FORK if info.parent else "") + (info.title or "(no title)")
-        when = f"{age(info.updated_at, now):>6}"
-        detail = f"{when}   {info.messages:>5,} msgs   {info.model}"
-        options.append(Option(info.id, label, detail, info.id == present, when, info.id[-8:]))
-    return options
 
 
 @command("open another conversation", "conversation", when="idle", args="[words or id]", aliases=("resume",))
