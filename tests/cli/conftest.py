@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import logging
 import os
 import subprocess
@@ -56,10 +57,11 @@ def run(settings: dict[str, str]) -> Run:
 def run_here(
     settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quick_demo: None
 ) -> Run:
-    """As `run`, in this process: without standard input, and without the start of Python."""
+    """As `run`, in this process, without the start of Python. `stdin` is for all but `ask` and `--plain`."""
 
-    def call(*args: str, **env: str) -> CompletedProcess[str]:
+    def call(*args: str, stdin: str = "", **env: str) -> CompletedProcess[str]:
         with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
             for name, value in (settings | env).items():
                 patch.setenv(name, value)
             handlers: list[logging.Handler] = []

@@ -108,9 +108,9 @@ def test_unreachable_server_and_wrong_key(run_here: Run, tmp_path: Path) -> None
     assert stored[0]["title"] == "hi"
 
 
-def test_broken_config(run: Run, tmp_path: Path) -> None:
+def test_broken_config(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("model = \n")
-    done = run("ask", "hi")
+    done = run_here("ask", "hi")
     assert "config.toml" in one_line(done.stderr)
     assert done.returncode == 2
 

@@ -105,9 +105,9 @@ def test_a_session_is_named_once() -> None:
             parse(argv)
 
 
-def test_help_is_printed(run: Run) -> None:
+def test_help_is_printed(run_here: Run) -> None:
     for name in ("ask", "import"):
-        done = run(name, "--help")
+        done = run_here(name, "--help")
         assert done.returncode == 0
         assert "Examples:" in done.stdout
 

@@ -153,7 +153,7 @@ def test_zsh_offers_what_there_is(tmp_path: Path, env: dict[str, str]) -> None:
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["context", "count", "config", "completion"]
 
 
-def test_another_shell_is_refused(run: Run) -> None:
-    done = run("completion", "tcsh")
+def test_another_shell_is_refused(run_here: Run) -> None:
+    done = run_here("completion", "tcsh")
     assert "'bash', 'zsh', 'fish'" in one_line(done.stderr)
     assert done.returncode == 2

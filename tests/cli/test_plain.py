@@ -100,8 +100,8 @@ def test_a_turn_that_fails_leaves_the_next_line_its_turn(run: Run) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_terminal_the_screen_says_what_to_do(run: Run) -> None:
-    done = run(stdin="hi")
+def test_without_a_terminal_the_screen_says_what_to_do(run_here: Run) -> None:
+    done = run_here(stdin="hi")
     assert done.returncode == 2
     assert "--plain" in one_line(done.stderr)
 

@@ -193,9 +193,9 @@ def test_bytes_that_are_no_text_are_refused(run: Run, tmp_path: Path, data: byte
     assert done.returncode == 2
 
 
-def test_an_address_is_no_file(run: Run) -> None:
+def test_an_address_is_no_file(run_here: Run) -> None:
     for words in (["ask", "-a", "https://example.com/x.pdf", "hi"], ["import", "HTTP://example.com/x.jsonl"]):
-        done = run(*words)
+        done = run_here(*words)
         assert "save it first (curl -O)" in one_line(done.stderr)
         assert done.returncode == 2
 

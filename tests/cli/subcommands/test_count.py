@@ -88,7 +88,7 @@ def test_lines_are_counted_each_for_its_model(run: Run) -> None:
     assert done.returncode == 0
 
 
-def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> None:
+def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run_here: Run) -> None:
     bad = [
         "{nonsense",
         '["text"]',
@@ -98,7 +98,7 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run: Run) -> 
         '{"text": "x", "model": "gpt-5", "id": 1e999}',
     ]
     good = json.dumps({"id": 1, "text": "hello", "model": "gpt-5"})
-    done = run("count", "--jsonl", stdin="\n".join([*bad, good]))
+    done = run_here("count", "--jsonl", stdin="\n".join([*bad, good]))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
     assert [f"line {number}:" in done.stderr for number in range(1, 8)] == [True] * 6 + [False]
     assert done.returncode == 1
@@ -121,9 +121,9 @@ def test_many_lines_of_many_models_take_seconds(run: Run) -> None:
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == list(range(6_000))
 
 
-def test_a_missing_file_is_named_and_the_others_are_counted(run: Run, tmp_path: Path) -> None:
+def test_a_missing_file_is_named_and_the_others_are_counted(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
-    done = run("count", "--json", "-m", "gpt-5", str(tmp_path / "gone.txt"), str(tmp_path / "a.txt"))
+    done = run_here("count", "--json", "-m", "gpt-5", str(tmp_path / "gone.txt"), str(tmp_path / "a.txt"))
     assert len(json.loads(done.stdout)) == 1
     assert "gone.txt: No such file" in done.stderr
     assert done.returncode == 1
@@ -141,12 +141,12 @@ def test_a_device_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys
             run_count(Settings(), files=[], models=["gpt-5"], as_json=True, as_lines=False, exact=False)
 
 
-def test_what_cannot_be_meant_is_refused(run: Run, tmp_path: Path) -> None:
-    assert run("count", "--jsonl", "--exact").returncode == 2
-    assert "-m" in run("count", str(tmp_path), CHATCTX_MODEL="").stderr
-    assert "needs the name" in run("count", "-m", "", stdin="x").stderr
+def test_what_cannot_be_meant_is_refused(run_here: Run, tmp_path: Path) -> None:
+    assert run_here("count", "--jsonl", "--exact").returncode == 2
+    assert "-m" in run_here("count", str(tmp_path), CHATCTX_MODEL="").stderr
+    assert "needs the name" in run_here("count", "-m", "", stdin="x").stderr
     for model in ("nobody/gpt-5", "gpt-5"):
-        done = run("count", "--exact", "-m", model, stdin="x")
+        done = run_here("count", "--exact", "-m", model, stdin="x")
         assert "provider/model" in done.stderr
         assert done.returncode == 2
 
