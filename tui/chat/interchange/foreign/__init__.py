@@ -55,7 +55,7 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
                 is_empty = False
                 yield replace(recording, skipped=file.skipped)
                 file.damaged.clear()
-    if is_empty and file.damaged:
+    if file.damaged:  # of a conversation with nothing else in it
         raise RecordingError(f"{path.name}: damaged: {file.skipped}")
     if is_empty:
         raise NoMessagesError(f"{path.name}: no messages in it")

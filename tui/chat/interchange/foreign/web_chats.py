@@ -57,11 +57,10 @@ class _Tree(Builder):
 
     def __init__(self, nodes: Mapping[str, Any], leaf: Any, parent: str) -> None:
         super().__init__()
-        nodes = {ident: node for ident, node in nodes.items() if isinstance(node, dict)}
-        parents = {ident: node.get(parent) for ident, node in nodes.items()}
-        if leaf not in nodes:
+        parents = {ident: node.get(parent) for ident, node in nodes.items() if isinstance(node, dict)}
+        if leaf not in parents:
             inner = set(map(str, parents.values()))
-            leaf = next((ident for ident in reversed(list(nodes)) if ident not in inner), None)
+            leaf = next((ident for ident in reversed(list(parents)) if ident not in inner), None)
         self.path = ancestors(parents, leaf)[::-1]
         self.nodes = nodes
 
