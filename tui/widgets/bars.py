@@ -123,6 +123,10 @@ class Bar(Widget):
 class StatusBar(Bar):
     """Shows a `Status`."""
 
+    DEFAULT_CSS = """
+    StatusBar { color: $text-muted; }
+    """
+
     status = Status()
 
     def show(self, status: Status) -> None:

@@ -3,14 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from textual.geometry import Size
 
 from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, LARGE, Document
 from tui.widgets.transcript.entries import Entry, estimate
-from tui.widgets.transcript.lines import LinePainter
+from tui.widgets.transcript.lines import paint_line
 
 PALETTE = make_palette({})
 
@@ -164,9 +163,8 @@ def test_finished_lines_are_kept_for_a_few_screens_only() -> None:
     for index in range(40):
         doc.draw(index)
     for top in range(0, doc.heights.total, 40):
-        painter = LinePainter(doc, top, Size(80, 40), None, None, None, "")
-        for y in range(40):
-            painter.line(y)
+        for line in range(top, top + 40):
+            paint_line(doc, line, 80, None, None, None)
     strips = [row.strip for entry in doc.entries for row in entry.rows or ()]
     assert len(strips) > 2 * CACHED_STRIPS
     assert sum(strip is not None for strip in strips) == CACHED_STRIPS

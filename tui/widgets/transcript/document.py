@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
+from textual.strip import Strip
+
 from tui.messages import Message, ToolCall, ToolResult
 from tui.render.message import Count, LiveReply, View
 from tui.render.palette import Palette
@@ -280,8 +282,9 @@ class Document:
                 entry.rows = entry.drawn = entry.job = None
                 self._drawn.discard(index)
 
-    def painted(self, row: Row) -> None:
-        """Note that `row` has a strip; the oldest of too many are dropped."""
+    def painted(self, row: Row, strip: Strip) -> None:
+        """Cache the finished line of `row`; the oldest of too many are dropped."""
+        row.strip = strip
         self._painted.append(row)
         if len(self._painted) > CACHED_STRIPS:
             self._painted.popleft().strip = None

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.content import Content
-from textual.geometry import Offset, Size
+from textual.geometry import Offset
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.visual import Visual
-from textual.widget import Widget
 
-from tui.render.palette import Palette
 from tui.render.rows import Row, restyled, rows_text
 from tui.text.clean import clean_text
 from tui.widgets.transcript.document import Document
@@ -31,12 +26,12 @@ def line_number(entry: int, row: int) -> int:
     return entry * ROWS_PER_ENTRY + row
 
 
-def row_span(selection: Selection, entry: int, row: int, length: int) -> tuple[int, int] | None:
-    """Characters of a row that `selection` covers; None for none."""
-    span = selection.get_span(line_number(entry, row))
+def row_span(selection: Selection, entry: int, number: int, row: Row) -> tuple[int, int] | None:
+    """The characters of a row that `selection` covers, without borders, marks or padding; None for none."""
+    span = selection.get_span(line_number(entry, number))
     if span is None:
         return None
-    start, end = max(0, span[0]), length if span[1] < 0 else min(span[1], length)
+    start, end = max(row.start, span[0]), row.end if span[1] < 0 else min(span[1], row.end)
     return (start, end) if start < end else None
 
 
@@ -118,108 +113,35 @@ GUTTER = 2
 """Cells left of the text; the block cursor is in the first."""
 
 
-def paint_row(
-    row: Row,
-    width: int,
-    palette: Palette,
-    *,
-    cursor: bool = False,
-    spans: Sequence[tuple[int, int, bool]] = (),
-    selected: tuple[int, int] | None = None,
+def paint_line(
+    document: Document, line: int, width: int, cursor: int | None, search: Search | None, selection: Selection | None
 ) -> Strip:
-    """The line for `row`, `width` cells wide. Undecorated lines are cached in `row.strip`."""
-    plain = not cursor and not spans and selected is None
+    """A line of the document, `width` cells wide. Undecorated ones are cached with their rows.
+
+    It has no places in the text, as selecting by the mouse looks for: each would need a style of its own, and Textual
+    caches 16,000 drawn styles.
+    """
+    palette = document.palette
+    entry, number = document.heights.place(line) if document.entries else (-1, 0)
+    rows = document.entries[entry].rows if entry >= 0 else None
+    if rows is None or number >= len(rows):
+        return Strip.blank(width, palette.base)
+    row = rows[number]
+    at_cursor = entry == cursor and (number > 0 or len(rows) == 1)
+    growing = document.entries[entry].live is not None  # its rows change at each delta
+    hits = search.row_hits(entry, rows, number) if search is not None and not growing else ()
+    selected = row_span(selection, entry, number, row) if selection is not None else None
+    plain = not at_cursor and not hits and selected is None
     if plain and row.strip is not None and row.strip.cell_length == width:
         return row.strip
     segments: list[Segment] = list(row.segments)
-    if spans:
-        segments = restyled(segments, [span[:2] for span in spans if not span[2]], palette.hit)
-        segments = restyled(segments, [span[:2] for span in spans if span[2]], palette.hit_current)
+    if hits:
+        segments = restyled(segments, [hit[:2] for hit in hits if not hit[2]], palette.hit)
+        segments = restyled(segments, [hit[:2] for hit in hits if hit[2]], palette.hit_current)
     if selected is not None:
-        low, high = max(selected[0], row.start), min(selected[1], row.end)
-        if low < high:
-            segments = restyled(segments, [(low, high)], palette.selection)
-    gutter = Segment("▌ ", palette.cursor) if cursor else Segment("  ", palette.base)
+        segments = restyled(segments, [selected], palette.selection)
+    gutter = Segment("▌ ", palette.cursor) if at_cursor else Segment("  ", palette.base)
     strip = Strip([gutter, *segments]).adjust_cell_length(width, palette.base)
     if plain:
-        row.strip = strip
+        document.painted(row, strip)
     return strip
-
-
-class LinePainter:
-    """Draws lines of a view from `top` on. `mark` is shown at the right end of the last line."""
-
-    def __init__(
-        self,
-        document: Document,
-        top: int,
-        size: Size,
-        cursor: int | None,
-        search: Search | None,
-        selection: Selection | None,
-        mark: str,
-    ) -> None:
-        self._document, self._top, self._size = document, top, size
-        self._cursor, self._search, self._selection, self._mark = cursor, search, selection, mark
-
-    def line(self, y: int, *, selectable: bool = False) -> Strip:
-        """Line `y` of the view. If `selectable`, with the places in the text that selecting by the mouse looks for.
-
-        Lines that are drawn have none: each would need a style of its own, and Textual caches 16,000 drawn styles.
-        """
-        strip = self._row(self._top + y, selectable=selectable)
-        if not self._mark or y != self._size.height - 1:
-            return strip
-        segment = Segment(f" {self._mark} ", self._document.palette.selection)
-        left = self._size.width - cell_len(segment.text)
-        return strip if left < 0 else Strip([*strip.crop(0, left), segment], self._size.width)
-
-    def _row(self, line: int, *, selectable: bool) -> Strip:
-        document, width = self._document, self._size.width
-        entry, row = document.heights.place(line) if document.entries else (-1, 0)
-        rows = document.entries[entry].rows if entry >= 0 else None
-        search = (
-            self._search if rows and document.entries[entry].live is None else None
-        )  # its rows change at each delta
-        if rows is None or row >= len(rows):
-            return Strip.blank(width, document.palette.base)
-        before = rows[row].strip
-        strip = paint_row(
-            rows[row],
-            width,
-            document.palette,
-            cursor=entry == self._cursor and (row > 0 or len(rows) == 1),
-            spans=search.row_hits(entry, rows, row) if search is not None else (),
-            selected=row_span(self._selection, entry, row, rows[row].end) if self._selection else None,
-        )
-        if rows[row].strip is not before:
-            document.painted(rows[row])
-        return strip.apply_offsets(-GUTTER, line_number(entry, row)) if selectable else strip
-
-
-class StaticText:
-    """A text shown instead of a conversation, wrapped at its first drawing for a size and palette."""
-
-    def __init__(self, widget: Widget, content: Content) -> None:
-        self._widget, self._content = widget, content
-        self._fitted: tuple[Size, Palette] | None = None
-        self._strips: list[Strip] = []
-        self._blank = Strip.blank(0)
-
-    def fitted(self, size: Size, palette: Palette) -> StaticText:
-        """The text, laid out for the view."""
-        if self._fitted != (size, palette):
-            self._fitted = size, palette
-            edge = Strip.blank(min(size.width, GUTTER), palette.base)
-            available = max(1, size.width - 2 * GUTTER)
-            strips = Visual.to_strips(self._widget, self._content, available, None, self._widget.visual_style, pad=True)
-            if len(strips) > size.height:  # the text matters more than the margin
-                strips = [strip for strip in strips if strip.text.strip()]
-            self._strips = [Strip.join([edge, strip, edge]).adjust_cell_length(size.width) for strip in strips]
-            self._blank = Strip.blank(size.width, palette.base)
-        return self
-
-    def line(self, y: int, *, selectable: bool = False) -> Strip:
-        """Line `y` of the view."""
-        del selectable
-        return self._strips[y] if y < len(self._strips) else self._blank

@@ -9,6 +9,7 @@ from math import ceil
 from time import monotonic, time
 from typing import Any
 
+from rich.segment import Segment
 from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Region, Size
@@ -18,6 +19,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.timer import Timer
+from textual.visual import Visual
 from textual.widget import Widget
 
 from tui.messages import Message
@@ -26,7 +28,7 @@ from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row, clear_gradually
 from tui.widgets.transcript.document import Document, MessagePlace
 from tui.widgets.transcript.entries import Drawing, Level, Place, gc_paused
-from tui.widgets.transcript.lines import GUTTER, LinePainter, StaticText, selected_text
+from tui.widgets.transcript.lines import GUTTER, line_number, paint_line, selected_text
 from tui.widgets.transcript.search import Search
 
 MAX_WIDTH = 120
@@ -65,7 +67,7 @@ class TranscriptView(ScrollView):
     def __init__(self) -> None:
         super().__init__()
         self._document: Document | None = None
-        self._static: StaticText | None = None
+        self._static = Content("")  # shown while there is no entry
         self._follow = True
         self._placing = False  # whether the program is scrolling, not the reader
         self._unseen = False  # whether something arrived below the visible part
@@ -110,9 +112,9 @@ class TranscriptView(ScrollView):
 
     # --- content
 
-    def show_static(self, content: Content | None) -> None:
+    def show_static(self, content: Content) -> None:
         """Set the text shown while there are no messages."""
-        self._static = StaticText(self, content) if content is not None else None
+        self._static = content
         self.refresh()
 
     def set_messages(self, messages: Sequence[Message], *, not_sent: Mapping[str, str] | None = None) -> None:
@@ -379,30 +381,44 @@ class TranscriptView(ScrollView):
         The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and lose its
         cached cropping and output with the copy: half the cost of a frame.
         """
+        static = self._static_lines() if not self.document.entries else []
         background = self.background_colors[1]
         filters = self.get_line_filters()
-        painter = self._painter()
         left, right = crop.column_span
         strips: list[Strip] = []
         for y in crop.line_range:
-            strip = painter.line(y)
+            strip = static[y] if static else self._line(y)
             for line_filter in filters:
                 strip = strip.apply_filter(line_filter, background)
             strips.append(strip if (left, right) == (0, strip.cell_length) else strip.crop_extend(left, right, None))
         return strips
 
+    def _line(self, y: int) -> Strip:
+        size, line = self.view_size, round(self.scroll_y) + y
+        strip = paint_line(self.document, line, size.width, self._cursor, self._search, self.text_selection)
+        if y != size.height - 1 or self._follow or not self._unseen:
+            return strip
+        mark = Segment(f" {MORE_MARK} ", self.document.palette.selection)
+        left = size.width - len(mark.text)
+        return strip if left < 0 else Strip([*strip.crop(0, left), mark], size.width)
+
     def render_line(self, y: int) -> Strip:
         """Line `y` of the view, as selecting by the mouse needs it."""
-        return self._painter().line(y, selectable=True)
+        if not self.document.entries:
+            return self._static_lines()[y]
+        entry, row = self.document.heights.place(round(self.scroll_y) + y)
+        return self._line(y).apply_offsets(-GUTTER, line_number(entry, row))
 
-    def _painter(self) -> LinePainter | StaticText:
-        """The painter for the present state of the view."""
-        if not self.document.entries and self._static is not None:
-            return self._static.fitted(self.view_size, self.document.palette)
-        mark = MORE_MARK if self._unseen and not self._follow else ""
-        return LinePainter(
-            self.document, round(self.scroll_y), self.view_size, self._cursor, self._search, self.text_selection, mark
-        )
+    def _static_lines(self) -> list[Strip]:
+        """The lines of the view while there are no messages."""
+        size, base = self.view_size, self.document.palette.base
+        edge = Strip.blank(min(size.width, GUTTER), base)
+        width = max(1, size.width - 2 * GUTTER)
+        strips = Visual.to_strips(self, self._static, width, None, self.visual_style, pad=True)
+        if len(strips) > size.height:  # the text matters more than its blank lines
+            strips = [strip for strip in strips if strip.text.strip()]
+        lines = [Strip.join([edge, strip, edge]).adjust_cell_length(size.width) for strip in strips]
+        return lines + [Strip.blank(size.width, base)] * (size.height - len(lines))
 
     # --- selection
 
