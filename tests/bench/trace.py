@@ -86,8 +86,10 @@ async def tool_call(folder: Path, trace: Trace) -> None:
 async def hello_on_screen(folder: Path, trace: Trace) -> None:
     """The same message typed into the whole program, answered by the demo."""
     from tests.e2e.test_app import running, settings_in
+    from tui.commands import all_commands
 
     async with running(settings_in(folder)) as run:
+        await run.until(lambda: all_commands.cache_info().currsize > 0)  # the last thing that starting loads
         await run.pilot.pause()
         with trace.record():
             await run.type("hello")
