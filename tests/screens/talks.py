@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +214,7 @@ class Talk:
         if self.system:
             store.add_record(TALK, RecordKind.SYSTEM, {"text": self.system})
         if self.trims is not None:
-            store.put_state(TRIM_LOG, json.dumps(self.trims.to_json()))
+            store.put_state(TRIM_LOG, json.dumps(asdict(self.trims)))
         for prompt in self.prompts:
             store.add_prompt(prompt)
         names = list(CallRow.__dataclass_fields__)

@@ -23,7 +23,7 @@ from tui.text.numbers import (
     tokens_exact,
     tokens_short,
 )
-from tui.views.context_picture import category
+from tui.views.context_picture import CATEGORIES
 
 if TYPE_CHECKING:
     from tui.chat.store.calls import CallRow
@@ -412,7 +412,7 @@ def _start(text: str, length: int) -> str:
 
 def message_line(line: MessageLine, width: int, now: float) -> Content:
     """One line: glyph, text, tokens, source of the figure, age. If narrow, without the last two."""
-    look = category(line.key)
+    look = CATEGORIES[line.key]
     wide = width >= 72
     tokens = "" if line.tokens is None else tokens_exact(line.tokens, line.source)
     state = line.left_out or (line.source if line.tokens is not None else "")

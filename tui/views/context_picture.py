@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.text.labels import ROW_NAMES
 from tui.text.numbers import share
 
 if TYPE_CHECKING:
-    from tui.context.usage.rows import UsageRow
     from tui.context.usage.usage import ContextUsage
 
 
@@ -60,26 +58,15 @@ class Segment:
     tokens: int
 
 
-def category(key: str) -> Category:
-    """The look of a row key; unknown keys look like "unattributed"."""
-    return CATEGORIES.get(key, CATEGORIES["unattributed"])
-
-
 def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
     """The band's segments in the order of the table, without empty ones."""
-    rows: list[UsageRow] = sorted(usage.rows, key=lambda row: _order(row.key))
-    parts = [Segment(row.key if row.key in CATEGORIES else "unattributed", row.tokens) for row in rows]
+    parts = [Segment(row.key, row.tokens) for row in usage.rows]
     parts += [
         Segment("free", usage.space.free or 0),
         Segment("buffer", usage.space.buffer or 0),
         Segment("reserve", usage.space.reserve or 0),
     ]
     return tuple(part for part in parts if part.tokens > 0)
-
-
-def _order(key: str) -> int:
-    keys = list(ROW_NAMES)
-    return keys.index(key if key in ROW_NAMES else "unattributed")
 
 
 def cells(sizes: Sequence[int], width: int) -> list[int]:
@@ -127,7 +114,7 @@ def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Conten
 
 
 def _stretch(part: Segment, count: int, whole: int) -> tuple[str, str]:
-    look = category(part.key)
+    look = CATEGORIES[part.key]
     style = f"$context-{look.colour} on $context-{look.colour}-back"
     if whole and part.key != "free":
         label = f" {look.label} {share(part.tokens, whole, digits=0)} "

@@ -15,7 +15,7 @@ from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
 from tui.text.numbers import percent, plural, share, signed_percent, tokens_exact, tokens_short
-from tui.views.context_picture import CATEGORIES, alarm, category, picture_lines, urgency
+from tui.views.context_picture import CATEGORIES, alarm, picture_lines, urgency
 from tui.views.tools_mcp import deferred_text, wrapped
 from tui.views.view import Row
 
@@ -147,7 +147,7 @@ class _Table:
         return Line(self._line("category", "tokens", share="share", how="how", hint=hint, style="$text-muted"))
 
     def row(self, row: UsageRow, *, indent: int = 0) -> list[Line]:
-        look = category(row.key)
+        look = CATEGORIES[row.key]
         unfolded = row.key in self.expanded
         name = ROW_NAMES.get(row.key, row.name) + self._fold(bool(row.items), unfolded)
         line = self._line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -254,4 +255,4 @@ def test_the_log_keeps_the_last_hundred_trims_and_counts_all_requests() -> None:
     assert (log.requests, log.trimmed, len(log.latest)) == (250, 125, 100)
     assert (log.latest[0], log.latest[-1]) == (51, 249)
     assert log.average_utilisation == 75.0
-    assert TrimLog.from_json(json.loads(json.dumps(log.to_json()))) == log
+    assert TrimLog.from_json(json.loads(json.dumps(asdict(log)))) == log

@@ -126,7 +126,9 @@ class ToolStep:
         try:
             tool = self.tools.find(call.name)
             if tool is None:
-                raise ToolError(self._unknown(call.name))
+                names = ", ".join(self.tools.names[:50])
+                there = f"There is no tool named {call.name[:100]!r}. There is: {names}."
+                raise ToolError(there if names else "There are no tools here.")
             pending = await asyncio.to_thread(self._examine, number, call, tool)
         except ToolError as error:
             await self._done(number, ToolOutput(str(error), is_error=True))
@@ -154,10 +156,6 @@ class ToolStep:
                 return "never"
             case "ask":
                 return await self.tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
-
-    def _unknown(self, name: str) -> str:
-        names = ", ".join(self.tools.names[:50])
-        return f"There is no tool named {name[:100]!r}. There is: {names}." if names else "There are no tools here."
 
     async def _run_beside(self, pending: Pending) -> None:
         async with self._places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -75,7 +75,7 @@ class RequestFitter:
 
             def logged(stored: dict[str, Any]) -> dict[str, Any]:
                 trims = TrimLog.from_json(stored)
-                return dict(trims.add(utilisation, result.freed_tokens if result.trimmed else None).to_json())
+                return asdict(trims.add(utilisation, result.freed_tokens if result.trimmed else None))
 
             await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)
 

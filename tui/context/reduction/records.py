@@ -102,32 +102,22 @@ def _taken_back(records: Sequence[Checkpoint]) -> set[str]:
     return {r.compaction for r in records if isinstance(r, CompactionUndo)}
 
 
-def _edits(records: Sequence[Checkpoint]) -> dict[str, list[SummaryEdit]]:
-    """Compaction id -> edits of its summary in force, oldest first."""
-    undone = _taken_back(records)
-    edits: dict[str, list[SummaryEdit]] = {}
-    for record in records:
-        if isinstance(record, SummaryEdit) and record.id not in undone:
-            edits.setdefault(record.compaction, []).append(record)
-    return edits
-
-
 def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord, ...]:
     """The compactions in force, oldest first: without undone ones, each with the latest edit of its summary.
 
     `after` is the size of the conversation with the current summary.
     """
-    undone, edits = _taken_back(records), _edits(records)
-    return tuple(
-        _edited(r, edits.get(r.id, ())) for r in records if isinstance(r, CompactionRecord) and r.id not in undone
-    )
-
-
-def _edited(record: CompactionRecord, edits: Sequence[SummaryEdit]) -> CompactionRecord:
-    if not edits:
-        return record
-    longer = sum(edit.after - edit.before for edit in edits)
-    return replace(record, summary=edits[-1].summary, after=max(0, record.after + longer))
+    undone, active = _taken_back(records), dict[str, CompactionRecord]()
+    for record in records:
+        match record:
+            case CompactionRecord(id=ident) if ident not in undone:
+                active[ident] = record
+            case SummaryEdit(id=ident, compaction=compaction) if ident not in undone and compaction in active:
+                after = active[compaction].after + record.after - record.before
+                active[compaction] = replace(active[compaction], summary=record.summary, after=max(0, after))
+            case _:
+                pass
+    return tuple(active.values())
 
 
 def last_undoable(
@@ -179,7 +169,7 @@ def _folded(
     summaries = {m.id: m for m in messages if m.id in named}
     active = [m for m in messages if m.id not in named]
     applied: list[CompactionRecord] = []
-    standing = _standing_summaries(records)
+    standing = _standing_summaries(records, compactions)
     for record in compactions:
         folds = False
         if record.summary in summaries:
@@ -207,12 +197,11 @@ def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -
     return -1
 
 
-def _standing_summaries(records: Sequence[Checkpoint]) -> dict[str, str]:
+def _standing_summaries(records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]) -> dict[str, str]:
     """Every id a summary ever had -> the current one, so that a later range still finds an edited summary."""
-    originals = {r.id: r.summary for r in records if isinstance(r, CompactionRecord)}
-    standing = originals | {compaction: edits[-1].summary for compaction, edits in _edits(records).items()}
-    once = [(r.compaction, r.summary) for r in records if isinstance(r, SummaryEdit)]
-    return {old: standing[ident] for ident, old in [*originals.items(), *once] if ident in standing}
+    current = {record.id: record.summary for record in compactions}
+    made = [(r.id if isinstance(r, CompactionRecord) else r.compaction, r) for r in records]
+    return {r.summary: current[ident] for ident, r in made if not isinstance(r, CompactionUndo) and ident in current}
 
 
 def clear_results(messages: Iterable[Message], cleared: Iterable[tuple[str, str]]) -> list[Message]:
@@ -341,15 +330,6 @@ class TrimLog:
             self.utilisation_sum + utilisation,
             self.latest if left_out is None else (*self.latest, left_out)[-KEPT_TRIMS:],
         )
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object for the store."""
-        return {
-            "requests": self.requests,
-            "trimmed": self.trimmed,
-            "utilisation_sum": self.utilisation_sum,
-            "latest": list(self.latest),
-        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrimLog:
