@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, islice, starmap
 from typing import Any
 
 from textual.content import Content
 
 from tui.text.clean import abbreviated, clean_line, clean_output, clean_text
-from tui.text.numbers import plural
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 100_000
+PIECE = 1_000  # characters of a line in one piece, if not all is shown
 LONG_VALUE = 60  # characters; longer lists and objects get lines of their own
 
 
@@ -52,38 +53,27 @@ def readable_arguments(arguments: Mapping[str, Any]) -> Content:
 
 
 def both_ends(lines: Sequence[tuple[str, str]]) -> Content:
-    """`lines`, each a label and a text, without the middle if they are too many to be laid out at once."""
-    ends = [_fitting(MOST_LINES // 2, MOST_CHARACTERS // 2, end) for end in (lines, lines[::-1])]
-    return Content("\n").join(_joined(lines, *ends))
+    """`lines`, each a label and a text, without the middle if they are too many to be laid out at once.
+
+    Then a long line is shown in pieces, each with a mark of its own.
+    """
+    if len(lines) <= MOST_LINES and sum(len(label) + len(text) for label, text in lines) <= MOST_CHARACTERS:
+        return Content("\n").join(starmap(_line, lines))
+    pieces = [
+        (label if at == 0 else "  ┊ ", text[at : at + PIECE])
+        for label, text in lines
+        for at in range(0, max(1, len(text)), PIECE)
+    ]
+    head, tail = _fitting(pieces), len(pieces) - _fitting(reversed(pieces))
+    missing = sum(len(text) for _, text in pieces[head:tail])
+    gap = Content.styled(f"  … {missing:,} characters not shown …", "$text-warning")
+    return Content("\n").join([*starmap(_line, pieces[:head]), gap, *starmap(_line, pieces[tail:])])
 
 
-def _fitting(most_lines: int, most_characters: int, lines: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    """How many of `lines` these limits take whole, and the characters that remain for the next one."""
-    remaining = most_characters
-    for number, (label, text) in enumerate(lines[:most_lines]):
-        size = len(label) + len(text)
-        if size > remaining:
-            return number, max(0, remaining - len(label))
-        remaining -= size
-    return min(most_lines, len(lines)), 0
-
-
-def _joined(lines: Sequence[tuple[str, str]], head: tuple[int, int], tail: tuple[int, int]) -> Iterator[Content]:
-    """The lines up to `head` and from `tail` on (lines and characters, from the end), and what is between them."""
-    first, last = head[0], len(lines) - tail[0]
-    if first >= last:
-        yield from (_line(*line) for line in lines)
-        return
-    yield from (_line(*line) for line in lines[:first])
-    (label, text), (_, end) = lines[first], lines[last - 1]
-    begun, ended = text[: head[1]], end[len(end) - tail[1] :]
-    if begun:
-        yield _line(label, begun)
-    between = sum(len(text) for _, text in lines[first:last]) - len(begun) - len(ended)
-    yield Content.styled(f"  … {between:,} characters in {plural(last - first, 'line')} not shown …", "$text-warning")
-    if ended:
-        yield _line("  │ ", ended)
-    yield from (_line(*line) for line in lines[last:])
+def _fitting(lines: Iterable[tuple[str, str]]) -> int:
+    """How many of `lines` half of the limits take."""
+    sizes = accumulate(len(label) + len(text) for label, text in islice(lines, MOST_LINES // 2))
+    return sum(size <= MOST_CHARACTERS // 2 for size in sizes)
 
 
 def _line(label: str, text: str) -> Content:
