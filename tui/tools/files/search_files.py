@@ -12,8 +12,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ LARGEST_FILE = 5_000_000  # bytes; larger files are not searched
 LONGEST_LINE = 400  # characters shown of a line
 LONGEST_PATTERN = 1_000
 WORKER = Path(__file__).with_name("search_worker.py")
+RIPGREP = ("--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1")
 BATCH = 200  # files per process of ripgrep: argument lists are limited
 
 
@@ -137,59 +138,32 @@ async def _matches(
 ) -> tuple[list[Match], bool]:
     """Matches by path and line, and whether time ran out. Raises `BadPatternError`."""
     matches: list[Match] = []
-
-    async def collect(source: AsyncGenerator[Match]) -> None:
-        async with aclosing(source):
-            async for match in source:
-                matches.append(match)
-                if len(matches) == MOST_FOUND:
-                    return
-
+    most = MOST_MATCHES * 2
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             if program is not None:
+                command = [program, *RIPGREP, "--ignore-case" if ignore_case else "--case-sensitive"]
+                command += ["--max-count", str(most), "--regexp", pattern, "--"]
                 with suppress(BadPatternError):  # Python's expressions have more features (look-around, references)
-                    await collect(_by_ripgrep(program, pattern, ignore_case, place, files))
+                    for start in range(0, len(files), BATCH):
+                        paths = [f"./{path}" for path in files[start : start + BATCH]]
+                        if len(matches) < MOST_FOUND:
+                            await _run([*command, *paths], place.path, "", matches)
                     return matches, False
-            await collect(_by_python(pattern, ignore_case, place, files))
+            seconds = SECONDS + 5
+            task = {"pattern": pattern, "ignore_case": ignore_case, "files": files, "most": most, "seconds": seconds}
+            command = [sys.executable, "-I", str(WORKER)]  # isolated: nothing in the searched folder is imported
+            await _run(command, place.path, json.dumps(task), matches)
     except TimeoutError:
         return matches, True
     return matches, False
 
 
-async def _by_ripgrep(
-    program: str, pattern: str, ignore_case: bool, place: Place, files: Sequence[str]
-) -> AsyncGenerator[Match]:
-    command = [program, "--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1"]
-    command += ["--ignore-case"] if ignore_case else ["--case-sensitive"]
-    command += ["--max-count", str(MOST_MATCHES * 2), "--regexp", pattern, "--"]
-    for start in range(0, len(files), BATCH):
-        paths = [f"./{path}" for path in files[start : start + BATCH]]
-        async with aclosing(_lines_of([*command, *paths], place.path)) as lines:
-            async for line in lines:
-                event = json.loads(line)
-                if event["type"] == "match":
-                    path = event["data"]["path"]
-                    if "text" in path and event["data"]["line_number"] is not None:
-                        yield Match(path["text"].removeprefix("./"), event["data"]["line_number"])
+async def _run(command: Sequence[str], folder: Path, task: str, matches: list[Match]) -> None:
+    """Add what a program finds, until there are `MOST_FOUND` matches.
 
-
-async def _by_python(pattern: str, ignore_case: bool, place: Place, files: Sequence[str]) -> AsyncGenerator[Match]:
-    task = {
-        "pattern": pattern,
-        "ignore_case": ignore_case,
-        "files": files,
-        "most": MOST_MATCHES * 2,
-        "seconds": SECONDS + 5,
-    }
-    command = [sys.executable, "-I", str(WORKER)]  # isolated: nothing in the searched folder is imported
-    async with aclosing(_lines_of(command, place.path, json.dumps(task))) as lines:
-        async for line in lines:
-            yield Match(*json.loads(line))
-
-
-async def _lines_of(command: Sequence[str], folder: Path, task: str = "") -> AsyncGenerator[bytes]:
-    """A program's output, line by line; it is killed with the iteration. Raises `BadPatternError` for exit code 2."""
+    Raises `BadPatternError` for exit code 2. The program is killed if it has not ended by itself.
+    """
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -205,9 +179,11 @@ async def _lines_of(command: Sequence[str], folder: Path, task: str = "") -> Asy
         with suppress(ConnectionError):
             await process.stdin.drain()
         process.stdin.close()
-        while line := await process.stdout.readline():
-            yield line
-        if await process.wait() == 2:
+        while len(matches) < MOST_FOUND and (line := await process.stdout.readline()):
+            match json.loads(line):
+                case {"type": "match", "data": {"path": {"text": str(path)}, "line_number": int(number)}}:
+                    matches.append(Match(path.removeprefix("./"), number))
+        if len(matches) < MOST_FOUND and await process.wait() == 2:
             text = (await complaint).decode("utf-8", "replace").strip().splitlines()
             raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")
     finally:

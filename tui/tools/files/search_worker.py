@@ -1,6 +1,6 @@
 """The search process if ripgrep is not installed: it can be killed if a pattern takes too long.
 
-Reads one task from standard input, writes a JSON pair [path, line] for each matching line. Exit code 2: bad pattern.
+Reads one task from standard input, writes matching lines as ripgrep does with --json. Exit code 2: bad pattern.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def main() -> int:
         return 2
     for path in sorted(task["files"]):
         for number in matching_lines(path, pattern, task["most"]):
-            sys.stdout.write(json.dumps([path, number]) + "\n")
+            match = {"path": {"text": path}, "line_number": number}
+            sys.stdout.write(json.dumps({"type": "match", "data": match}) + "\n")
         sys.stdout.flush()
     return 0
 
