@@ -97,10 +97,15 @@ def test_options_before_a_command_are_passed_to_it() -> None:
     assert parse(["-m", "a/b", "ask", "-m", "c/d", "hi"]).settings["model"] == "c/d"
     assert arguments("--resume", "01", "ask", "hi")["resume"] == "01"
     assert arguments("ask", "hi")["resume"] is None
+    assert arguments("ask", "-s", "01", "hi")["resume"] == "01"
+    assert arguments("ask", "-c", "hi")["resume"] == LAST
 
 
 def test_a_session_is_named_once() -> None:
-    for argv in (["-c", "-r", "01"], ["-c", "-r", "01", "ask", "hi"]):
+    for argv in (
+        ["-c", "-r", "01"], ["-c", "-r", "01", "ask", "hi"], ["ask", "-s", "01", "-c", "hi"],
+        ["-c", "ask", "-s", "01", "hi"], ["-r", "01", "ask", "-c", "hi"], ["-c", "ask", "-c", "hi"],
+    ):  # fmt: skip
         with pytest.raises(click.UsageError, match="can't go together"):
             parse(argv)
 

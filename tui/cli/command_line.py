@@ -22,7 +22,7 @@ from tui.cli.parsing import (
     argument,
     flag,
     option,
-    root_options,
+    with_session,
     write_examples,
 )
 
@@ -60,7 +60,7 @@ With --json the complete answer is one object: session, provider, model, status,
 Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
         argument("text", nargs=-1, about="the question; - is standard input"),
         *_model_options(),
-        option("-s", "--session", kind=SESSION, about="ask in this session instead of a new one"),
+        option("-s", "--session", "resume", kind=SESSION, about="ask in this session instead of a new one"),
         flag("-c", "--continue", "last", about="ask in the last session"),
         option(
             "-a", "--attach", multiple=True, kind=FILE, about="attach a text file, an image or a PDF; may be repeated"
@@ -391,7 +391,7 @@ class _Root(click.Group):
 def _open_chat(ctx: click.Context, /, *, plain: bool, **_: object) -> Invocation | None:
     if ctx.invoked_subcommand is not None:
         return None
-    options = root_options(ctx)
+    options = with_session(ctx)
     runs = "plain:run" if plain else "start:chat"
     return Invocation(runs, {"resume": options["resume"]}, {name: options[name] for name in SETTINGS})
 

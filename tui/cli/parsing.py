@@ -170,15 +170,17 @@ class Command(click.Command):
         return super().parse_args(ctx, list(_mark_arguments(args, self.params)))
 
     def invoke(self, ctx: click.Context) -> Invocation:
-        inherited = root_options(ctx.find_root())
-        if inherited["resume"] is not None and "resume" not in self.inherits:
+        before, options = with_session(ctx.find_root()), with_session(ctx)
+        if before["resume"] is not None and "resume" not in self.inherits:
             raise click.UsageError(
                 "--continue and --resume go with the chat, with ask and with serve; here name the session's ID.", ctx
             )
-        settings = {name: inherited[name] if (flag := ctx.params.get(name)) is None else flag for name in SETTINGS}
-        arguments = {name: value for name, value in ctx.params.items() if name not in SETTINGS}
-        passed = {name: (inherited | settings)[name] for name in self.inherits}
-        return Invocation(self.runs, arguments | passed, settings)
+        if before["resume"] is not None and options.get("resume") is not None:
+            raise click.UsageError("--session, --continue and --resume can't go together.", ctx)
+        merged = before | {name: value for name, value in options.items() if value is not None}
+        arguments = {name: value for name, value in options.items() if name not in SETTINGS}
+        inherited = {name: merged[name] for name in self.inherits}
+        return Invocation(self.runs, arguments | inherited, {name: merged[name] for name in SETTINGS})
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)
@@ -193,12 +195,14 @@ def _mark_arguments(args: Sequence[str], params: Sequence[click.Parameter]) -> I
         previous = word
 
 
-def root_options(root: click.Context) -> dict[str, Any]:
-    """The options before the command, `--continue` and `--resume` as one. Raises `click.UsageError`."""
-    options = dict(root.params)
-    if options.pop("last"):
+def with_session(ctx: click.Context) -> dict[str, Any]:
+    """The options of `ctx`, of which `--continue` and a session's id are one, `resume`. Raises `click.UsageError`."""
+    options = dict(ctx.params)
+    if options.get("resume") == LAST:  # a script's empty variable
+        raise click.UsageError("there is no session ''.", ctx)
+    if options.pop("last", False):
         if options["resume"] is not None:
-            raise click.UsageError("--continue and --resume can't go together.", root)
+            raise click.UsageError("--continue and a session's ID can't go together.", ctx)
         options["resume"] = LAST
     return options
 

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -27,9 +26,9 @@ from tests.tools.mcp.in_memory import by_hand
 from tui.chat.attachments import read_attachment
 from tui.chat.conversation.events import RetryScheduled
 from tui.chat.conversation.history import fold_records
-from tui.chat.store.store import SessionStore, UsageError
+from tui.chat.store.store import SessionStore
 from tui.cli.subcommands.ask import Countdown, Outcome, _outside, _stream, ask
-from tui.config.settings import Settings, ToolSettings
+from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, Part, ProviderItem, Refusal, Text
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -59,16 +58,6 @@ def test_files_go_along(run_here: Run, tmp_path: Path, store: SessionStore) -> N
     assert isinstance(parts[1], Attachment)
     assert store.blob(parts[1].sha256) == PNG
     store.close()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"session": "a", "last": True}, {"session": "a", "resume": ""}, {"last": True, "resume": "a"}],
-    ids=str,
-)
-async def test_a_question_goes_into_one_session(tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="can't go together"):
-        await ask(Settings(data_dir=tmp_path), question="hi", **options)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,6 @@ async def ask(
     settings: Settings,
     *,
     question: str,
-    session: str | None = None,
-    last: bool = False,
     resume: str | None = None,
     attach: Sequence[Path] = (),
     allow: Sequence[str] = (),
@@ -70,20 +68,16 @@ async def ask(
     system_file: Path | None = None,
     as_json: bool = False,
 ) -> int:
-    """Ask and print. Returns 0 for a complete answer, 1 for none or a part, 130 if interrupted.
+    """Ask and print, in the session `resume` ("" is the last one) or a new one.
 
-    `session` names the session to ask in, `last` is the last one; `resume` was given before the command.
+    Returns 0 for a complete answer, 1 for none or a part, 130 if interrupted.
     """
     prompt = read_system(system, system_file)
-    if last + (session is not None) + (resume is not None) > 1:
-        raise UsageError("--session, --continue and --resume can't go together; see chatctx ask --help")
     workspace = await Workspace.open(settings)
     try:
         workspace.servers.start()
         attachments = [await workspace.attach(path) for path in attach]
-        ident = (resume or None) if session is None else session  # None: the last one
-        resumes = last or session is not None or resume is not None
-        chat = await (workspace.resume(ident) if resumes else workspace.new_session())
+        chat = await (workspace.new_session() if resume is None else workspace.resume(resume or None))
         check_taken(attachments, chat.capabilities, chat.model)
         if prompt is not None:
             await chat.set_system(prompt)
