@@ -12,7 +12,7 @@ from tui.config.files import FileTooLargeError, at_home, is_file, read_all
 from tui.messages import Attachment, Request
 from tui.text.labels import mentioned_names
 from tui.text.numbers import size_text
-from tui.tools.files.read_file import marked_encoding
+from tui.tools.files.texts import marked_encoding
 
 if TYPE_CHECKING:
     from tui.providers.base import Capabilities

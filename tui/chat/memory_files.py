@@ -16,8 +16,8 @@ from typing import Any
 
 from tui.config.files import is_file, is_there, short_path
 from tui.messages import SystemSection
-from tui.tools.files.read_file import printable
 from tui.tools.files.secret_files import may_hold_secrets
+from tui.tools.files.texts import printable
 
 LARGEST = 32_000
 """Bytes sent of one file, about 8,000 tokens in every request: longer files are cut there."""

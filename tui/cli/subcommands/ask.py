@@ -43,7 +43,7 @@ from tui.text.clean import clean_line
 from tui.text.labels import arguments_summary, ending_line, provider_explanation, source_lines, sources_of
 from tui.text.numbers import size_text
 from tui.tools.approval import matches
-from tui.tools.files.read_file import marked_encoding
+from tui.tools.files.texts import marked_encoding
 
 USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "reasoning", "source")
 """Fields of `Usage` in the output of --json."""

@@ -59,7 +59,7 @@ def run(
 
 def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | None, str]]:
     """Names and texts; unreadable files are reported and added to `failed`."""
-    from tui.tools.files.read_file import SAMPLE, encoding_of
+    from tui.tools.files.texts import SAMPLE, encoding_of
 
     for file in files or (STANDARD_INPUT,):
         if file == STANDARD_INPUT:

@@ -9,7 +9,7 @@ from typing import Any
 from tui.messages import ToolSchema
 from tui.tools.base import ToolOutput
 from tui.tools.files.confine import Confinement
-from tui.tools.files.read_file import printable
+from tui.tools.files.texts import printable
 from tui.tools.files.walk import Walk, WalkEntry, path_filter
 
 SCHEMA = ToolSchema(

@@ -22,8 +22,8 @@ from tui.messages import ToolSchema
 from tui.text.numbers import plural, size_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.confine import Confinement, Place
-from tui.tools.files.read_file import SAMPLE, encoding_of, printable
 from tui.tools.files.secret_files import SensitiveFile, check_approved, examine, may_hold_secrets
+from tui.tools.files.texts import SAMPLE, encoding_of, printable
 from tui.tools.files.walk import Walk, path_filter
 
 SCHEMA = ToolSchema(
