@@ -36,7 +36,7 @@ from tui.chat.interchange.following import Follower
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.importing import import_session
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.codec import PartsBuilder, dump_events, load_events, message_to_dict
+from tui.chat.store.codec import PartsBuilder, dump, dump_events, load_events
 from tui.chat.store.store import SessionStore
 from tui.config.settings import ConfigError, load_settings
 from tui.messages import Message
@@ -154,7 +154,7 @@ def read_stream(example: tuple[str, bytes]) -> None:
         events += _checked(reader.finish)
     for event in load_events(dump_events(events)):
         builder.apply(event)
-    json.dumps(message_to_dict(Message("assistant", builder.parts())))
+    dump(Message("assistant", builder.parts()))
 
 
 def _checked(read: Callable[[], Iterable[Any]]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import pytest
 
 from tests.providers.wire_values import request, user
-from tui.chat.store.codec import PartsBuilder, dump_events, dump_parts, load_events, load_parts
+from tui.chat.store.codec import PartsBuilder, dump, dump_events, load_events, load_parts
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
 from tui.providers.base import ProviderError, StreamEnd
@@ -299,7 +299,7 @@ def test_the_sides_of_a_chat_delta_are_all_read() -> None:
 def holds(builder: PartsBuilder, kind: str) -> None:
     """Stored, counted and sent back by the rules, and named in the README."""
     parts = builder.parts()
-    assert load_parts(dump_parts(parts)) == parts
+    assert load_parts(dump(parts)) == parts
     reply = Message("assistant", (Text("a"), *parts), status="complete", provider="p", model="m")
     sent = tuple(part for part in reply.parts if is_sendable(part))
     counter = TokenCounter()

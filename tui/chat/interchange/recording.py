@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.calls import CallRow
-from tui.chat.store.codec import message_from_dict, message_to_dict
+from tui.chat.store.codec import dump, message_from_dict
 from tui.chat.store.store import Record, SessionInfo, storable
 from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
 
@@ -100,11 +99,11 @@ def write_jsonl(
     """One JSON object per line: the session, its messages, records, calls, and attachments in base64."""
 
     def line(kind: str, data: dict[str, Any]) -> str:
-        return json.dumps({"type": kind, **data}, separators=(",", ":"))
+        return dump({"type": kind, **data})
 
     yield line("session", {"format": FORMAT, "version": VERSION, **asdict(info)})
     for message in messages:
-        yield line("message", {"message": message_to_dict(message)})
+        yield line("message", {"message": message})
     for record in records:
         yield line("record", asdict(record))
     for call in calls:

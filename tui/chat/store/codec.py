@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, get_args
 
 from tui.messages import (
@@ -51,25 +52,28 @@ _PARTS: dict[str, type[Part]] = {
 }
 _DECODER = json.JSONDecoder()
 _NAMES = {kind: name for name, kind in _PARTS.items()}
-_FIELDS = {kind: tuple((f.name, f.default) for f in fields(kind)) for kind in (*_PARTS.values(), Usage)}
 
 
-def _fields(value: Part | Usage) -> dict[str, Any]:
-    """The fields that are not at their default."""
-    kind = _FIELDS[type(value)]
-    return {name: content for name, default in kind if (content := getattr(value, name)) != default}
+def dump(value: object) -> str:
+    """A JSON value with messages, parts, usages and events in it as JSON text. Lone surrogates survive, escaped."""
+    return json.dumps(value, default=_object, separators=(",", ":"))
 
 
-def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part as a JSON object."""
-    return {"type": _NAMES[type(part)], **_fields(part)}
+def _object(value: Any) -> dict[str, Any]:
+    """The fields that are not at their default, and the type of a part."""
+    kind = type(value)
+    content = {name: one for name, default in _defaults(value.__class__) if (one := getattr(value, name)) != default}
+    return {"type": _NAMES[kind], **content} if kind in _NAMES else content
+
+
+@cache
+def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def part_from_dict(data: dict[str, Any]) -> Part:
-    """The inverse of `part_to_dict`. Raises ValueError for an unknown type or missing fields."""
-    if (
-        data.get("type") == "sealed_summary"
-    ):  # OpenAI's server-side compaction, stored by older versions: not sent any more
+    """A part from its JSON object. Raises ValueError for an unknown type or missing fields."""
+    if data.get("type") == "sealed_summary":  # OpenAI's server-side compaction, stored by older versions
         return Text("[Compacted by OpenAI in a form that is no longer supported; the messages themselves are sent]")
     values = dict(data)
     kind = _PARTS.get(values.pop("type", ""))
@@ -81,57 +85,27 @@ def part_from_dict(data: dict[str, Any]) -> Part:
         raise ValueError(f"message part {data.get('type')!r} is malformed: {error}") from None
 
 
-def dump_parts(parts: tuple[Part, ...]) -> str:
-    """Parts as JSON text. Lone surrogates survive, escaped."""
-    return json.dumps([part_to_dict(part) for part in parts], separators=(",", ":"))
-
-
 def load_parts(text: str) -> tuple[Part, ...]:
-    """The inverse of `dump_parts`. Raises ValueError."""
+    """A message's parts. Raises ValueError."""
     parts, end = _DECODER.raw_decode(text)  # `json.loads` looks for blanks around it, which takes as long again
     if end != len(text):
         raise ValueError(f"{len(text) - end} characters after the parts of a message")
     return tuple([part_from_dict(data) for data in parts])
 
 
-def dump_usage(usage: Usage | None) -> str | None:
-    """Usage as JSON text, or None."""
-    if usage is None:
-        return None
-    return json.dumps(usage_to_dict(usage), separators=(",", ":"))
-
-
 def load_usage(text: str | None) -> Usage | None:
-    """The inverse of `dump_usage`."""
+    """A usage, if there is one."""
     return None if text is None else usage_from_dict(json.loads(text))
 
 
-def usage_to_dict(usage: Usage) -> dict[str, Any]:
-    """A usage as a JSON object."""
-    data = _fields(usage)
-    if usage.passes:
-        data["passes"] = [asdict(one) for one in usage.passes]
-    return data
-
-
 def usage_from_dict(data: dict[str, Any]) -> Usage:
-    """The inverse of `usage_to_dict`. Raises TypeError for unknown or missing fields."""
+    """A usage from its JSON object. Raises TypeError for unknown or missing fields."""
     passes = tuple(BilledPass(**entry) for entry in data.get("passes") or ())
     return Usage(**{**data, "passes": passes, "terms": tuple(data.get("terms") or ())})
 
 
-def message_to_dict(message: Message) -> dict[str, Any]:
-    """A whole message as a JSON object."""
-    data: dict[str, Any] = {"id": message.id, "role": message.role, "parts": [part_to_dict(p) for p in message.parts]}
-    for name in ("kind", "status", "created_at", "provider", "model", "finish_reason", "error"):
-        data[name] = getattr(message, name)
-    usage = message.usage
-    data["usage"] = None if usage is None else usage_to_dict(usage)
-    return data
-
-
 def message_from_dict(data: dict[str, Any]) -> Message:
-    """The inverse of `message_to_dict`. Raises ValueError."""
+    """A message from its JSON object. Raises ValueError."""
     values = dict(data)
     usage = values.pop("usage", None)
     try:
@@ -277,7 +251,7 @@ _EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_arg
 
 def dump_events(events: Iterable[StreamEvent]) -> str:
     """Events as JSON text."""
-    return json.dumps([[type(event).__name__, asdict(event)] for event in events], separators=(",", ":"))
+    return dump([[type(event).__name__, event] for event in events])
 
 
 def load_events(text: str) -> list[StreamEvent]:

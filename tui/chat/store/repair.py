@@ -131,7 +131,7 @@ def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...
     except (ValueError, TypeError, AttributeError):
         done.lost.append(f"the text of a message of session {session}")
         stand_in = damaged_message(ident, role, kind)
-        status, parts, usage, error = stand_in.status, codec.dump_parts(stand_in.parts), None, stand_in.error
+        status, parts, usage, error = stand_in.status, codec.dump(stand_in.parts), None, stand_in.error
         return (of_session, ident, role, kind, status, created_at, provider, model, parts, usage, None, error, None)
     return row
 

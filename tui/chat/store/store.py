@@ -171,7 +171,7 @@ class SessionStore(Database):
     def grow_message(self, session: str, message: Message) -> None:
         """Replace the content of a streaming message."""
         sql = "UPDATE messages SET parts = ? WHERE session = ? AND id = ?"
-        self.write(sql, (codec.dump_parts(message.parts), session, message.id), durable=False)
+        self.write(sql, (codec.dump(message.parts), session, message.id), durable=False)
 
     def finish_message(self, session: str, message: Message) -> None:
         """Replace a streaming message by its final form; its events are removed."""
@@ -362,8 +362,8 @@ class SessionStore(Database):
 
 
 def _content(message: Message) -> tuple[object, ...]:
-    usage, error = codec.dump_usage(message.usage), storable(message.error)
-    return codec.dump_parts(message.parts), usage, storable(message.finish_reason), error
+    usage = None if message.usage is None else codec.dump(message.usage)
+    return codec.dump(message.parts), usage, storable(message.finish_reason), storable(message.error)
 
 
 def storable(text: str | None) -> str | None:
