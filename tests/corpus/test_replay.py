@@ -9,7 +9,7 @@ import pytest
 
 from tests.corpus import corpus_root
 from tests.recordings import read_recording
-from tui.chat.interchange.replay import Replay, replay, summary
+from tui.chat.interchange.replay import Replay, replay, summary, together
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
@@ -24,9 +24,7 @@ def replays() -> list[Replay]:
 
 
 def figures(replays: list[Replay]) -> dict[str, float]:
-    scored = [call for result in replays for call in result.scored]
-    numbers = summary("all", sum(result.calls for result in replays), scored, 0.0)
-    return {name: value for name, value in numbers.items() if isinstance(value, int | float)}
+    return {name: value for name, value in summary(together(replays)).items() if isinstance(value, int | float)}
 
 
 def test_no_predictable_call_is_skipped(replays: list[Replay]) -> None:

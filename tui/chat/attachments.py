@@ -75,13 +75,9 @@ def make_attachment(name: str, data: bytes) -> Attachment:
 
 def not_taken(attachment: Attachment, able: Capabilities) -> str:
     """The kind of attachment ("images", "PDFs") if the model does not accept it, else ""."""
-    match attachment.kind:
-        case "image":
-            return "" if able.images else "images"
-        case "pdf":
-            return "" if able.pdfs else "PDFs"
-        case _:
-            return ""
+    if attachment.kind == "image" and not able.images:
+        return "images"
+    return "PDFs" if attachment.kind == "pdf" and not able.pdfs else ""
 
 
 def check_taken(attachments: Iterable[Attachment], able: Capabilities, model: str) -> None:

@@ -114,7 +114,7 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
         texts.append(Tool(("pbpaste",)))
     if platform == "win32" or environ.get("WSL_DISTRO_NAME"):
         shell = ("powershell.exe", "-NoProfile", "-NonInteractive", "-STA", "-Command")
-        pictures.append(Tool((*shell, _POWERSHELL_IMAGE), _from_base64))
+        pictures.append(Tool((*shell, _POWERSHELL_IMAGE), base64.b64decode))
         texts.append(Tool((*shell, _POWERSHELL_TEXT)))
     for_pictures = [tool for tool in pictures if shutil.which(tool.command[0])]
     if not for_pictures:
@@ -127,10 +127,6 @@ def _from_osascript(output: bytes) -> bytes:
     """`«data PNGf8950…»`, as AppleScript writes bytes."""
     match = re.search(rb"PNGf([0-9A-Fa-f]+)", output)
     return binascii.unhexlify(match.group(1)) if match else b""
-
-
-def _from_base64(output: bytes) -> bytes:
-    return base64.b64decode(output)
 
 
 async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
@@ -160,21 +156,18 @@ async def _output(tool: Tool) -> bytes:
     except OSError:
         return b""
     assert process.stdout is not None
-    pieces: list[bytes] = []
-    try:
-        # Base64 and hexadecimal digits take up to twice the bytes they encode.
-        while sum(map(len, pieces)) <= 2 * LARGEST + 1_000 and (piece := await process.stdout.read(1 << 20)):
-            pieces.append(piece)
-        if await process.wait():
-            return b""
-        return tool.decode(b"".join(pieces))
-    except ValueError:
-        return b""
+    try:  # base64 and hexadecimal digits take up to twice the bytes they encode
+        output = await process.stdout.readexactly(2 * LARGEST + 1_000)
+    except asyncio.IncompleteReadError as end:
+        output = b"" if await process.wait() else end.partial
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+    with suppress(ValueError):
+        return tool.decode(output)
+    return b""
 
 
 def save_picture(data: bytes, folder: Path) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.recordings import read_recording
-from tui.chat.interchange.replay import Scored, replay, summary
+from tui.chat.interchange.replay import Replay, Scored, replay, summary
 
 WORDS = "the quick brown fox jumps over the lazy dog and runs away again "
 
@@ -64,10 +64,10 @@ def test_calls_without_usage_are_no_calls(tmp_path: Path) -> None:
 
 def test_figures() -> None:
     scored = [Scored(1_000 + error, 1_020, 1_000) for error in (-30, -10, 0, 10, 20)]
-    figures = summary("x", 6, scored, 1.0)
+    figures = summary(Replay("x", 6, tuple(scored)))
     assert figures["median_abs_error_percent"] == 1.0
     assert figures["bias_percent"] == pytest.approx(-0.2)
     assert figures["worst_underestimate_percent"] == 3.0
     assert figures["covered_by_upper_bound_percent"] == 100.0
-    nothing = summary("x", 1, [], 0.0)
+    nothing = summary(Replay("x", 1, ()))
     assert nothing["median_abs_error_percent"] is None

@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -233,13 +233,13 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The result for a file."""
+    """The result for a conversation, or several. `unpredictable` is how many calls are not scored, by the reason."""
 
     name: str
     calls: int
     scored: tuple[Scored, ...]
-    seconds: float
-    unpredictable: Mapping[str, int]
+    seconds: float = 0.0
+    unpredictable: Mapping[str, int] = field(default_factory=dict)
 
 
 def replay(recording: Recording, name: str, *, learn: bool = True, method: Method = "hybrid") -> Replay:
@@ -257,15 +257,23 @@ def replay(recording: Recording, name: str, *, learn: bool = True, method: Metho
     return Replay(name, len(recording.answers), tuple(scored), time.perf_counter() - began, unpredictable)
 
 
-def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> dict[str, object]:
-    """The figures of a file or of all, with the names of `--json`. Unknown is None."""
+def together(results: Sequence[Replay]) -> Replay:
+    """The results of several conversations as one."""
+    scored = tuple(call for result in results for call in result.scored)
+    unpredictable = sum((Counter(result.unpredictable) for result in results), Counter[str]())
+    return Replay("all", sum(r.calls for r in results), scored, sum(r.seconds for r in results), unpredictable)
+
+
+def summary(result: Replay) -> dict[str, object]:
+    """The figures of a result, with the names of `--json`. Unknown is None."""
+    scored = result.scored
     errors = [call.error_percent for call in scored]
     sizes = [abs(error) for error in errors]
     widths = [100 * (call.upper_bound - call.predicted) / call.predicted for call in scored if call.predicted]
     covered = sum(call.actual <= call.upper_bound for call in scored)
     return {
-        "file": name,
-        "calls": calls,
+        "file": result.name,
+        "calls": result.calls,
         "predicted": len(scored),
         "median_abs_error_percent": median(sizes) if sizes else None,
         "p95_abs_error_percent": _percentile(sizes, 95),
@@ -274,7 +282,8 @@ def summary(name: str, calls: int, scored: Sequence[Scored], seconds: float) -> 
         "covered_by_upper_bound_percent": 100 * covered / len(scored) if scored else None,
         "median_upper_bound_width_percent": median(widths) if widths else None,
         "worst_underestimate_percent": max(0.0, -min(errors)) if errors else None,
-        "seconds": round(seconds, 3),
+        "seconds": round(result.seconds, 3),
+        "not_scored": dict(result.unpredictable),
     }
 
 

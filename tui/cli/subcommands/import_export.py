@@ -15,7 +15,7 @@ from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import read_recordings, session_files
 from tui.chat.interchange.importing import AlreadyHereError, Imported, import_file, was_imported
 from tui.chat.interchange.recording import RecordingError, checked
-from tui.chat.interchange.replay import Method, Replay, replay, summary
+from tui.chat.interchange.replay import Method, Replay, replay, summary, together
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore, UsageError
 from tui.cli import FAILED, complain, table, write
@@ -128,49 +128,37 @@ def export(settings: Settings, *, session: str, file: Path) -> int:
 def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
     """Score the estimator on recorded conversations. Returns 1 if a file could not be read; the others are scored."""
     results: list[Replay] = []
-    failed = False
+    errors: list[str] = []
     for path in files:
         try:
             recordings = list(read_recordings(path))
         except RecordingError as error:
-            complain(str(error))
-            failed = True
+            errors.append(str(error))
             continue
         if recordings[0].skipped:
             complain(f"{path.name}: {recordings[0].skipped}")
         scorable = [recording for recording in recordings if any(m.usage for m in recording.messages)]
         if not scorable:
-            complain(f"{path.name}: can't be scored: {recordings[0].unscored or 'no call in it has a usage'}")
-            failed = True
+            errors.append(f"{path.name}: can't be scored: {recordings[0].unscored or 'no call in it has a usage'}")
         for recording in scorable:
             name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
             try:
-                result = replay(checked(recording), name, learn=not no_learning, method=method)
+                results.append(replay(checked(recording), name, learn=not no_learning, method=method))
             except RecordingError as error:
-                complain(f"{name}: {error}")
-                failed = True
+                errors.append(f"{name}: {error}")
                 continue
-            results.append(result)
-            for reason, count in result.unpredictable.items():
+            for reason, count in results[-1].unpredictable.items():
                 complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
-    if not results:
-        return FAILED
-    rows = [
-        summary(result.name, result.calls, result.scored, result.seconds) | {"not_scored": dict(result.unpredictable)}
-        for result in results
-    ]
-    scored = [call for result in results for call in result.scored]
-    total = summary("all", sum(r.calls for r in results), scored, sum(r.seconds for r in results))
-    total["not_scored"] = dict(sum((Counter(result.unpredictable) for result in results), Counter[str]()))
-    if as_json:
-        write(json.dumps({"files": rows, "all": total}, indent=2))
-    else:
+    for text in errors:
+        complain(text)
+    rows = [summary(result) for result in (*results, together(results))]
+    if results and as_json:
+        write(json.dumps({"files": rows[:-1], "all": rows[-1]}, indent=2))
+    elif results:
         heads = tuple(head for _, head, _ in _COLUMNS)
-        cells = [
-            ["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in [*rows, total]
-        ]
+        cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
         write(table([heads, *cells], right=frozenset(range(1, len(heads)))))
-    return FAILED if failed else 0
+    return FAILED if errors else 0
 
 
 _COLUMNS = (
