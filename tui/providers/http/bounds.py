@@ -21,10 +21,6 @@ class RedirectError(httpx2.RequestError):
     """A server redirects to another one, which must get neither the key nor the conversation."""
 
 
-class TrickleError(httpx2.ReadTimeout):
-    """Bytes kept coming, but hardly any within the idle timeout."""
-
-
 def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
     """Raise `RedirectError` unless `target` is the server of `home`, or the same one by TLS on the usual ports."""
     same = (target.scheme, target.host, target.port) == (home.scheme, home.host, home.port)
@@ -47,8 +43,8 @@ _KEEPALIVE = [
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """A transport whose answers are at most `limit` bytes, decompressed, and must not trickle.
 
-    Event streams are bounded event by event by their reader. Raises `TooLargeError` and `TrickleError` in addition to
-    the transport's errors.
+    Event streams are bounded event by event by their reader. Raises `TooLargeError` in addition to the transport's
+    errors.
     """
 
     def __init__(self, limit: int, **options: Any) -> None:
@@ -69,7 +65,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
                 request.extensions = {**extensions, "trace": trace}
                 response = await super().handle_async_request(request)
         except TimeoutError as error:
-            raise TrickleError("the head of the answer did not end", request=request) from error
+            raise httpx2.ReadTimeout("the head of the answer did not end", request=request) from error
         finally:
             request.extensions = extensions  # redirected requests inherit them
         return BoundedResponse(response, self._limit, patience)
@@ -94,20 +90,14 @@ class BoundedResponse(httpx2.Response):
         return content
 
     async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
-        """The body in pieces. Raises `TooLargeError` and `TrickleError`."""
-        if not self._bounded:
-            async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        size = 0
-        pace = Pace(self._patience)
+        """The body in pieces. Raises `TooLargeError` and `httpx2.ReadTimeout`."""
+        pace, size = Pace(self._patience if self._bounded else None), 0
         async with aclosing(super().aiter_bytes(chunk_size)) as pieces:
-            while (next_piece := await pace.wait_for(pieces)) is not None:
-                size += len(next_piece)
-                if size > self._limit:
+            while (piece := await pace.wait_for(pieces)) is not None:
+                size += len(piece)
+                if self._bounded and size > self._limit:
                     raise TooLargeError(self._limit)
-                yield next_piece
+                yield piece
 
 
 class Pace:
@@ -132,7 +122,7 @@ class Pace:
         self._waited_event = 0.0
 
     async def wait_for(self, pieces: AsyncGenerator[bytes, None]) -> bytes | None:
-        """The next piece; None at the end. Raises `TrickleError`."""
+        """The next piece; None at the end. Raises `httpx2.ReadTimeout`."""
         clock = asyncio.get_running_loop().time
         started = clock()
         remaining = min(self._patience - self._waited, self._thought - self._waited_event)
@@ -140,9 +130,7 @@ class Pace:
             async with asyncio.timeout(None if remaining == inf else max(0.0, remaining)):
                 piece = await anext(pieces, None)
         except TimeoutError as error:
-            if self._size == 0 and remaining == self._patience:
-                raise httpx2.ReadTimeout("") from error
-            raise TrickleError("next to nothing came") from error
+            raise httpx2.ReadTimeout("nothing came, or next to nothing") from error
         seconds = clock() - started
         self._waited += seconds
         self._waited_event += seconds

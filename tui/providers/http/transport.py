@@ -263,7 +263,7 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
     """What an error of the HTTP library, or of reading an answer, means; None for any other."""
     import httpx2
 
-    from tui.providers.http.bounds import RedirectError, TrickleError
+    from tui.providers.http.bounds import RedirectError
 
     where = redact(base_url)
     reason = one_line(str(error), 120) or type(error).__name__
@@ -272,9 +272,8 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
             return "bad_request", f"{text} If it is the right one, set base_url to it."
         case httpx2.ReadTimeout() if idle is not None:
-            came = "next to nothing" if isinstance(error, TrickleError) else "nothing"
-            text = f"{where} sent {came} for {idle:g} seconds. What arrived is kept; /retry asks again."
-            return "stalled", f"{text} A slow server gets more time with idle_timeout in the config file."
+            text = f"{where} sent nothing or next to nothing for {idle:g} seconds. What arrived is kept; /retry asks"
+            return "stalled", f"{text} again. A slow server gets more time with idle_timeout in the config file."
         case httpx2.TimeoutException():
             return "network", f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
