@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from tui.messages import ToolSchema
-from tui.providers.wire import Json, as_object
+from tui.providers.wire import Json, as_object, object_of, objects_of
 from tui.text.clean import abbreviated
 
 MAX_DESCRIPTION = 1_024  # characters; OpenAI's Chat Completions and many gateways refuse longer ones
@@ -49,29 +49,25 @@ def object_schema(schema: Mapping[str, Any]) -> Json:
     cannot be resolved. The properties of all branches are offered; only those required by every branch are required.
     """
     root: Json = _without_dangling(schema, schema)
-    if any(key in root for key in (*_COMBINERS, "$ref", "not", "enum")) or root.get("type") != "object":
+    refused = {*_COMBINERS, "$ref", "not", "enum"}
+    if root.keys() & refused or root.get("type") != "object":
         properties, required = _merged(root, root)
-        others = {key: value for key, value in root.items() if key not in (*_COMBINERS, "$ref", "not", "enum")}
-        root = {**others, "type": "object", "properties": properties, "required": sorted(required)}
-        if not required:
-            del root["required"]
-    if not isinstance(root.get("properties"), dict):
-        root["properties"] = {}
-    return root
+        others = {key: value for key, value in root.items() if key not in {*refused, "required"}}
+        root = {**others, "type": "object", "properties": properties}
+        root |= {"required": sorted(required)} if required else {}
+    return root | {"properties": object_of(root.get("properties"))}
 
 
 def _merged(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> tuple[Json, set[str]]:
     """The properties that a schema and its branches allow, and those that all of them require."""
     if depth > _MAX_BRANCHES:
         return {}, set()
-    path = schema.get("$ref")
-    if isinstance(path, str):
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
-        return _merged({**(resolve(path, root) or {}), **beside}, root, depth + 1)
-    properties: Json = dict(schema["properties"]) if isinstance(schema.get("properties"), Mapping) else {}
-    required = {name for name in _list(schema, "required") if isinstance(name, str)}
+    if isinstance(path := schema.get("$ref"), str):
+        return _merged(_beside(resolve(path, root), schema), root, depth + 1)
+    properties, names = dict(object_of(schema.get("properties"))), schema.get("required")
+    required = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
     for combiner in _COMBINERS:
-        branches = [_merged(one, root, depth + 1) for one in _list(schema, combiner) if isinstance(one, Mapping)]
+        branches = [_merged(one, root, depth + 1) for one in objects_of(schema.get(combiner))]
         for more, _ in branches:
             properties = {**more, **properties}
         if branches:
@@ -80,9 +76,9 @@ def _merged(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) 
     return properties, required & properties.keys()
 
 
-def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
-    value = schema.get(key)
-    return value if isinstance(value, list) else []
+def _beside(target: Mapping[str, Any] | None, schema: Mapping[str, Any]) -> Json:
+    """The target of a reference in `schema`, merged with the keywords beside the reference."""
+    return {**(target or {}), **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def resolve(path: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -154,8 +150,7 @@ class _PlainWriter:
 
     def _expanded(self, path: str, schema: Mapping[str, Any], within: frozenset[str], depth: int) -> Json:
         """The target of a reference, merged with its siblings; only its type if it would be recursive."""
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
         target = resolve(path, self._root) or {}
         if path in within or self._written > _MAX_SCHEMAS:
             target = {"type": target["type"]} if "type" in target else {}
-        return self.write({**target, **beside}, within | {path}, depth + 1)
+        return self.write(_beside(target, schema), within | {path}, depth + 1)
