@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui.messages import ToolSchema
+from tui.providers.tool_schemas import resolve
 from tui.text.json_text import NotAnObjectError, parse_json, parse_object
 from tui.tools.base import ToolError
 
@@ -69,7 +70,7 @@ class _Check:
             return
         where = path or "the arguments"
         if isinstance(reference := schema.get("$ref"), str):
-            yield from self.problems(value, _resolve(reference, self._root), path, depth + 1)
+            yield from self.problems(value, resolve(reference, self._root), path, depth + 1)
             return
         for key in ("anyOf", "oneOf"):
             options = schema.get(key)
@@ -135,13 +136,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
-
-
-def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
-    """The target of "#/$defs/name"; other references are not followed."""
-    target: Any = root
-    if not reference.startswith("#"):
-        return None
-    for step in reference[1:].strip("/").split("/"):
-        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
-    return target
