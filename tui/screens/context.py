@@ -183,9 +183,7 @@ class ContextPanel(RowsPanel[str, Line]):
 class FitsPanel(ReadingPanel):
     """`f`: the models that the conversation fits: the current one at once, the others when they are known."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,f", "close", "back", id="fits.close", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f", "close", "back", id="fits.close", show=False)]
 
     closing = BACK
 

@@ -11,17 +11,7 @@ from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import SUMMARY_LEAST, summary_allowance
 from tui.context.reduction.groups import level, without_reasoning
 from tui.context.usage.limits import Budget
-from tui.messages import (
-    Attachment,
-    Message,
-    Reasoning,
-    Refusal,
-    Request,
-    SystemSection,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from tui.messages import Attachment, Message, Reasoning, Refusal, Request, SystemSection, Text, ToolCall, ToolResult
 from tui.providers.base import ErrorKind, ProviderError
 
 RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the previous one

@@ -11,13 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, unpack
-from tui.context.estimate.calibration import (
-    ENOUGH_CALLS,
-    MARGIN_CALL,
-    MARGIN_KNOWN,
-    MARGIN_TOKENIZER,
-    Calibration,
-)
+from tui.context.estimate.calibration import ENOUGH_CALLS, MARGIN_CALL, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import Base
 

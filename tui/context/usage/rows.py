@@ -20,16 +20,7 @@ from tui.context.estimate.calibration import (
     Calibration,
     PreambleCost,
 )
-from tui.context.estimate.ledger import (
-    BLOCK,
-    NO_TOKENS,
-    Account,
-    Line,
-    Preamble,
-    RowTokens,
-    add_shares,
-    row_of,
-)
+from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
 from tui.context.estimate.prediction import Situation, estimate_margin, learned
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
