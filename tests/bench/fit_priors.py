@@ -331,7 +331,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             label = "with tools" if tools else "plain"
             print(f"  {name:10} {label:11} {100 * median(some):6.2f} % ({len(some)} rows)")
     print("\nthe table in use (tui/context/counting/families.py):")
-    for name, prior in (families.FAMILY_PRIORS | families.MODEL_PRIORS).items():
+    for name, prior in families.PRIORS.items():
         print(f"  {name}: {_shown(prior)}")
     return 0
 

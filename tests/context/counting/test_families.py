@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.context.counting.families import DEFAULT, FAMILIES, FAMILY_PRIORS, another_family, prior_of, shared_name
+from tui.context.counting.families import FAMILIES, FAMILY_PRIORS, PRIORS, another_family, prior_of, shared_name
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,10 @@ def test_another_family_is_told_by_its_name(requested: str, answered: str, anoth
     ],
 )
 def test_names_of_one_family_cost_the_same_beside_the_text(model: str, like: str) -> None:
-    assert prior_of(model) is prior_of(like) is not DEFAULT
+    assert prior_of(model) is prior_of(like) is not PRIORS["default"]
 
 
 def test_a_family_with_a_template_that_was_measured_has_no_name_that_is_treated_as_unknown() -> None:
-    unknown = {name for name, family in FAMILIES.items() if family in FAMILY_PRIORS and prior_of(name) is DEFAULT}
+    families = {name: family for name, family in FAMILIES.items() if family in FAMILY_PRIORS}
+    unknown = {name for name in families if prior_of(name) is PRIORS["default"]}
     assert unknown == {"hermes-3-llama", "nemotron", "smollm3", "zephyr", "dolphin-mixtral"}  # templates of their own

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 ESTIMATED = "estimated"  # the family of models that belong to no other; an entry of `fitted.json`
 
 # Family by prefix of the model's name; the longest prefix wins. Those that are not encodings are in `fitted.json`.
-FAMILIES: dict[str, str] = {
-    **dict.fromkeys(("gpt", "codex", "o1", "o3", "o4", "computer-use"), "o200k"),
-    **dict.fromkeys(("gpt-4o", "gpt-4.1", "gpt-4.5"), "o200k"),
-    **dict.fromkeys(("gpt-4", "gpt-3.5", "text-embedding-ada", "text-embedding-3"), "cl100k"),
-    **dict.fromkeys(("claude", "claude-4-7", "claude-4-8"), "claude-4.7"),
-    **dict.fromkeys(("claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-4-7"), "claude-4.7"),
-    **dict.fromkeys(("claude-1", "claude-2", "claude-3", "claude-instant"), "claude-3"),
-    **dict.fromkeys(("claude-opus-4", "claude-sonnet-4", "claude-haiku-4", "claude-4"), "claude-3"),
-    **dict.fromkeys(("gemini", "gemma"), "gemma3"),
-    **dict.fromkeys(("gemini-1", "gemma2", "gemma-2", "gemma-7b", "gemma-1", "gemma:", "codegemma"), "gemma2"),
-    **dict.fromkeys(("llama", "meta-llama", "smollm3"), "llama3"),
-    **dict.fromkeys(("llama4", "llama-4", "meta-llama-4"), "llama4"),
-    **dict.fromkeys(("deepseek-r1-distill-llama", "hermes-3-llama", "nemotron"), "llama3"),
-    **dict.fromkeys(("qwen", "qwq", "qvq", "coder-model", "deepseek-r1-distill-qwen"), "qwen2"),
-    **dict.fromkeys(("qwen3.5", "qwen3.6", "qwen3.7", "qwen-3.5", "qwen-3.6", "qwen3-5", "qwen3-6"), "qwen3.5"),
-    **dict.fromkeys(("deepseek", "r1-v1", "v3-v1", "v3.1", "v3.2"), "deepseek"),  # r1-v1: Bedrock's deepseek.r1-v1:0
-    **dict.fromkeys(("mistral", "ministral", "magistral", "pixtral", "codestral", "devstral", "voxtral"), "tekken"),
-    **dict.fromkeys(("open-mistral-nemo", "open-codestral"), "tekken"),
-    **dict.fromkeys(("mistral:", "mistral-7b", "mistral-tiny", "open-mistral", "mathstral", "zephyr"), "mistral-v3"),
-    **dict.fromkeys(("mixtral", "open-mixtral", "dolphin-mixtral", "mistral-large-24"), "mistral-v3"),
-    **dict.fromkeys(("mistral-small-2402", "mistral-medium-2312", "codestral-2405", "codestral-22b"), "mistral-v3"),
-    "mistral-large-2411": "tekken",
-    **dict.fromkeys(("glm", "zai-glm", "chatglm"), "glm4"),
-    **dict.fromkeys(("glm-5", "glm5", "zai-glm-5"), "glm5"),
-    **dict.fromkeys(("minimax", "abab"), "minimax"),
-    **dict.fromkeys(("command", "c4ai-command", "aya"), "command-r"),
-    "smollm": "smollm2",
+_PREFIXES = {
+    "o200k": "gpt codex o1 o3 o4 computer-use gpt-4o gpt-4.1 gpt-4.5",
+    "cl100k": "gpt-4 gpt-3.5 text-embedding-ada text-embedding-3",
+    "claude-4.7": "claude claude-4-7 claude-4-8 claude-opus-4-7 claude-opus-4-8 claude-sonnet-4-7",
+    "claude-3": "claude-1 claude-2 claude-3 claude-instant claude-opus-4 claude-sonnet-4 claude-haiku-4 claude-4",
+    "gemma3": "gemini gemma",
+    "gemma2": "gemini-1 gemma2 gemma-2 gemma-7b gemma-1 gemma: codegemma",
+    "llama3": "llama meta-llama smollm3 deepseek-r1-distill-llama hermes-3-llama nemotron",
+    "llama4": "llama4 llama-4 meta-llama-4",
+    "qwen2": "qwen qwq qvq coder-model deepseek-r1-distill-qwen",
+    "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6",
+    "deepseek": "deepseek r1-v1 v3-v1 v3.1 v3.2",  # r1-v1: Bedrock's deepseek.r1-v1:0
+    "tekken": (
+        "mistral ministral magistral pixtral codestral devstral voxtral open-mistral-nemo open-codestral "
+        "mistral-large-2411"
+    ),
+    "mistral-v3": (
+        "mistral: mistral-7b mistral-tiny open-mistral mathstral zephyr mixtral open-mixtral dolphin-mixtral "
+        "mistral-large-24 mistral-small-2402 mistral-medium-2312 codestral-2405 codestral-22b"
+    ),
+    "glm4": "glm zai-glm chatglm",
+    "glm5": "glm-5 glm5 zai-glm-5",
+    "minimax": "minimax abab",
+    "command-r": "command c4ai-command aya",
+    "smollm2": "smollm",
 }
+FAMILIES: dict[str, str] = {prefix: family for family, names in _PREFIXES.items() for prefix in names.split()}
 
 _VENDORS = (
     "anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek.", "amazon.", "moonshot.",
@@ -143,114 +142,60 @@ class Prior:
     schema_style: Literal["json", "typescript"] = "json"
 
 
-DEFAULT = Prior()
+# What is not known of a family is as in the first row. The templates of gpt-oss and Llama 3.1 add a system prompt and a
+# date.
+PRIORS: dict[str, Prior] = {
+    #                   request think  msg  call   arg result reply  calls  fixed  chat  tool schema
+    "default":    Prior(),
+    "gpt":        Prior(   1.9,  0.0, 4.1, 13.2, -4.0,   8.5,  0.0,   2.0,  15.6, 81.2, -0.8,  0.99, "typescript"),
+    "gpt-4":      Prior(   3.1,  0.0, 4.0,  7.4, -1.8,   5.9,  3.0,   2.3,  10.2,  6.1, -0.2,  0.93, "typescript"),
+    "gpt-oss":    Prior(  63.3,  0.0, 4.4,  3.5, -2.9,   7.1, -4.4,  -3.6,  -9.8,  0.0, 20.0,   1.11),
+    "claude":     Prior(   4.8, 28.3, 2.2, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "claude-4.5": Prior(   4.8, 28.3, 2.2, 11.2,  2.4,  36.0,  1.3, -23.5, 492.0,  0.0, 19.2,   1.06),
+    "claude-4.7": Prior(   8.0,  0.0, 3.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "claude-4.8": Prior(   4.0,  0.0, 2.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "glm-4":      Prior(   2.0,  0.0, 3.0, 10.0,  0.0,  12.2,  0.0,   0.0,  93.0,  0.0, 20.0,    1.1),
+    "glm-5":      Prior(   8.0,  0.0, 4.0, 12.8,  1.2,  12.2,  0.0,  16.8,  93.0,  0.0, 20.0,    1.1),
+    "llama-3":    Prior(   6.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
+    "llama-3.1":  Prior(  31.3,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
+    "llama-4":    Prior(   6.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 650.0,  0.0, 16.0,    1.1),
+    "mistral":    Prior(   0.0,  0.0, 3.2, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 20.0,    1.1),
+    "gemini":     Prior(   0.0,  0.0, 0.8,  8.0,  0.0,   8.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
+    "gemma":      Prior(   4.0,  0.0, 5.0, 10.0,  0.0,   4.0,  0.0,   0.0,  16.0,  0.0,  8.0,    1.1),
+    "qwen":       Prior(   4.1,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
+    "deepseek":   Prior(   1.2,  0.0, 1.8, 10.0,  0.0,   4.0,  0.0,   0.0, 293.0,  0.0, 20.0,    1.1),
+}  # fmt: skip
 
-_GPT = Prior(
-    per_request=1.9,
-    per_message=4.1,
-    per_call=13.2,
-    per_argument=-4.0,
-    per_result=8.5,
-    after_calls=2.0,
-    tools_fixed=15.6,
-    tools_chat=81.2,
-    per_tool=-0.8,
-    schema_factor=0.99,
-    schema_style="typescript",
-)
-_GPT_4 = Prior(
-    per_request=3.1,
-    per_message=4.0,
-    per_call=7.4,
-    per_argument=-1.8,
-    per_result=5.9,
-    after_reply=3.0,
-    after_calls=2.3,
-    tools_fixed=10.2,
-    tools_chat=6.1,
-    per_tool=-0.2,
-    schema_factor=0.93,
-    schema_style="typescript",
-)
-_CLAUDE = Prior(
-    per_request=4.8,
-    thinking=28.3,
-    per_message=2.2,
-    per_call=11.7,
-    per_argument=0.8,
-    per_result=36.0,
-    after_reply=1.3,
-    after_calls=-23.5,
-    tools_fixed=314.0,
-    per_tool=20.0,
-    schema_factor=1.0,
-)
-_CLAUDE_4_5 = replace(_CLAUDE, per_call=11.2, per_argument=2.4, tools_fixed=492.0, per_tool=19.2, schema_factor=1.06)
-_CLAUDE_4_7 = replace(_CLAUDE, per_request=8.0, thinking=0.0, per_message=3.0)
-_CLAUDE_4_8 = replace(_CLAUDE, per_request=4.0, thinking=0.0, per_message=2.0)
-_GLM_4 = Prior(per_request=2.0, per_message=3.0, per_result=12.2, tools_fixed=93.0, per_tool=20.0)
-_GLM_5 = Prior(
-    per_request=8.0,
-    per_message=4.0,
-    per_call=12.8,
-    per_argument=1.2,
-    per_result=12.2,
-    after_calls=16.8,
-    tools_fixed=93.0,
-    per_tool=20.0,
-)
-_LLAMA_3 = Prior(per_request=6.0, per_message=4.0, tools_fixed=60.0, per_tool=16.0)
-_LLAMA_3_1 = replace(_LLAMA_3, per_request=31.3)  # its template contains the date
-_LLAMA_4 = replace(_LLAMA_3, tools_fixed=650.0)
-_MISTRAL = Prior(per_request=0.0, per_message=3.2, tools_fixed=60.0, per_tool=20.0)
-_GEMINI = Prior(
-    per_request=0.0, per_message=0.8, per_call=8.0, per_result=8.0, tools_fixed=2.0, per_tool=2.0, schema_factor=1.0
-)
-
-_GPT_OSS = Prior(
-    per_request=63.3,  # the template adds a system prompt
-    per_message=4.4,
-    per_call=3.5,
-    per_argument=-2.9,
-    per_result=7.1,
-    after_reply=-4.4,
-    after_calls=-3.6,
-    tools_fixed=-9.8,
-    per_tool=20.0,
-    schema_factor=1.11,
-)
-_GEMMA = Prior(per_request=4.0, per_message=5.0)
-_QWEN = Prior(per_request=4.1, per_message=4.0, tools_fixed=224.6, per_tool=20.0, schema_factor=1.09)
-_DEEPSEEK = Prior(per_request=1.2, per_message=1.8, tools_fixed=293.0, per_tool=20.0)
-
-FAMILY_PRIORS: dict[str, Prior] = {
-    "o200k": _GPT,
-    "cl100k": _GPT_4,
-    "claude-3": _CLAUDE,
-    "claude-4.7": _CLAUDE_4_8,  # unknown names are treated as the newest
-    **dict.fromkeys(("gemma2", "gemma3"), _GEMMA),
-    "llama3": _LLAMA_3_1,
-    "llama4": _LLAMA_4,
-    **dict.fromkeys(("qwen2", "qwen3.5"), _QWEN),
-    "deepseek": _DEEPSEEK,
-    **dict.fromkeys(("tekken", "mistral-v3"), _MISTRAL),
-    "glm4": _GLM_4,
-    "glm5": _GLM_5,
+FAMILY_PRIORS: dict[str, str] = {
+    "o200k": "gpt",
+    "cl100k": "gpt-4",
+    "claude-3": "claude",
+    "claude-4.7": "claude-4.8",  # unknown names are treated as the newest
+    "llama3": "llama-3.1",
+    "llama4": "llama-4",
+    "glm4": "glm-4",
+    "glm5": "glm-5",
+    "deepseek": "deepseek",
+    **dict.fromkeys(("gemma2", "gemma3"), "gemma"),
+    **dict.fromkeys(("qwen2", "qwen3.5"), "qwen"),
+    **dict.fromkeys(("tekken", "mistral-v3"), "mistral"),
 }
 
 # Models whose template is not that of their family, by prefix of the name; the longest prefix wins.
-MODEL_PRIORS: dict[str, Prior] = {
-    "gpt-4": _GPT_4,
-    "gpt-oss": _GPT_OSS,
-    **dict.fromkeys(("claude-haiku-4", "claude-opus-4-5", "claude-opus-4-6", "claude-4-5", "claude-4-6"), _CLAUDE_4_5),
-    **dict.fromkeys(("claude-sonnet-4-5", "claude-sonnet-4-6"), _CLAUDE_4_5),
-    **dict.fromkeys(("claude-opus-4-7", "claude-sonnet-4-7", "claude-4-7"), _CLAUDE_4_7),
-    "gemini": _GEMINI,
-    **dict.fromkeys(("llama3-", "llama-3-", "meta-llama-3-"), _LLAMA_3),
-    **dict.fromkeys(("llama3-1-", "llama3-2-", "llama3-3-"), _LLAMA_3_1),  # Bedrock's names
-    "deepseek": _DEEPSEEK,
-    **dict.fromkeys(("hermes", "nemotron", "smollm3", "zephyr", "dolphin"), DEFAULT),
+_OWN_TEMPLATES = {
+    "gpt-4": "gpt-4",
+    "gpt-oss": "gpt-oss",
+    "gemini": "gemini",
+    "deepseek": "deepseek",
+    "claude-4.5": (
+        "claude-haiku-4 claude-opus-4-5 claude-opus-4-6 claude-4-5 claude-4-6 claude-sonnet-4-5 claude-sonnet-4-6"
+    ),
+    "claude-4.7": "claude-opus-4-7 claude-sonnet-4-7 claude-4-7",
+    "llama-3": "llama3- llama-3- meta-llama-3-",
+    "llama-3.1": "llama3-1- llama3-2- llama3-3-",  # Bedrock's names
+    "default": "hermes nemotron smollm3 zephyr dolphin",
 }
+MODEL_PRIORS: dict[str, str] = {prefix: prior for prior, names in _OWN_TEMPLATES.items() for prefix in names.split()}
 
 # Tokens of English prose and code by each family's vocabulary, relative to o200k (medians over the corpus). Used only
 # to carry a measurement over from one model to another.
@@ -275,5 +220,6 @@ def relative_size(model: str) -> float:
 
 @lru_cache(maxsize=256)
 def prior_of(model: str) -> Prior:
-    """The prior of `model` if it has one of its own, else that of its family; `DEFAULT` where neither is known."""
-    return MODEL_PRIORS.get(_longest_prefix(model, MODEL_PRIORS)) or FAMILY_PRIORS.get(family_of(model), DEFAULT)
+    """The prior of `model` if it has one of its own, else that of its family; the default where neither is known."""
+    name = MODEL_PRIORS.get(_longest_prefix(model, MODEL_PRIORS)) or FAMILY_PRIORS.get(family_of(model), "default")
+    return PRIORS[name]
