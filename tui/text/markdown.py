@@ -12,8 +12,7 @@ and link definitions stay in the text.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +36,6 @@ _PRICE = re.compile(r"\$\d[\d.,]*+(?:\*\*|[^\\{}^_$]*?\s[A-Za-z]{2,})")
 _ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
 _BLOCK_OPENER = re.compile(r"\$\$|\\\[|\\begin\{[A-Za-z]+\*?\}")
 _AFTER_BLOCK = re.compile(r"\s*[.,;:]?\s*(?:\([^()]*\)|\{[^{}]*\})?\s*[.,;:]?\s*")
-_DELIMITER_ROW = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
-_MOST_EMPTY_CELLS = 0x10000  # as in markdown-it: a long header must not lead to millions of cells
 _IN_ROW = re.compile(r"`+|\$\$?|\\.|\|")
 
 
@@ -167,73 +164,39 @@ def _definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A GFM table (https://github.github.com/gfm/#tables-extension-) that keeps the cells beyond its header."""
-    if start + 2 > end or state.sCount[start + 1] < state.blkIndent:
-        return False
-    if state.is_code_block(start) or state.is_code_block(start + 1):
-        return False
-    header, delimiters = _line(state, start).strip(), _line(state, start + 1).strip()
-    if "|" not in header or delimiters.startswith("- ") or not _DELIMITER_ROW.fullmatch(delimiters):
-        return False
-    aligns = [_align(cell.strip()) for cell in delimiters.strip("|").split("|")]
-    names = split_cells(header, len(aligns))
-    if len(names) != len(aligns):
-        return False
-    if silent:
-        return True
-    lines = _table_lines(state, start + 2, end)
-    rows = [split_cells(_line(state, number).strip(), len(aligns)) for number in lines]
-    table = state.push("table_open", "table", 1)
-    table.map = [start, start + 2 + len(rows)]
-    state.push("thead_open", "thead", 1).map = [start, start + 1]
-    _push_row(state, "th", names, aligns, start)
-    state.push("thead_close", "thead", -1)
-    if rows:
-        state.push("tbody_open", "tbody", 1).map = [start + 2, start + 2 + len(rows)]
-        missing = 0
-        for number, cells in zip(lines, rows, strict=True):
-            missing += max(0, len(aligns) - len(cells))
-            padding = [""] * (len(aligns) - len(cells)) if missing <= _MOST_EMPTY_CELLS else []
-            _push_row(state, "td", [*cells, *padding], aligns, number)
-        state.push("tbody_close", "tbody", -1)
-    state.push("table_close", "table", -1)
-    state.line = start + 2 + len(rows)
+    """markdown-it's rule, but with the cells of `split_cells`: it drops those beyond the header, and splits in code."""
+    from markdown_it.rules_block import table
+
+    first = len(state.tokens)
+    if not table(state, start, end, silent):
+        source, header = state.src, _line(state, start)
+        inside = set.difference(*map(set, _bars(header))) if "|" in header else ()
+        if not inside:
+            return False
+        begin = state.bMarks[start] + state.tShift[start]
+        masked = "".join("x" if at in inside else character for at, character in enumerate(header))
+        state.src = source[:begin] + masked + source[begin + len(masked) :]
+        found = table(state, start, end, silent)
+        state.src = source
+        if not found:
+            return False
+    tokens, state.tokens[first:] = state.tokens[first:], []
+    columns = sum(token.type == "th_open" for token in tokens)
+    cells: Iterator[str] = iter(())
+    for token in tokens:
+        if token.type == "tr_open" and token.map is not None:
+            row = token.map
+            cells = iter(split_cells(_line(state, row[0]).strip(), columns))
+        elif token.type == "inline":
+            token.content = next(cells, "")
+        elif token.type == "tr_close":
+            for cell in cells:
+                state.push("td_open", "td", 1)
+                inline = state.push("inline", "", 0)
+                inline.map, inline.content, inline.children = row, cell, []
+                state.push("td_close", "td", -1)
+        state.tokens.append(token)
     return True
-
-
-def _table_lines(state: StateBlock, first: int, end: int) -> range:
-    """The lines of a table's body: up to a blank line or the beginning of another block."""
-    rules = state.md.block.ruler.getRules("blockquote")
-    parent, state.parentType = state.parentType, "table"
-    number = first
-    while (
-        number < end
-        and not state.isEmpty(number)
-        and state.sCount[number] >= state.blkIndent
-        and not state.is_code_block(number)
-        and not any(rule(state, number, end, True) for rule in rules)
-    ):
-        number += 1
-    state.parentType = parent
-    return range(first, number)
-
-
-def _push_row(state: StateBlock, tag: str, cells: list[str], aligns: list[str], number: int) -> None:
-    state.push("tr_open", "tr", 1).map = [number, number + 1]
-    for index, cell in enumerate(cells):
-        opening = state.push(f"{tag}_open", tag, 1)
-        if index < len(aligns) and aligns[index]:
-            opening.attrs = {"style": f"text-align:{aligns[index]}"}
-        inline = state.push("inline", "", 0)
-        inline.map, inline.content, inline.children = [number, number + 1], cell, []
-        state.push(f"{tag}_close", tag, -1)
-    state.push("tr_close", "tr", -1)
-
-
-def _align(delimiter: str) -> str:
-    if delimiter.endswith(":"):
-        return "center" if delimiter.startswith(":") else "right"
-    return "left" if delimiter.startswith(":") else ""
 
 
 def split_cells(row: str, wanted: int) -> list[str]:
@@ -242,17 +205,7 @@ def split_cells(row: str, wanted: int) -> list[str]:
     GFM splits at every `|` without a backslash, in code too. If that does not give the `wanted` number of cells, a `|`
     in code or in a formula belongs to its cell.
     """
-    everywhere, outside = [], []
-    whole = 0  # end of the skipped code or formula
-    runs = _backtick_runs(row)
-    for match in _IN_ROW.finditer(row):
-        mark, start = match.group(), match.start()
-        if mark == "|":
-            everywhere.append(start)
-            if start >= whole:
-                outside.append(start)
-        elif start >= whole:
-            whole = _code_end(runs, start, len(mark)) if mark[0] == "`" else formula_end(row, start)
+    everywhere, outside = _bars(row)
     cells = _cut(row, everywhere)
     if len(cells) != wanted and len(outside) < len(everywhere):
         with_whole_spans = _cut(row, outside)
@@ -261,19 +214,24 @@ def split_cells(row: str, wanted: int) -> list[str]:
     return cells
 
 
-def _backtick_runs(row: str) -> dict[int, list[int]]:
-    """Where runs of backticks begin, by their length."""
-    runs: dict[int, list[int]] = {}
-    for match in re.finditer("`+", row):
-        runs.setdefault(len(match.group()), []).append(match.start())
-    return runs
-
-
-def _code_end(runs: Mapping[int, list[int]], start: int, length: int) -> int:
-    """The end of the code span whose backticks begin at `start`; -1 if it is not closed."""
-    same = runs[length]
-    index = bisect_right(same, start)
-    return same[index] + length if index < len(same) else -1
+def _bars(row: str) -> tuple[list[int], list[int]]:
+    """Where a row has a `|` without a backslash; and which of them are outside of code and formulas."""
+    ends: dict[int, int] = {}  # of the code that begins at a run of backticks: after the next run as long
+    later: dict[int, int] = {}
+    for run in reversed(list(re.finditer("`+", row))):
+        ends[run.start()] = later.get(len(run.group()), -1)
+        later[len(run.group())] = run.end()
+    everywhere, outside = [], []
+    whole = 0  # end of the skipped code or formula
+    for match in _IN_ROW.finditer(row):
+        mark, start = match.group(), match.start()
+        if mark == "|":
+            everywhere.append(start)
+            if start >= whole:
+                outside.append(start)
+        elif start >= whole:
+            whole = ends[start] if mark[0] == "`" else formula_end(row, start)
+    return everywhere, outside
 
 
 def _cut(row: str, bars: list[int]) -> list[str]:
