@@ -151,7 +151,7 @@ def test_an_answer_that_was_cut_off_says_why(reason: str, words: str, palette: P
 
 
 def test_an_answer_that_ended_says_nothing_of_it(palette: Palette) -> None:
-    for reason in ("stop", "end_turn", "tool_calls", None):
+    for reason in ("stop", "end_turn", None):
         message = Message("assistant", (Text("whole"),), finish_reason=reason)
         assert message_rows(message, 80, palette)[-1].text == "whole"
 
