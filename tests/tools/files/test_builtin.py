@@ -130,13 +130,14 @@ def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
              "[^k]9", "two//x", "three//"]  # fmt: skip
     paths = ["a.tmp", "b.tmp", "top", "sub/top", "build/x", "sub/build/x", "doc/a.txt", "doc/s/a.txt", "a/z", "a/q/r/z",
              "#x", "sp ace", "ac", "bc", "cc", "q/w/deep", "xy", "x", "sub/xy", "k.py",
-             "k9", "z9", "two/x", "three/x"]  # fmt: skip
+             "k9", "z9", "two/x", "three/x", "mine", "sub/mine", "not/mine"]  # fmt: skip
     top = tmp_path / "sub" if nested else tmp_path
     for path in paths:
         (top / path).parent.mkdir(parents=True, exist_ok=True)
         (top / path).write_text("x")
-    (tmp_path / ".gitignore").write_text("\n".join(lines) + "\n")
+    (tmp_path / ".gitignore").write_text("\ufeff" + "\n".join([*lines, "!/not/mine"]) + "\n", encoding="utf-8")
     subprocess.run(["git", "init", "-q", tmp_path], check=True, capture_output=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("mine\n")
     command = ["git", "-C", str(top), "ls-files", "--others", "--exclude-standard", "-z"]
     by_git = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip("\0").split("\0")
     mine = [line.rsplit("  ", 1)[0] for line in listed(top, glob="**").splitlines() if not line.startswith("[")]

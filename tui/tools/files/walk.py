@@ -1,6 +1,6 @@
 """Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits.
 
-What git ignores is read from the `.gitignore` files (gitignore(5)); git is not needed. Globs are matched in time that
+What git ignores is read from the `.gitignore` files and `info/exclude` (gitignore(5)); git is not needed. Globs are matched in time that
 grows only with path and glob: both may be hostile.
 """
 
@@ -112,7 +112,7 @@ class Walk:
     def _is_ignored(self, path: str, is_folder: bool, rules: tuple[IgnoreRule, ...]) -> bool:
         ignored = ignore_verdict(path, is_folder, rules)
         for prefix, above in reversed(self._above) if ignored is None else ():
-            if (ignored := ignore_verdict(f"{prefix}/{path}", is_folder, above)) is not None:
+            if (ignored := ignore_verdict(prefix + path, is_folder, above)) is not None:
                 break
         return bool(ignored)
 
@@ -175,13 +175,19 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
 
 
 def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
-    """The rules of the folders above `folder`, up to the root of its git repository: (path down to `folder`, rules)."""
+    """The rules of the folders above `folder`, up to the root of its git repository: (path down to `folder`, rules).
+
+    Those of the repository's `info/exclude` are the first.
+    """
     rules: list[tuple[str, list[IgnoreRule]]] = []
-    for above in folder.parents if not is_there(folder / ".git") else ():
-        if text := read_at(None, above):
-            rules.append((folder.relative_to(above).as_posix(), parse_ignore(text, "")))
+    prefix = ""
+    for above in (folder, *folder.parents):
+        if prefix:  # the walk reads those of `folder`
+            rules.append((prefix, parse_ignore(read_at(None, above), "")))
         if is_there(above / ".git"):
+            rules.append((prefix, parse_ignore(read_at(None, above / ".git" / "info", "exclude"), "")))
             return rules[::-1]
+        prefix = f"{above.name}/{prefix}"
     return []
 
 
@@ -194,7 +200,7 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> st
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
         path = name if descriptor is not None else folder / name
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
-            return file.read(LARGEST_IGNORE_FILE).decode("utf-8", "replace")
+            return file.read(LARGEST_IGNORE_FILE).decode("utf-8-sig", "replace")
     except OSError:
         return ""  # missing or unreadable: git would ignore it, too
 
