@@ -1,7 +1,7 @@
 """Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits.
 
-What git ignores is read from the `.gitignore` files and `info/exclude` (gitignore(5)); git is not needed. Globs are matched in time that
-grows only with path and glob: both may be hostile.
+What git ignores is read from `.gitignore` files and the repository's `info/exclude` (gitignore(5)); git is not needed.
+Globs are matched in time that grows only with path and glob: both may be hostile.
 """
 
 from __future__ import annotations
