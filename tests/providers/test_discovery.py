@@ -10,7 +10,7 @@ from tests.providers.replay import replay_server
 from tests.providers.serving import serving
 from tui.messages import Message, Request, Text
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.discovery import entry_info, entry_limits, is_for_chat
+from tui.providers.discovery import MOST_MODELS, entry_info, entry_limits, is_for_chat
 from tui.providers.registry import make_provider
 
 
@@ -226,6 +226,16 @@ async def test_a_list_leaves_out_what_cannot_be_talked_to() -> None:
     async with serving("openai-chat") as (server, provider):
         server.json({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"}]}, path="/v1/models")
         assert [model.id for model in await provider.models()] == ["qwen3"]
+
+
+async def test_a_list_is_as_large_as_lists_are() -> None:
+    """A name of 100 kB would make the column of `chatctx models` as wide."""
+    async with serving("openai-chat") as (server, provider):
+        entries = [{"id": "m" * 100_000}, *({"id": f"m{number}"} for number in range(MOST_MODELS))]
+        server.json({"data": entries}, path="/v1/models")
+        models = await provider.models()
+    assert len(models) == MOST_MODELS - 1
+    assert models[0].id == "m0"
 
 
 async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,9 @@ OUTPUT_KEYS = (
     "outputTokenLimit",
 )
 
+MOST_MODELS = 10_000
+LONGEST_NAME = 500  # characters; a column of the list is as wide as the longest
+
 _OTHER_KINDS = frozenset(
     ("embedding", "embeddings", "rerank", "moderation", "image", "audio", "video", "transcribe", "tts", "stt")
 )
@@ -94,16 +97,16 @@ def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model lis
 
 
 def model_entries(listing: object) -> list[Json]:
-    """The entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
+    """The first `MOST_MODELS` entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
     if isinstance(listing, Mapping):
         listing = next((listing[key] for key in ("data", "models") if isinstance(listing.get(key), list)), [])
-    return objects_of(listing)
+    return objects_of(listing)[:MOST_MODELS]
 
 
 def entry_id(entry: Mapping[str, Any]) -> str:
-    """An entry's model name. Gemini's list writes "models/gemini-x"."""
+    """An entry's model name, "" without a plausible one. Gemini's list writes "models/gemini-x"."""
     name = entry.get("id") or entry.get("key") or entry.get("model") or entry.get("name")
-    return name.removeprefix("models/") if isinstance(name, str) else ""
+    return name.removeprefix("models/") if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
 
 
 def find_entry(entries: list[Json], model: str) -> Json | None:

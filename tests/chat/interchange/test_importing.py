@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -215,7 +216,7 @@ def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_pat
     def is_imported(path: Path) -> bool:
         return was_imported(store, SessionFile("", path, path.stat().st_mtime, path.stat().st_size))
 
-    path = claude_session(tmp_path / "a.jsonl")
+    path = claude_session(tmp_path / os.fsdecode(b"caf\xe9.jsonl"))  # a name that is not UTF-8
     assert not is_imported(path)
     (outcome,) = import_file(store, path, providers=PROVIDERS)
     assert isinstance(outcome, Imported)

@@ -18,7 +18,7 @@ from tui.chat.interchange.recording import Recording, RecordingError, checked
 from tui.chat.interchange.replay import tokens_not_in_file
 from tui.chat.store.calls import CallLog, CallRow, usage_columns
 from tui.chat.store.database import new_id
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore, storable
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Message, Reasoning
 from tui.providers.catalog import price
@@ -85,14 +85,14 @@ def import_file(
             outcome, complete = error, complete and isinstance(error, AlreadyHereError)
         yield outcome
     if complete:
-        row = (str(path.absolute()), status.st_size, status.st_mtime)
+        row = (storable(str(path.absolute())), status.st_size, status.st_mtime)
         store.write("INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?)", row, durable=False)
 
 
 def was_imported(store: SessionStore, file: SessionFile) -> bool:
     """Whether a file was imported in its present state."""
     sql = "SELECT 1 FROM imported_files WHERE path = ? AND size = ? AND changed = ?"
-    return bool(store.query(sql, (str(file.path.absolute()), file.size, file.changed)))
+    return bool(store.query(sql, (storable(str(file.path.absolute())), file.size, file.changed)))
 
 
 def import_session(
