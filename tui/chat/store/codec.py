@@ -127,6 +127,13 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
 
+    def describe(self, event: ReasoningMeta | ToolCallDelta) -> None:
+        """Add what an event says besides text."""
+        self.meta |= {name: value for name, value in _object(event).items() if name not in _NO_METADATA}
+
+
+_NO_METADATA = ("block", "index", "arguments")
+
 
 class PartsBuilder:
     """Collects the events of one answer. Parts keep the order in which they began; interleaved blocks stay apart.
@@ -166,11 +173,11 @@ class PartsBuilder:
             case ReasoningDelta(text, block):
                 self._part("reasoning", block).pieces.append(text)
             case ReasoningMeta(block=block):
-                self._merge(self._part("reasoning", block), event, ("block",))
+                self._part("reasoning", block).describe(event)
             case ToolCallDelta(index=index, arguments=arguments):
                 part = self._part("tool_call", index)
                 part.pieces.append(arguments)
-                self._merge(part, event, ("index", "arguments"))
+                part.describe(event)
             case UsageUpdate(usage):
                 self.usage = usage
             case ModelNamed(model):
@@ -190,13 +197,6 @@ class PartsBuilder:
             part = self._keyed[kind, key] = _Open(kind, key)
             self._open.append(part)
         return part
-
-    @staticmethod
-    def _merge(part: _Open, event: ReasoningMeta | ToolCallDelta, skip: tuple[str, ...]) -> None:
-        for f in fields(event):
-            value = getattr(event, f.name)
-            if f.name not in skip and value is not None:
-                part.meta[f.name] = value
 
     def parts(self) -> tuple[Part, ...]:
         """The parts so far. Empty text is left out, and so are tool calls without a name."""
@@ -228,19 +228,16 @@ class PartsBuilder:
 
     def _reasoning_shares(self) -> dict[int, int]:
         """The reported reasoning tokens, divided by length of text; all to the first block if none has text."""
-        if self.usage is None or self.usage.reasoning is None:
+        sizes = {part.key: sum(map(len, part.pieces)) for part in self._open if part.kind == "reasoning"}
+        reported, total = None if self.usage is None else self.usage.reasoning, sum(sizes.values())
+        if reported is None:
             return {}
-        blocks = [(part.key, sum(map(len, part.pieces))) for part in self._open if part.kind == "reasoning"]
-        if not blocks:
-            return {}
-        total = sum(size for _, size in blocks)
         if total == 0:
-            blocks = [(key, int(position == 0)) for position, (key, _) in enumerate(blocks)]
-            total = 1
+            return {key: reported if position == 0 else 0 for position, key in enumerate(sizes)}
         shares, shared, size_so_far = {}, 0, 0
-        for key, size in blocks:
+        for key, size in sizes.items():
             size_so_far += size
-            upto = self.usage.reasoning * size_so_far // total
+            upto = reported * size_so_far // total
             shares[key] = upto - shared
             shared = upto
         return shares

@@ -87,7 +87,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> None:
     sessions = {row[0]: row for row in _rows(old, new, "sessions", "id")}
-    for ident in sorted({*sessions, *_sessions_of_messages(old)}):
+    # The index of the messages may be intact where the table of the sessions is not.
+    of_messages = readable_rows(old, Rows("messages", "session || '/' || id", "session"), {})
+    for ident in sorted({*sessions, *(session for _, session in of_messages)}):
         if ident in sessions:
             _insert(new, "sessions", sessions[ident])
         else:
@@ -125,14 +127,12 @@ def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str
 
 def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...]:
     """A readable row of `messages`; an unreadable one is replaced by a placeholder, so that its position stays."""
-    of_session, ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error, _ = row
     try:
-        message_of((ident, role, kind, status, created_at, provider, model, parts, usage, finish_reason, error))
+        message_of(row[1:12])
     except (ValueError, TypeError, AttributeError):
         done.lost.append(f"the text of a message of session {session}")
-        stand_in = damaged_message(ident, role, kind)
-        status, parts, usage, error = stand_in.status, codec.dump(stand_in.parts), None, stand_in.error
-        return (of_session, ident, role, kind, status, created_at, provider, model, parts, usage, None, error, None)
+        stand_in = damaged_message(*row[1:4])
+        return (*row[:4], stand_in.status, *row[5:8], codec.dump(stand_in.parts), None, None, stand_in.error, None)
     return row
 
 
@@ -156,11 +156,6 @@ def _rows(
 def _insert(new: sqlite3.Connection, table: str, row: tuple[Any, ...]) -> None:
     with suppress(sqlite3.IntegrityError):  # the row exists already, or refers to a lost one
         new.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-
-
-def _sessions_of_messages(old: sqlite3.Connection) -> set[str]:
-    """The sessions that have messages, by the index: it may be intact if the sessions table is not."""
-    return {row[1] for row in readable_rows(old, Rows("messages", "session || '/' || id", "session"), {})}
 
 
 def _count(old: sqlite3.Connection, session: str) -> int:
