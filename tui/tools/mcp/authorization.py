@@ -23,7 +23,6 @@ CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
 LONGEST_CODE = 64  # characters
 _CODE = ("user_code", "verification_uri", "device_code")  # what a server answers with (RFC 8628, section 3.2)
-_WAITING = ("authorization_pending", "slow_down")
 _BASIC = "client_secret_basic"
 
 
@@ -59,10 +58,7 @@ async def authorization(
                 data["client"] = {}
                 redirect = await stack.enter_async_context(sign_in.listening(0))
         metadata = _client_metadata(oauth, redirect)
-        if sign_in is not None and sign_in.by_code:
-            yield CodeProvider(config.url, metadata, store, data, configured, sign_in, status)
-        else:
-            yield Provider(config.url, metadata, store, data, configured, sign_in, status)
+        yield Provider(config.url, metadata, store, data, configured, sign_in, status)
 
 
 class FixedScope(OAuthClientMetadata):
@@ -81,6 +77,9 @@ def _client_metadata(oauth: OAuthConfig, redirect_uri: str) -> OAuthClientMetada
 
 class Provider(OAuthClientProvider):
     """Also renews a token that is refused before its end: the SDK lets the person sign in then.
+
+    And where there is no browser it asks the authorization server for a code, if that has codes, in place of sending
+    a browser there.
 
     `data` is what `store` has, `configured` the client that a person configured, which is never stored. `sign_in` is
     good for one sign-in.
@@ -104,6 +103,10 @@ class Provider(OAuthClientProvider):
         self._configured = configured
         self._sign_in = sign_in
         self._status = status
+        self._code_endpoint = ""
+        self._code_request: Request | None = None
+        self._poll: Request | None = None
+        self._interval = INTERVAL
 
     async def _initialize(self) -> None:
         data, context = self._data, self.context
@@ -147,16 +150,15 @@ class Provider(OAuthClientProvider):
             methods = (metadata.token_endpoint_auth_methods_supported if metadata else None) or [_BASIC]
             client.token_endpoint_auth_method = _BASIC if _BASIC in methods else "client_secret_post"
 
-    def _begin(self) -> None:
-        """Raises `SignInNeededError` where no one signs in, or has done so before."""
+    async def _perform_authorization(self) -> Request:
         if self._sign_in is None or self._sign_in.done.done():
             self._status.sign_in_needed = True
             raise SignInNeededError
         self._choose_auth_method()  # the metadata are there by now
-
-    async def _perform_authorization(self) -> Request:
-        self._begin()
-        return await super()._perform_authorization()
+        if not self._code_endpoint:
+            return await super()._perform_authorization()
+        self._code_request = self._form(self._code_endpoint, scope=self.context.client_metadata.scope or "")
+        return self._code_request
 
     async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
         flow = super()._auth_flow(request)
@@ -164,77 +166,18 @@ class Provider(OAuthClientProvider):
             outgoing, renewed = await anext(flow), False
             while True:
                 response = yield outgoing
-                refused = outgoing is request and response.status_code == 401
-                if refused and not renewed and self.context.can_refresh_token():
-                    renewed = True
-                    if await self._handle_refresh_response((yield await self._refresh_token())):
-                        self._add_auth_header(request)
-                        response = yield request
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
-
-
-class CodeProvider(Provider):
-    """Asks the authorization server for a code, if it has codes, in place of sending a browser there."""
-
-    _endpoint = ""
-    _code_request: Request | None = None
-
-    def _choose_grant(self, metadata: Mapping[str, Any]) -> None:
-        """Use the grant if these are the metadata of an authorization server that has it."""
-        if isinstance(endpoint := metadata.get("device_authorization_endpoint"), str):
-            context, self._endpoint = self.context, endpoint
-            context.client_metadata.grant_types = [CODE_GRANT, "refresh_token"]
-            context.client_metadata.response_types = []
-            if not self._configured and context.client_info and CODE_GRANT not in context.client_info.grant_types:
-                context.client_info = None  # to be registered for this grant
-
-    async def _perform_authorization(self) -> Request:
-        if not self._endpoint:
-            return await super()._perform_authorization()
-        self._begin()
-        self._code_request = self._form(self._endpoint, scope=self.context.client_metadata.scope or "")
-        return self._code_request
-
-    def _form(self, url: str, **fields: str) -> Request:
-        assert self.context.client_info is not None  # registered by now
-        form = {
-            "client_id": self.context.client_info.client_id,
-            **{name: text for name, text in fields.items() if text},
-        }
-        if self.context.should_include_resource_param(self.context.protocol_version):
-            form["resource"] = self.context.get_resource_url()
-        form, headers = self.context.prepare_token_auth(form, {})
-        return Request("POST", url, data=form, headers=headers)
-
-    async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
-        flow, sign_in = super()._auth_flow(request), self._sign_in
-        assert sign_in is not None
-        try:
-            outgoing = await anext(flow)
-            while True:
-                response = yield outgoing
-                if outgoing is self._code_request:
-                    answer = await _answer(response)
-                    code, address, device = (_text(answer, name) for name in _CODE)
-                    sign_in.show(SignInPage(address, code[:LONGEST_CODE]))
-                    poll = self._form(self._get_token_endpoint(), grant_type=CODE_GRANT, device_code=device)
-                    wait = _seconds(answer.get("interval"))
-                    error: object = _WAITING[0]
-                    done = asyncio.wrap_future(sign_in.done)
-                    while error in _WAITING:
-                        wait += INTERVAL if error == "slow_down" else 0.0
-                        await asyncio.wait([done], timeout=wait)
-                        if done.done():
-                            done.result()  # it was cancelled
-                        response = yield poll
-                        error = (await _answer(response)).get("error")
-                    if error is not None:
-                        raise refusal(await _answer(response))
-                    sign_in.accept()
+                if outgoing is request and response.status_code == 401:
+                    if not renewed and self.context.can_refresh_token():
+                        renewed = True
+                        if await self._handle_refresh_response((yield await self._refresh_token())):
+                            self._add_auth_header(request)
+                            response = yield request
+                elif outgoing is self._code_request:
+                    outgoing = self._poll = await self._shown(await _answer(response))
+                    continue
+                elif outgoing is self._poll:
+                    if await self._is_pending(await _answer(response)):
+                        continue
                 elif outgoing is not request and response.status_code == 200:
                     self._choose_grant(await _json(response))
                 outgoing = await flow.asend(response)
@@ -242,6 +185,50 @@ class CodeProvider(Provider):
             return
         finally:
             await flow.aclose()
+
+    # -- by a code (RFC 8628) ----------------------------------------------------------------------------------------
+
+    def _choose_grant(self, metadata: Mapping[str, Any]) -> None:
+        """Use codes if these are the metadata of an authorization server that has them."""
+        endpoint, context = metadata.get("device_authorization_endpoint"), self.context
+        if self._sign_in is not None and self._sign_in.by_code and isinstance(endpoint, str):
+            self._code_endpoint = endpoint
+            context.client_metadata.grant_types = [CODE_GRANT, "refresh_token"]
+            context.client_metadata.response_types = []
+            if not self._configured and context.client_info and CODE_GRANT not in context.client_info.grant_types:
+                context.client_info = None  # to be registered for this grant
+
+    async def _shown(self, answer: Mapping[str, Any]) -> Request:
+        """Show the code; the request to be sent until it was entered."""
+        assert self._sign_in is not None
+        code, address, device = (_text(answer, name) for name in _CODE)
+        self._sign_in.show(SignInPage(address, code[:LONGEST_CODE]))
+        interval = answer.get("interval")
+        self._interval = float(interval) if isinstance(interval, int | float) and interval > 0 else INTERVAL
+        await self._sign_in.pause(self._interval)
+        return self._form(self._get_token_endpoint(), grant_type=CODE_GRANT, device_code=device)
+
+    async def _is_pending(self, answer: Mapping[str, Any]) -> bool:
+        """Whether the code is still to be entered. Then some time has passed. Raises `SignInError`."""
+        assert self._sign_in is not None
+        match answer.get("error"):
+            case None:
+                self._sign_in.accept()
+                return False
+            case "authorization_pending" | "slow_down" as error:
+                self._interval += INTERVAL if error == "slow_down" else 0.0
+                await self._sign_in.pause(self._interval)
+                return True
+            case _:
+                raise refusal(answer)
+
+    def _form(self, url: str, **fields: str) -> Request:
+        assert self.context.client_info is not None  # registered by now
+        form = {name: text for name, text in fields.items() if text} | {"client_id": self.context.client_info.client_id}
+        if self.context.should_include_resource_param(self.context.protocol_version):
+            form["resource"] = self.context.get_resource_url()
+        form, headers = self.context.prepare_token_auth(form, {})
+        return Request("POST", url, data=form, headers=headers)
 
 
 async def _json(response: Response) -> dict[str, Any]:
@@ -268,7 +255,3 @@ def _text(answer: Mapping[str, Any], name: str) -> str:
     if not isinstance(answer.get(name), str):
         raise SignInError(f"the authorization server gave no {name}")
     return str(answer[name])
-
-
-def _seconds(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and value > 0 else INTERVAL

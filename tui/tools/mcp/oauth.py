@@ -115,6 +115,11 @@ class SignIn:
         with contextlib.suppress(InvalidStateError):
             self.page.set_result(page)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait. Raises `SignInError` if the attempt is cancelled meanwhile."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self.done)), seconds)
+
     def accept(self) -> None:
         """The code was entered."""
         with contextlib.suppress(InvalidStateError):

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Self
 
 import httpx2
@@ -43,7 +44,8 @@ def open_transport(
         case "stdio":
             return _stdio(config, log, status)
         case "sse":
-            return _sse(config, status, auth)
+            client_of = partial(_client, config, status)
+            return sse_client(config.url, headers=dict(config.headers), httpx_client_factory=client_of, auth=auth)
         case "http":
             return _http(config, status, auth)
 
@@ -112,17 +114,6 @@ def _has_too_large_line(lines: str, limit: int) -> bool:
     return False
 
 
-def _sse(
-    config: ServerConfig, status: TransportStatus, auth: Auth | None
-) -> contextlib.AbstractAsyncContextManager[Any]:
-    def client_of(
-        headers: dict[str, str] | None = None, timeout: Timeout | None = None, auth: Auth | None = None
-    ) -> AsyncClient:
-        return _client(config, status, headers=headers, timeout=timeout, auth=auth)
-
-    return sse_client(config.url, headers=dict(config.headers), httpx_client_factory=client_of, auth=auth)
-
-
 @contextlib.asynccontextmanager
 async def _http(config: ServerConfig, status: TransportStatus, auth: Auth | None) -> AsyncIterator[Any]:
     timeout = httpx2.Timeout(30.0, read=None)  # the call has its own
@@ -137,9 +128,9 @@ def _client(
     config: ServerConfig,
     status: TransportStatus,
     *,
-    headers: dict[str, str] | None,
-    timeout: Timeout | None,
-    auth: Auth | None,
+    headers: dict[str, str] | None = None,
+    timeout: Timeout | None = None,
+    auth: Auth | None = None,
 ) -> AsyncClient:
     """A client that notes in `status` how the server refuses a request."""
 
