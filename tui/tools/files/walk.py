@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui.config.files import is_there
@@ -46,23 +46,23 @@ class Walk:
     ignored: int = 0
     seen: int = 0
     cut: str = ""
-    _above: list[tuple[str, list[IgnoreRule]]] = field(default_factory=list)
+    _prefix: str = ""  # of paths, from the root of the git repository
 
     def entries(self) -> Iterator[WalkEntry]:
         """Folders come before their contents. Raises `ToolError` if the folder can't be opened."""
-        self._above = rules_above(self.place.path)
+        self._prefix, rules = rules_above(self.place.path)
         if BY_FOLDER:
             with self.confinement.opened(self.place, "folder") as descriptor:
-                yield from self._walk(descriptor, "", (), 0)
+                yield from self._walk(descriptor, "", rules, 0)
         else:
-            yield from self._walk(None, "", (), 0)
+            yield from self._walk(None, "", rules, 0)
 
     def _walk(
         self, descriptor: int | None, below: str, rules: tuple[IgnoreRule, ...], depth: int
     ) -> Iterator[WalkEntry]:
         folder = self.place.path / below
         if text := read_at(descriptor, folder, IGNORE_FILE):
-            rules = (*rules, *parse_ignore(text, below))
+            rules = (*rules, *parse_ignore(text, f"{self._prefix}{below}".rstrip("/")))
         for entry in self._listed(descriptor, folder):
             self.seen += 1
             if self.seen > MOST_SEEN:
@@ -73,7 +73,7 @@ class Walk:
                 return
             path = f"{below}/{entry.name}" if below else entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if entry.name in ALWAYS or self._is_ignored(path, is_folder, rules):
+            if entry.name in ALWAYS or ignore_verdict(f"{self._prefix}{path}", is_folder, rules):
                 self.ignored += entry.name not in ALWAYS
                 continue
             yield WalkEntry(path, is_folder, entry.is_symlink(), _size(entry))
@@ -109,13 +109,6 @@ class Walk:
             return ()
         return sorted(entries, key=lambda entry: entry.name)
 
-    def _is_ignored(self, path: str, is_folder: bool, rules: tuple[IgnoreRule, ...]) -> bool:
-        ignored = ignore_verdict(path, is_folder, rules)
-        for prefix, above in reversed(self._above) if ignored is None else ():
-            if (ignored := ignore_verdict(prefix + path, is_folder, above)) is not None:
-                break
-        return bool(ignored)
-
 
 def _size(entry: os.DirEntry[str]) -> int | None:
     try:
@@ -129,7 +122,7 @@ def _size(entry: os.DirEntry[str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line. `folder` is where its file is, relative to what is walked, "" for the top."""
+    """One line. `folder` is where its file is, from the root of the git repository, "" for that."""
 
     pattern: Glob
     negated: bool
@@ -174,21 +167,17 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
     return None
 
 
-def rules_above(folder: Path) -> list[tuple[str, list[IgnoreRule]]]:
-    """The rules of the folders above `folder`, up to the root of its git repository: (path down to `folder`, rules).
+def rules_above(folder: Path) -> tuple[str, tuple[IgnoreRule, ...]]:
+    """The path down to `folder` from the root of its git repository, with "/" at its end, and the rules on the way.
 
-    Those of the repository's `info/exclude` are the first.
+    Those of the repository's `info/exclude` are the first. A folder in no repository has neither.
     """
-    rules: list[tuple[str, list[IgnoreRule]]] = []
-    prefix = ""
-    for above in (folder, *folder.parents):
-        if prefix:  # the walk reads those of `folder`
-            rules.append((prefix, parse_ignore(read_at(None, above), "")))
-        if is_there(above / ".git"):
-            rules.append((prefix, parse_ignore(read_at(None, above / ".git" / "info", "exclude"), "")))
-            return rules[::-1]
-        prefix = f"{above.name}/{prefix}"
-    return []
+    root = next((above for above in (folder, *folder.parents) if is_there(above / ".git")), folder)
+    rules = parse_ignore(read_at(None, root / ".git" / "info", "exclude"), "")
+    for above in reversed(folder.parents):
+        if above.is_relative_to(root) and (text := read_at(None, above)):
+            rules += parse_ignore(text, "" if above == root else above.relative_to(root).as_posix())
+    return "" if folder == root else f"{folder.relative_to(root).as_posix()}/", tuple(rules)
 
 
 def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> str:
