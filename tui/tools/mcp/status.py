@@ -180,16 +180,9 @@ OUTPUT_WAIT = 1.0  # seconds to wait for the remaining output of an ended server
 
 # What launchers and runtimes write around the reason: stack frames, hints, where a log is.
 _AROUND = re.compile(
-    r"""
-      at\ .+[:)]\d* | File\ ".*",\ line\ \d+.* | Traceback\ \(most\ recent.* | goroutine\ \d+.*
-    | Node\.js\ v\d.* | node:internal.* | (?:code|errno|syscall|path|requireStack|cause)\b['"]?\s*[:=].*
-    | (?:code|errno|syscall|path)\ \S+ | (?:npm\ )?(?:notice|warn|WARN|warning|info|debug|verb)\b.*
-    | A\ complete\ log\ of\ this.*
-    | note:.* | Note\ that.* | hint:.* | (?:Run|Try|See)\ .*(?:help|information).* | For\ more\ information.*
-    | During\ handling\ of.* | The\ above\ exception.* | usage:.* | \d{3} | tarball,\ folder,.* | throw\ .*
-    | This\ is\ related\ to\ npm.* | exit\ status\ \d+ | sys\.exit\(.* | raise\ .*
-    """,
-    re.VERBOSE,
+    r"""at .+[:)]\d*|File ".*", line \d+.*|Traceback \(most recent.*|raise .*|throw .*|Node\.js v\d.*|exit status \d+"""
+    r"""|(?:npm )?(?:notice|warn|warning|info|debug)\b.*|usage:.*|(?i:note|hint|for more information)\b.*|\d{3}"""
+    r"""|A complete log of this.*|(?:code|errno|syscall|path|cause)\b['"]?\s*[ :=].*"""
 )
 _NAMES_AN_ERROR = re.compile(r"(?:Error|Exception)(?: \[\w{1,50}\])?:\s*\S|^(?:error|fatal|panic)\b", re.IGNORECASE)
 _TELLS_WHAT = re.compile(
