@@ -21,8 +21,8 @@ from tests.bench.vocabularies import unpacked
 from tui.chat.store.learned import StoredCounts
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.context.counting.bpe import ENCODINGS, BpeCounter, load_ranks
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.liars import DIALECTS, LIARS, WINDOW_KINDS, Lying, Said, body_of, converse, matrix
-from tui.context.estimate.evidence import Claim, Step, Verdict
+from tui.context.estimate.evidence import Claim, Step
+from tui.context.estimate.measurements import Verdict
 
 EVERY = 59  # of the cells; a prime, so that every value of every axis is in the slice
 

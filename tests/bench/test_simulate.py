@@ -115,7 +115,7 @@ def test_it_notices_a_refusal_that_need_not_have_been(monkeypatch: pytest.Monkey
             return rolling.PromptResult(request, records.NO_TRIM, estimate(request), None)
         raise rolling.ContextOverflowError(estimate(request), 5_000)
 
-    monkeypatch.setattr("tui.chat.turn.fit.build_final_prompt", gives_up)
+    monkeypatch.setattr("tui.chat.turn.request.build_final_prompt", gives_up)
     assert simulate(scenario(talk="chat", turns=60)).wrong_refusals > 0
 
 

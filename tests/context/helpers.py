@@ -8,15 +8,14 @@ from typing import Any
 from unittest.mock import patch
 
 from tui.context.counting import tokenizers
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook
 from tui.context.counting.families import ESTIMATED, FAMILIES
 from tui.context.counting.tokenizers import Tokenizer, fitted_families, get_tokenizer
 from tui.context.counting.words import LATIN, TokenizerError, WordCounter, pack
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.evidence import Verdict
-from tui.context.estimate.measurements import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker, Verdict
 from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
 
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye

@@ -14,13 +14,12 @@ from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
 from tests.recordings import read_recording
 from tui.chat.interchange.replay import replay
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.evidence import Verdict
-from tui.context.estimate.learning import cost_of_reply
-from tui.context.estimate.measurements import ConversationStateTracker
+from tui.context.estimate.measurements import ConversationStateTracker, Verdict
+from tui.context.estimate.prediction import cost_of_reply
 from tui.messages import Message, Reasoning, Text, ToolCall, Usage
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]

@@ -10,7 +10,7 @@ from tests.screens.conftest import SIZES, running
 from tests.screens.talks import TALK, EchoProvider, Talk, assistant, ident, long_talk, shown_usage, user
 from tests.usages import make_usage
 from tui.chat.turn.session import ChatSession
-from tui.context.estimate.evidence import Verdict
+from tui.context.estimate.measurements import Verdict
 from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import Capabilities
 from tui.screens.context import ContextPanel

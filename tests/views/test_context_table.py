@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.context.helpers import MODEL, answer, estimator, request, thinking, user
-from tui.context.counting.cache import TokenCost
-from tui.context.counting.digests import message_digest
+from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.usage import ClassFactor, calculate_context_usage

@@ -27,7 +27,7 @@ from tui.views.context_picture import CATEGORIES
 
 if TYPE_CHECKING:
     from tui.chat.store.calls import CallRow
-    from tui.context.counting.cache import CountSource
+    from tui.context.counting.digests import CountSource
     from tui.context.usage.usage import ContextUsage
 
 LEDGER = 100

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
-from tui.context.counting import cache as cache_module
-from tui.context.counting.cache import CostBook, TokenCost
+from tui.context.counting import digests
 from tui.context.counting.counting import TokenCounter, attachment_tokens, image_tokens, reasoning_tokens, schema_text
+from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior, prior_of
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, unpack
@@ -69,10 +69,10 @@ def test_a_content_is_counted_once_in_two_processes() -> None:
 
 
 def test_memory_is_bounded_by_what_the_store_can_give_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "MEMORY_ENTRIES", 3)
+    monkeypatch.setattr(digests, "MEMORY_ENTRIES", 3)
     store = Cache()
     for stored in (store, None):
-        counts = cache_module.Cache(stored, 1)
+        counts = digests.Cache(stored, 1)
         for number in range(9):
             counts.put("m", {bytes([number]): (number,)})
         assert counts.get("m", [bytes([n]) for n in range(10)]) == {bytes([n]): (n,) for n in range(9)}

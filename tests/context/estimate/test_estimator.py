@@ -23,8 +23,8 @@ from tests.context.helpers import (
     user,
     without_reasoning,
 )
-from tui.context.counting.cache import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration, CalibrationBook

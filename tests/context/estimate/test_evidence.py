@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, answer, request, user
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.evidence import ALLOWANCE, Claim, Step, Verdict, weigh
-from tui.context.estimate.measurements import ConversationStateTracker
+from tui.context.estimate.evidence import Claim, Step, weigh
+from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import ConversationEstimate
 from tui.messages import Message, ToolSchema, Usage
 

@@ -11,9 +11,8 @@ from unittest import mock
 import pytest
 
 from tests.context.helpers import MODEL, answer, call, result, thinking, user
-from tui.context.counting.cache import CostBook, TokenCost
 from tui.context.counting.counting import RawCount, TokenCounter
-from tui.context.counting.digests import CHAIN_START, chain, message_digest
+from tui.context.counting.digests import CHAIN_START, CostBook, TokenCost, chain, message_digest
 from tui.context.estimate.ledger import BLOCK, Account, Ledger
 from tui.messages import Attachment, Message, Reasoning, Text
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.helpers import answer, estimator, request, thinking, user, without_reasoning
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
-from tui.context.counting.digests import preamble_digest
+from tui.context.counting.digests import CostBook, preamble_digest
 from tui.context.estimate.ledger import Account, Ledger
 from tui.context.estimate.measurements import REMEMBERED, ConversationStateTracker, Match, Measurement
 from tui.messages import Message, Request, Usage

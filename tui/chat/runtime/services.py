@@ -12,8 +12,8 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings, ToolSettings
-from tui.context.counting.cache import CostBook
 from tui.context.counting.counting import TokenCounter
+from tui.context.counting.digests import CostBook
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker

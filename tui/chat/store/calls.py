@@ -14,7 +14,7 @@ from tui.chat.store.store import storable
 from tui.messages import Usage
 
 if TYPE_CHECKING:
-    from tui.context.estimate.evidence import Verdict
+    from tui.context.estimate.measurements import Verdict
     from tui.context.usage.usage import ContextUsage
     from tui.messages import Request
 

@@ -23,8 +23,8 @@ from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools
-from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import failure_text
+from tui.chat.turn.request import RequestFitter
 from tui.chat.turn.turn import Turn, TurnError
 from tui.chat.usage_report import cost_of
 from tui.context.reduction.compaction import compaction_report

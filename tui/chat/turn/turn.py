@@ -28,8 +28,6 @@ from tui.chat.runtime.tasks import end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.tool_calls.tool_step import Results, ToolStep, result_limit
-from tui.chat.turn.attempt import Attempt
-from tui.chat.turn.fit import RequestFitter
 from tui.chat.turn.recovery import (
     LEAST_ANSWER,
     Action,
@@ -43,6 +41,7 @@ from tui.chat.turn.recovery import (
     listed,
     same_cause,
 )
+from tui.chat.turn.request import Attempt, RequestFitter
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request, ToolCall

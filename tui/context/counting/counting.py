@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from typing import Any, Literal, NamedTuple
 
-from tui.context.counting.cache import Cache, CountCache, Counts
-from tui.context.counting.digests import message_digest, system_digest, tool_digest
+from tui.context.counting.digests import Cache, CountCache, Counts, message_digest, system_digest, tool_digest
 from tui.context.counting.families import family_of, plain_name, prior_of
 from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
 from tui.context.counting.words import LATIN, pack, total, unpack

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import RLock
 
-from tui.context.counting.cache import CostBook, TokenCost
 from tui.context.counting.counting import TokenCounter, with_markup
-from tui.context.counting.digests import chain, message_digest, preamble_digest
+from tui.context.counting.digests import CostBook, TokenCost, chain, message_digest, preamble_digest
 from tui.context.counting.families import shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.evidence import ALLOWANCE, ReportLog, Verdict
-from tui.context.estimate.learning import cost_of_reply, derive_costs, learn_refusal, learn_report
+from tui.context.estimate.evidence import ReportLog
 from tui.context.estimate.ledger import (
     Account,
     CountedParts,
@@ -32,16 +30,27 @@ from tui.context.estimate.ledger import (
     sums_of,
 )
 from tui.context.estimate.measurements import (
+    ALLOWANCE,
     Anchored,
     Base,
     ConversationStateTracker,
     Measurement,
+    Verdict,
     borrowed,
     corrected,
     reply_as_sent,
     trimmed,
 )
-from tui.context.estimate.prediction import ConversationEstimate, Situation, learned, predict
+from tui.context.estimate.prediction import (
+    ConversationEstimate,
+    Situation,
+    cost_of_reply,
+    derive_costs,
+    learn_refusal,
+    learn_report,
+    learned,
+    predict,
+)
 from tui.messages import Message, Reasoning, Request, Usage
 
 log = logging.getLogger("chatctx.context")

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Account, Sums
-from tui.context.estimate.measurements import Measurement
+from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
-
-VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
-
-ALLOWANCE = 2_048
-"""Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
 
 UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
@@ -40,32 +35,6 @@ LEAST_WINDOW = 2_000  # no server has a smaller one
 PLAUSIBLE_MARGINS = 3.0  # of a text's estimate: further off it never is, within a token for each byte
 HELD = 24  # reports of one session that are held as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a report is worth. `reason` is for a person, "" if there is nothing to say.
-
-    `confirmed`: it agrees with a number that was obtained independently, so that no `~` is needed. `doubt` is how far
-    it may be off if the estimate from text alone is within its margin, in tokens; `agreed` the number of earlier
-    reports in a row it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden` are the
-    tokens that the server adds to each request. `window` is the apparent window of a server that cuts prompts, once two
-    reports agree on it.
-    """
-
-    kind: VerdictKind = "believed"
-    reason: str = ""
-    confirmed: bool = False
-    doubt: float = 0.0
-    agreed: int = 0
-    overrules: bool = False
-    hidden: int = 0
-    window: int | None = None
-
-    @property
-    def believed(self) -> bool:
-        """Whether it may be used as a measurement."""
-        return self.kind in ("believed", "hidden")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,16 @@ from operator import add, attrgetter, sub
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from tui.context.counting.cache import CostBook, CountSource, TokenCost
 from tui.context.counting.counting import MessageCount, RawCount, TokenCounter, with_markup
-from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
+from tui.context.counting.digests import (
+    CHAIN_START,
+    CostBook,
+    CountSource,
+    TokenCost,
+    chain,
+    message_digest,
+    preamble_digest,
+)
 from tui.context.counting.families import prior_of
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 

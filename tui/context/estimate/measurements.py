@@ -25,6 +25,38 @@ REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest a
 BORROWED = 0.1  # of another model's measurement: how far off it may be
 
 
+ALLOWANCE = 2_048
+"""Tokens that templates and providers silently add: default system prompts, tool preambles, dates."""
+
+VerdictKind: TypeAlias = Literal["believed", "hidden", "doubted", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a report is worth. `reason` is for a person, "" if there is nothing to say.
+
+    `confirmed`: it agrees with a number that was obtained independently, so that no `~` is needed. `doubt` is how far
+    it may be off if the estimate from text alone is within its margin, in tokens; `agreed` the number of earlier
+    reports in a row it agrees with. `overrules`: earlier measurements that it contradicts were wrong. `hidden` are the
+    tokens that the server adds to each request. `window` is the apparent window of a server that cuts prompts, once two
+    reports agree on it.
+    """
+
+    kind: VerdictKind = "believed"
+    reason: str = ""
+    confirmed: bool = False
+    doubt: float = 0.0
+    agreed: int = 0
+    overrules: bool = False
+    hidden: int = 0
+    window: int | None = None
+
+    @property
+    def believed(self) -> bool:
+        """Whether it may be used as a measurement."""
+        return self.kind in ("believed", "hidden")
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The usage of one call, and of which request. In tokens; digests are 32 bytes.

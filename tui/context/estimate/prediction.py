@@ -1,4 +1,4 @@
-"""The estimate of a request: what its base measured, what is new since, and how far off it may be.
+"""The estimate of a request: what its base measured, what is new since, how far off it may be, what a call teaches.
 
 `next input = last input + last output + new messages` (README.md, "The formula").
 """
@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
+from tui.context.counting.counting import MessageCount
+from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, unpack
 from tui.context.estimate.calibration import ENOUGH_CALLS, MARGIN_CALL, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
-from tui.context.estimate.measurements import Base
+from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
+from tui.messages import Message, Reasoning, Usage
 
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
@@ -171,3 +174,188 @@ def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
     """The share of `preamble_margin` that tools have; 0 where two calls agreed on what they cost."""
     is_known = calibration.knows_preamble(preamble.digest)
     return 0.0 if is_known else MARGIN_TOOLS * sum(preamble.tools)
+
+
+# -- what a finished call teaches --------------------------------------------------------------------------------------
+
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # estimates are off by a tenth: a larger share can't be told apart
+TYPICAL = 0.08  # of a report: by how much it may be off from what was learned to teach more
+REFUSED_EXCESS = 0.1  # factor by which an estimate is raised after a refusal without a number
+REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than twice the new text, nothing is learned
+MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't be told from the error of the text
+UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
+# Shares of a reply's counted text: a smaller reported output is that of a stream's beginning. In 1,900 recorded replies
+# the text of a known vocabulary was never more than 1.25 times the output (JSON may be written otherwise than sent).
+STALE_OUTPUT, STALE_EXACT = 0.25, 0.75
+
+
+def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool) -> Calibration:
+    """Return what is learned of the model after a call that a server reports to have had `actual` tokens of input.
+
+    `opening`: it is the first report of its session. Without `scored` the prediction had not the whole request to go
+    by, as in a recording, and its error says nothing.
+    """
+    estimate, base, account, preamble, calibration = situation
+    predicted, taught = estimate.uncleared, calibration
+    if verdict.believed and base.measurement is not None:
+        taught = _learn_growth(situation, base.measurement, actual, verdict)
+    elif verdict.believed:
+        if base.kind == "nothing":
+            guess = learned(account.sums, calibration)
+            rest = actual - account.sums.known - guess - calibration.hidden
+            plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+            if plausible and rest <= preamble.most + ALLOWANCE:
+                taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
+        if scored:
+            taught = taught.note(predicted, actual, estimate.margin, first=True)
+    if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
+        excess = actual - predicted + calibration.hidden
+        if verdict.kind == "hidden":
+            taught = taught.learn_excess(excess, sure=True)
+        elif excess > 0 and verdict.kind == "doubted":
+            taught = taught.learn_excess(excess)
+        elif calibration.excesses and verdict.believed:
+            taught = taught.learn_excess(max(0.0, excess))
+    return taught
+
+
+def _learn_growth(situation: Situation, measurement: Measurement, actual: int, verdict: Verdict) -> Calibration:
+    """What the difference of a believed report to the measurement before it teaches."""
+    estimate, base, account, preamble, calibration = situation
+    taught, fresh, reply = calibration, account.since(base.covered), base.reply
+    sure = verdict.confirmed and measurement.confirmed
+    unseen, same_preamble = measurement.unseen, measurement.preamble == preamble.digest
+    text = calibration.text(fresh.content, fresh.classes) + (fresh.markup + base.bias) * calibration.markup_factor
+    if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
+        share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
+        taught = calibration.learn_unseen(share)
+    elif base.uncertain == 0 and base.covered < len(account.lines):
+        rest = actual - base.tokens - fresh.known - fresh.fixed
+        returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
+        if thought >= max(REASONING_ENOUGH, 2 * abs(estimate.uncleared - base.tokens)):
+            # Some servers take reasoning back and drop it, or don't count it.
+            missing = rest - text - fresh.media * calibration.media_factor
+            returned = calibration.reasoning_share + missing / thought
+            taught = calibration.learn_returned(returned)
+        if returned < 0.5:
+            pass  # the reasoning is missing, which teaches nothing about the text
+        elif fresh.media > MEDIA_SHARE * (fresh.media + text):
+            taught = taught.learn_media(fresh.media, rest - text)
+        elif not fresh.media:
+            # Where enough calls were measured, a server that departs from them may have become another, or wrong.
+            typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
+            taught = taught.learn(fresh.content, fresh.markup + base.bias, rest, fresh.classes, sure=sure and typical)
+    elif not same_preamble and base.kind == "prefix":
+        added = actual - base.tokens - fresh.known - learned(fresh, calibration, base.bias)
+        taught = _learn_preamble_change(calibration, measurement, preamble, added)
+    return taught.note(estimate.uncleared, actual, estimate.margin) if sure else taught
+
+
+def _learn_preamble_change(
+    calibration: Calibration, measurement: Measurement, preamble: Preamble, added: float
+) -> Calibration:
+    """Return `calibration` after system prompt or tools changed since `measurement`, which added so many tokens."""
+    old, new = measurement.preamble, (preamble.digest, preamble.total)
+    if (cost := calibration.preambles.get(old)) is not None:
+        return calibration.learn_preamble(*new, cost.actual + added)
+    # The smaller estimate has the smaller error. Both are learned, so that the difference is measured.
+    before = calibration.preamble_tokens(old, measurement.preamble_tokens)
+    if added < 0:
+        before = calibration.preamble_tokens(*new) - added
+    return calibration.learn_preamble(old, measurement.preamble_tokens, before).learn_preamble(*new, before + added)
+
+
+def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
+    """Return what is learned after a request was refused as too large; `actual` are its tokens, if the server said.
+
+    Without a number the estimate is taken to be a tenth too low: repeated refusals approach the actual value, and
+    measured calls outweigh them. If nothing was ever measured the corrections add up, since a refused factor is not
+    tried again. A refusal of a request that was expected not to fit teaches nothing.
+    """
+    estimate, base, account, _, calibration = situation
+    if actual is None and not calibration.errors.calls and not calibration.preambles:
+        return calibration.learn_floor(REFUSED_EXCESS)
+    fresh = account.since(base.covered)
+    text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
+    excess = text * REFUSED_EXCESS if actual is None else actual - estimate.tokens
+    return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes) if excess > 0 else calibration
+
+
+def derive_costs(situation: Situation, actual: int) -> dict[bytes, TokenCost]:
+    """Costs of the messages between two measured calls, divided by estimate if there are several.
+
+    Empty if there are none, or if the difference is not a cost because something else was corrected in between.
+    """
+    base, account, measurement = situation.base, situation.account, situation.base.measurement
+    if measurement is None or not measurement.confirmed or base.uncertain or base.covered >= len(account.lines):
+        return {}
+    limit, rest, weight, lines = account.since(base.covered).most, actual - base.tokens, 0.0, []
+    for line in account.lines[base.covered :]:
+        if line.source in ("estimated", "derived"):
+            lines.append(line)
+            weight += line.sums.plain
+        else:
+            rest -= line.tokens
+    if weight <= 0 or not 0 < rest <= limit:
+        return {}
+    costs: dict[bytes, TokenCost] = {}
+    assigned, passed = 0, 0.0
+    for line in lines:
+        passed += line.sums.plain
+        share = round(rest * passed / weight) - assigned
+        assigned += share
+        costs[message_digest(line.message).full] = TokenCost(share, min(share, round(line.sums.reasoning)), "derived")
+    return costs
+
+
+class ReplyCost(NamedTuple):
+    """A reply in tokens.
+
+    `output` is what was reported of it, None where the reply is not whole or the number can't be its own; `reasoning`
+    the part of it that is reasoning, `reasoning_known` says that the provider named it. `unseen` is what no part of the
+    reply explains: reasoning billed without a word. `difference` is that between the output and what the reply visibly
+    holds.
+    """
+
+    output: int | None
+    reasoning: int
+    reasoning_known: bool
+    unseen: int = 0
+    difference: float = 0.0
+
+
+def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> ReplyCost:
+    """The cost of `reply`, estimated as `count`; `factor` is what the model's estimates are multiplied by.
+
+    `exact`: they are counted in the model's own vocabulary.
+    """
+    thought = count.split.get("reasoning", 0.0)  # its length is estimated where it is encrypted
+    # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
+    visible = (count.size - thought) * max(1.0, factor)
+    output = usage.output_total if reply.status == "complete" and reply.parts else None
+    if output is not None:
+        # Some logs and servers leave the count of a stream's beginning: one token for pages.
+        least = STALE_OUTPUT * factor * (count.size - thought)
+        if exact:
+            least = max(least, STALE_EXACT * (count.content - (thought - count.fixed)))
+        if not usage.reasoning:
+            least += STALE_OUTPUT * factor * thought
+        if output - (usage.reasoning or 0) < least - 4:
+            output = None
+    blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
+    reported = usage.reasoning is not None or not blocks or count.fixed > 0
+    if usage.reasoning is not None:
+        reasoning = usage.reasoning if output is None else min(usage.reasoning, output)
+    elif not blocks or output is None:
+        reasoning = round(thought)
+    else:
+        if any(block.encrypted is not None or block.signature or block.redacted for block in blocks):
+            # What is readable is a summary: the whole goes back in a form of the provider's, and costs what was billed.
+            thought = max(thought, output - visible)
+        # Both are estimated, and together they can't be more than the output.
+        reasoning = round(thought * min(1.0, output / (thought + visible))) if thought else 0
+    if output is None:
+        return ReplyCost(None, reasoning, reported)
+    rest = output - reasoning - visible
+    unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
+    return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from tui.context.counting.cache import CountSource
-from tui.context.counting.digests import preamble_digest
+from tui.context.counting.digests import CountSource, preamble_digest
 from tui.context.estimate.calibration import (
     FACTOR_HIGH,
     FACTOR_LOW,

@@ -1,18 +1,72 @@
-"""Fitting a request after a server refused what was thought to fit."""
-
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
 from tests.usages import make_usage
-from tui.chat.conversation.events import ContextTrimmed, TurnFailed
-from tui.chat.turn.fit import _narrowed
-from tui.messages import Request
-from tui.providers.base import ProviderError
+from tui.chat.conversation.events import ContextTrimmed, Notice, TurnFailed
+from tui.chat.store.codec import PartsBuilder
+from tui.chat.store.database import StoreError
+from tui.chat.turn.request import _narrowed
+from tui.messages import Message, Request
+from tui.providers.base import ProviderError, StreamEnd, StreamEvent, TextDelta
+
+
+class Disk:
+    """Stores what streams; the first `failures` times it is full."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.written = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._builder = PartsBuilder("p", "m")
+
+    def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
+        self._loop.call_soon_threadsafe(self.written.set)
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("the disk is full")
+        for event in events:
+            self._builder.apply(event)
+
+    @property
+    def text(self) -> str:
+        return Message("assistant", self._builder.parts()).text
+
+
+class SlowProvider(ScriptedProvider):
+    """Sends each piece after the one before it was written."""
+
+    disk: Disk
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        for piece in ("one ", "two ", "three"):
+            self.disk.written.clear()
+            yield TextDelta(piece)
+            await self.disk.written.wait()
+        yield StreamEnd("stop", "stop")
+
+
+@pytest.mark.parametrize(("failures", "stored"), [(1, "one two three"), (1_000, "")])
+async def test_what_could_not_be_stored_is_stored_with_what_follows_or_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, stored: str
+) -> None:
+    monkeypatch.setattr("tui.chat.turn.request.FLUSH_SECONDS", 0.01)
+    async with open_workspace(tmp_path, provider := SlowProvider()) as workspace:
+        session = await workspace.new_session()
+        provider.disk = Disk(failures)
+        monkeypatch.setattr(workspace.store, "append_events", provider.disk.append_events)
+        events = await drain(session.send("hello"))
+        assert session.messages[-1].text == "one two three"
+    assert provider.disk.text == stored
+    problems = [notice.text for notice in of(Notice, events) if notice.level == "error"]
+    assert [text.partition(".")[0] for text in problems] == ([] if stored else ["the disk is full"])
+
 
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
 
