@@ -403,6 +403,18 @@ def test_a_model_switch_borrows_what_the_other_model_measured() -> None:
     assert estimate.upper_bound >= estimate.tokens * 1.04
 
 
+@pytest.mark.parametrize("hidden", [0, 1_500])
+def test_a_switch_to_another_vocabulary_borrows_only_what_no_text_explains(hidden: int) -> None:
+    hybrid = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+    thai = user("สวัสดีครับ ผมมีเรือลำหนึ่ง " * 200)
+    alone = {model: hybrid.estimate(request(thai, model=model)).tokens for model in ("gpt-5", "claude-sonnet-4-5")}
+    assert alone["claude-sonnet-4-5"] > 1.5 * alone["gpt-5"]
+    hybrid.record(request(thai, model="gpt-5"), REPLY, Usage(alone["gpt-5"] + hidden, None), at=0.0)
+    estimate = hybrid.estimate(request(thai, model="claude-sonnet-4-5"))
+    assert estimate.tokens == pytest.approx(alone["claude-sonnet-4-5"] + 1.21 * hidden, abs=10)
+    assert estimate.source == "estimated"
+
+
 def test_a_failed_count_is_estimated_by_characters() -> None:
     with registered("broken-1", BrokenTokenizer()):
         hybrid = estimator()

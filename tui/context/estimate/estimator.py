@@ -14,7 +14,7 @@ from threading import RLock
 
 from tui.context.counting.counting import TokenCounter, with_markup
 from tui.context.counting.digests import CostBook, TokenCost, chain, message_digest, preamble_digest
-from tui.context.counting.families import shared_name
+from tui.context.counting.families import family_of, shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ReportLog
@@ -34,12 +34,14 @@ from tui.context.estimate.measurements import (
     Anchored,
     Base,
     ConversationStateTracker,
+    Match,
     Measurement,
     Verdict,
     borrowed,
     corrected,
     reply_as_sent,
     trimmed,
+    unexplained,
 )
 from tui.context.estimate.prediction import (
     ConversationEstimate,
@@ -299,7 +301,7 @@ class HybridTokenEstimator:
             base = corrected(match, account, preamble, calibration)
         else:
             other = self.tracker.find_other(provider, model, account)
-            base = Base() if other is None else borrowed(other, model)
+            base = Base() if other is None else self._borrowed(other, account)
         anchored = session.anchored
         if anchored is not None and base.measurement is not anchored.measurement:
             rebased = trimmed(anchored, account, preamble, calibration)
@@ -308,6 +310,15 @@ class HybridTokenEstimator:
                 base = rebased
         session.base, session.stamp = base, stamp
         return base
+
+    def _borrowed(self, match: Match, account: Account) -> Base:
+        provider, model = match.measurement.provider, match.measurement.model
+        if family_of(model) == family_of(account.model):
+            return borrowed(match)
+        ledger = Ledger(provider, self.counter, self.costs, Account(model))
+        sums = ledger.update(tuple(line.message for line in account.lines[: match.covered])).sums
+        text = sums.known + learned(sums, self.calibrations.get(provider, model))
+        return unexplained(match, account.model, text, sums.reasoning)
 
     def _overrule(self, session: _Session) -> None:
         for measurement in session.reports.overrule():

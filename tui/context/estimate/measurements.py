@@ -248,7 +248,8 @@ class Base(NamedTuple):
     """What is known before anything is estimated: `covered` messages cost `tokens` (measured) plus `adjust`.
 
     `adjust` is an estimated correction; `uncertain` is how much of it had to be estimated, 0 if nothing. In tokens.
-    `measurement` is the call to this model behind it. `reply` is its answer, if that is the last message covered;
+    `measurement` is the call to this model behind it. Without one and without messages covered, `adjust` is what is
+    known beside system prompt, tools and messages. `reply` is its answer, if that is the last message covered;
     `bias` what it costs beside its output once something follows it (see `Prior`), before learning.
     """
 
@@ -343,11 +344,26 @@ def _difference(some: Account, others: Account) -> Sequence[Line]:
     return lines
 
 
-def borrowed(match: Match, model: str) -> Base:
-    """Another model's measurement of the same conversation as a base; all of it counts as estimated."""
-    covered, measurement, with_reply = match
-    tokens = float(measurement.input_tokens)
-    if with_reply:
-        tokens += (measurement.output_tokens or 0) - measurement.reply_reasoning
-    tokens *= relative_size(model) / relative_size(measurement.model)
-    return Base("borrowed", covered, adjust=tokens, uncertain=BORROWED * tokens)
+def borrowed(match: Match) -> Base:
+    """The measurement of another model with the same vocabulary as a base; all of it counts as estimated."""
+    tokens = _measured_elsewhere(match)
+    return Base("borrowed", match.covered, adjust=tokens, uncertain=BORROWED * tokens)
+
+
+def unexplained(match: Match, model: str, text: float, reasoning: float) -> Base:
+    """What a model with another vocabulary read beside the request: a prompt of the server's, or of a recording.
+
+    `text` is the estimate of the messages for that model, `reasoning` the part of it that is reasoning. The rest is
+    taken over at the ratio of English text.
+    """
+    measurement = match.measurement
+    rest = _measured_elsewhere(match) - text - (measurement.sent_reasoning - reasoning) - measurement.preamble_tokens
+    rest = max(0.0, rest) * relative_size(model) / relative_size(measurement.model)
+    return Base("borrowed", adjust=rest, uncertain=rest)
+
+
+def _measured_elsewhere(match: Match) -> float:
+    tokens = float(match.measurement.input_tokens)
+    if match.with_reply:
+        tokens += (match.measurement.output_tokens or 0) - match.measurement.reply_reasoning
+    return tokens

@@ -87,8 +87,9 @@ def predict(
     """The estimate for `account` after `preamble`. `clears`: the provider clears again what it cleared last."""
     fresh, count, measurement = account.since(base.covered), len(account.lines) - base.covered, base.measurement
     measured, adjust, counted = base.tokens, base.adjust, None
-    if base.kind == "nothing":
-        adjust, counted = calibration.hidden, preamble.counted
+    alone = measurement is None and not base.covered
+    if alone:
+        adjust, counted = adjust + calibration.hidden, preamble.counted
         if counted is None:
             adjust += calibration.preamble_tokens(preamble.digest, preamble.total)
         else:
@@ -103,7 +104,7 @@ def predict(
     margin, bound = 0.0, tokens
     if not exact:
         least = estimate_margin(tokens - sure, fresh, account.model) + MARGIN_TOKENIZER * base.uncertain
-        if base.kind == "nothing":
+        if alone:
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
         margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
         spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
