@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tui.config.settings import ProviderSettings, provider_table, write_provider
@@ -23,28 +23,6 @@ class SetupError(Exception):
     """Invalid input. `str()` is one line for a person, without secrets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A person's input. `custom`: their own server, with `name`, `base_url` and `kind`; else a preset's name."""
-
-    name: str
-    custom: bool = False
-    kind: str = "openai-compatible"
-    base_url: str = ""
-    api_key_env: str = ""
-    api_key_command: str = ""
-
-    def values(self) -> dict[str, str]:
-        """The settings for the config file: none for a preset with its usual variable."""
-        usual = () if self.custom or self.name not in PRESETS else PRESETS[self.name].key_env
-        lines = {"kind": self.kind, "base_url": self.base_url} if self.custom else {}
-        if self.api_key_command:
-            lines["api_key_command"] = self.api_key_command
-        elif self.api_key_env and self.api_key_env not in usual:
-            lines["api_key_env"] = self.api_key_env
-        return lines
-
-
 def is_variable(text: str) -> bool:
     """Whether `text` can be a variable's name, and does not look like a key."""
     return _VARIABLE.fullmatch(text) is not None and redact(text) == text
@@ -53,7 +31,8 @@ def is_variable(text: str) -> bool:
 class ProviderSetup:
     """Sets up providers of a running program. `configs` is the program's own; `drop` closes one in use.
 
-    `tables` are those of the config file.
+    `tables` are those of the config file. A person names a provider and writes a table of their own: with an address
+    for a server that is no preset, else with the source of the key alone.
     """
 
     def __init__(
@@ -73,59 +52,62 @@ class ProviderSetup:
         configs = [config for config in self._configs.values() if config.dialect not in ("local", "demo")]
         return sorted(configs, key=lambda config: (not config.has_key(), config.name in LOCAL_SERVERS))
 
-    async def test(self, draft: Draft) -> list[ModelInfo]:
-        """List the provider's models with the key from the draft's source. Changes nothing.
+    async def test(self, name: str, table: ProviderSettings) -> list[ModelInfo]:
+        """List the provider's models with the key from the table's source. Changes nothing.
 
         Raises `SetupError` and `ProviderError`.
         """
-        provider = make_provider(draft.name, self._config(draft))
+        provider = make_provider(name, self._config(name, table))
         try:
             models = await provider.models()
             await provider.check_key()
         finally:
             await provider.close()
         if not models:
-            raise SetupError(f"{draft.name} answers, but offers no model: load one there, then try again.")
+            raise SetupError(f"{name} answers, but offers no model: load one there, then try again.")
         return models
 
-    async def use(self, draft: Draft) -> str:
+    async def use(self, name: str, table: ProviderSettings) -> str:
         """Write the settings (never the key) and apply them. Returns one line on what was done.
 
-        If the file can't be written the provider works in this run, and the line says what to write by hand.
+        Nothing is written for a preset with its usual variable. If the file can't be written the provider works in
+        this run, and the line says what to write by hand.
         """
-        self._configs[draft.name] = self._config(draft)
-        await self._drop(draft.name)
-        values: dict[str, str | None] = {**draft.values()}
-        table = self._tables.get(draft.name)
-        if table is not None and table.api_key_command and not draft.api_key_command:
-            values["api_key_command"] = None  # it would take precedence over the variable
+        self._configs[name] = self._config(name, table)
+        await self._drop(name)
+        values: dict[str, str | None] = {}
+        if table.base_url is not None:
+            values = {"kind": table.kind, "base_url": table.base_url}
+        before = self._tables.get(name, ProviderSettings())
+        if table.api_key_command or before.api_key_command:
+            values["api_key_command"] = table.api_key_command  # an earlier one would take precedence over the variable
+        if not table.api_key_command and table.api_key_env not in (
+            None,
+            *(PRESETS[name].key_env if name in PRESETS else ()),
+        ):
+            values["api_key_env"] = table.api_key_env
         if not values:
-            return f"{draft.name} is ready. Nothing had to be written."
+            return f"{name} is ready. Nothing had to be written."
         try:
-            await asyncio.to_thread(write_provider, self._config_file, draft.name, values)
+            await asyncio.to_thread(write_provider, self._config_file, name, values)
         except (OSError, ValueError) as error:
-            lines = "; ".join(provider_table(draft.name, values).splitlines())
-            return f"{draft.name} is ready for this run. {self._config_file} was not changed ({error}); add: {lines}"
-        return f"{draft.name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
+            lines = "; ".join(provider_table(name, values).splitlines())
+            return f"{name} is ready for this run. {self._config_file} was not changed ({error}); add: {lines}"
+        return f"{name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
 
-    def _config(self, draft: Draft) -> ProviderConfig:
-        """The provider's configuration: its table in the config file with the draft applied. Raises `SetupError`."""
-        if draft.custom:
-            if not _NAME.fullmatch(draft.name) or draft.name in PRESETS:
+    def _config(self, name: str, table: ProviderSettings) -> ProviderConfig:
+        """The provider's configuration: its table in the config file with `table` applied. Raises `SetupError`."""
+        if table.base_url is not None:
+            if not _NAME.fullmatch(name) or name in PRESETS:
                 raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
-            if not draft.base_url.startswith(("http://", "https://")):
+            if not table.base_url.startswith(("http://", "https://")):
                 raise SetupError("The address begins with http:// or https://, for example http://127.0.0.1:8080/v1")
-        if draft.api_key_env and not draft.api_key_command:
-            _check_variable(draft.api_key_env)
-        new = ProviderSettings(kind=draft.kind, base_url=draft.base_url)
-        before = new if draft.custom else self._tables.get(draft.name, ProviderSettings())
-        table = replace(
-            before,
-            api_key_env=(draft.api_key_env or None) if not draft.api_key_command else before.api_key_env,
-            api_key_command=draft.api_key_command or None,
-        )
+        if table.api_key_env and not table.api_key_command:
+            _check_variable(table.api_key_env)
+        before = table if table.base_url is not None else self._tables.get(name, table)
+        variable = before.api_key_env if table.api_key_command else table.api_key_env
         try:
-            return provider_config(draft.name, table)
+            return provider_config(name, replace(before, api_key_env=variable, api_key_command=table.api_key_command))
         except ValueError as error:
             raise SetupError(redact(str(error))) from None
 

@@ -12,7 +12,8 @@ from tui.text.numbers import plural
 from tui.views.view import Field, Form, Menu, Option, RejectedError, filtered
 
 if TYPE_CHECKING:
-    from tui.chat.provider_setup import Draft, ProviderSetup
+    from tui.chat.provider_setup import ProviderSetup
+    from tui.config.settings import ProviderSettings
     from tui.providers.config import ProviderConfig
     from tui.views.view import Submit
 
@@ -52,20 +53,20 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
     async def submit(values: Mapping[str, str]) -> str:
         nonlocal done
-        draft = _draft(name, choice, values)
+        table = _table(name, choice, values)
         try:
-            models = await setup.test(draft)
-            done = await setup.use(draft)
+            models = await setup.test(*table)
+            done = await setup.use(*table)
         except Exception as error:
             if not type(error).__module__.startswith("tui."):
                 log.exception("a provider could not be set up")
-            raise RejectedError(error_line(error), _secrets(draft)) from error
+            raise RejectedError(error_line(error), _secrets(values["variable"])) from error
         return f"It works: {plural(len(models), 'model')}."
 
     values = await ui.ask(_form(name, choice, submit))
     if values is not None:
         await ui.say(done)
-        await model.run.run(ui, chat, _draft(name, choice, values).name)
+        await model.run.run(ui, chat, _table(name, choice, values)[0])
 
 
 async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
@@ -102,21 +103,19 @@ def _form(name: str, choice: ProviderConfig | None, submit: Submit) -> Form:
     )
 
 
-def _draft(name: str, choice: ProviderConfig | None, values: Mapping[str, str]) -> Draft:
-    from tui.chat.provider_setup import Draft
+def _table(name: str, choice: ProviderConfig | None, values: Mapping[str, str]) -> tuple[str, ProviderSettings]:
+    """The provider's name, and the table that the values of the form make."""
+    from tui.config.settings import ProviderSettings
 
-    return Draft(
-        name=values["name"].lower() if choice is None else choice.name,
-        custom=choice is None,
-        kind=name.removeprefix("+") if choice is None else "openai-compatible",
-        base_url=values.get("address", ""),
-        api_key_env=values["variable"],
-        api_key_command=values["command"],
-    )
+    variable, command = values["variable"] or None, values["command"] or None
+    if choice is not None:
+        return choice.name, ProviderSettings(api_key_env=variable, api_key_command=command)
+    kind = name.removeprefix("+")
+    return values["name"].lower(), ProviderSettings(kind, values["address"], variable, command)
 
 
-def _secrets(draft: Draft) -> tuple[str, ...]:
+def _secrets(variable: str) -> tuple[str, ...]:
     """Fields to be cleared: anything but a variable's name may be the key itself."""
     from tui.chat.provider_setup import is_variable
 
-    return ("variable",) if draft.api_key_env and not is_variable(draft.api_key_env) else ()
+    return ("variable",) if variable and not is_variable(variable) else ()
