@@ -77,7 +77,7 @@ def test_anthropic(model: str, reasoning: str | None) -> None:
 def test_chat(reasoning: str | None) -> None:
     from openai.types.chat import completion_create_params
 
-    style = chat_provider.ChatStyle(max_tokens_field="max_completion_tokens", cache_key=True)
+    style = chat_provider.ChatStyle(config=CONFIG, max_tokens_field="max_completion_tokens")
     body = chat_provider.to_wire(full("gpt-5", reasoning=reasoning), style)
     check(body, completion_create_params.CompletionCreateParamsStreaming)
 

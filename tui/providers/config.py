@@ -35,7 +35,9 @@ class ProviderConfig:
     `key_env` are environment variables, the first one set is used; `api_key_command` takes precedence over them.
     `needs_key` providers are not asked without one. `default_model` is used if nothing else names a model; empty: the
     first one listed by the server. `window` (tokens) and `gguf` are for the embedded server. `family` and the four
-    fields below it tell how its Chat Completions differ (see `ChatStyle` in `dialects/openai_chat.py`).
+    fields below it tell how its Chat Completions differ. `reasoning_field`: in which an assistant message carries its
+    reasoning back. `effort_style`: how an effort is written: as `reasoning_effort`, in OpenRouter's `reasoning` object,
+    or as a `thinking` switch with an effort beside it.
     """
 
     name: str

@@ -79,7 +79,10 @@ class TestChat:
 
     def test_reasoning_goes_back_only_to_who_made_it(self) -> None:
         mine, other = thought("mine"), thought("theirs", model="else")
-        body = self.body(request(user("x"), assistant(mine, other, "y"), user("z")), reasoning_field="reasoning")
+        body = self.body(
+            request(user("x"), assistant(mine, other, "y"), user("z")),
+            config=ProviderConfig("p", reasoning_field="reasoning"),
+        )
         assert body["messages"][1] == {"role": "assistant", "content": "y", "reasoning": "mine"}
 
     def test_openrouter_details_go_back_whole_and_in_order(self) -> None:
@@ -156,7 +159,7 @@ class TestChat:
                 assistant(ToolCall(call_id, "look", "{}")),
                 results(ToolResult(call_id, "look", f"result {number}")),
             ]
-        messages = self.body(request(*turns), short_tool_ids=short)["messages"]
+        messages = self.body(request(*turns), config=ProviderConfig("p", short_tool_ids=short))["messages"]
         sent = [message["tool_calls"][0]["id"] for message in messages if "tool_calls" in message]
         answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
         assert sent == answered

@@ -25,7 +25,7 @@ from tui.providers.base import (
     ToolCallDelta,
 )
 from tui.providers.capabilities import chat_capabilities, openai_efforts
-from tui.providers.config import EffortStyle, ReasoningField
+from tui.providers.config import EffortStyle, ProviderConfig
 from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
 from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
@@ -60,23 +60,17 @@ NO_THOUGHT = " "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle(Style):
-    """How a server's Chat Completions differ from OpenAI's.
+    """How a server's Chat Completions differ from OpenAI's, besides what its configuration says.
 
-    `reasoning_field`: the field in which an assistant message carries its reasoning back. `effort_style`: how an
-    effort is written: as `reasoning_effort`, in OpenRouter's `reasoning` object, or as a `thinking` switch with an
-    effort beside it. `needs_reasoning`: with tools every answer must have that field, even if it came from another
-    model or without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with
-    reasoning off.
+    `needs_reasoning`: with tools every answer must have the field for reasoning, even if it came from another model or
+    without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with reasoning off.
     """
 
+    config: ProviderConfig = field(default_factory=lambda: ProviderConfig(""))
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     include_usage: bool = True
-    reasoning_field: ReasoningField = "reasoning_content"
     needs_reasoning: bool = False
     reasons_with_tools: bool = True
-    effort_style: EffortStyle = "effort"
-    short_tool_ids: bool = False
-    cache_key: bool = False  # takes `prompt_cache_key`
 
 
 _ENABLED = {"type": "enabled"}
@@ -103,7 +97,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
         body[style.max_tokens_field] = request.max_output
     if request.tools:
         body["tools"] = [{"type": "function", "function": tool} for tool in style.tools(request, "parameters")]
-    if style.cache_key and request.session:
+    if style.config.official and request.session:
         body["prompt_cache_key"] = request.session
     return body | _effort(request, style)
 
@@ -132,7 +126,7 @@ def _effort(request: Request, style: ChatStyle) -> Json:
     if effort is None:
         return {}
     off = effort == "off"
-    match style.effort_style:
+    match style.config.effort_style:
         case "openrouter":
             return {"reasoning": {"enabled": False} if off else {"effort": effort}}
         case "thinking":  # DeepSeek refuses an effort beside "disabled"
@@ -154,7 +148,7 @@ def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]
 
 
 def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:
-    call = chat_tool_id(part.call_id, short=style.short_tool_ids)
+    call = chat_tool_id(part.call_id, short=style.config.short_tool_ids)
     return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
 
 
@@ -193,7 +187,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Jso
     if details:
         wire["reasoning_details"] = details
     elif (reasoning := "".join(part.text for part in thoughts)) or (style.needs_reasoning and request.tools):
-        wire[style.reasoning_field] = reasoning or NO_THOUGHT
+        wire[style.config.reasoning_field] = reasoning or NO_THOUGHT
     if calls:
         wire["tool_calls"] = calls
     return [wire]
@@ -202,7 +196,7 @@ def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Jso
 def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
     """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
     wire: Json = {
-        "id": chat_tool_id(part.id, short=style.short_tool_ids),
+        "id": chat_tool_id(part.id, short=style.config.short_tool_ids),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }
@@ -449,13 +443,10 @@ class OpenAIChat(DialectProvider[ChatStyle]):
 
     def _first_style(self, model: str) -> ChatStyle:
         return ChatStyle(
+            config=self.config,
             efforts=_EFFORTS[self.config.effort_style] or openai_efforts(model, chat=True),
             max_tokens_field="max_completion_tokens" if self.config.official else "max_tokens",
-            reasoning_field=self.config.reasoning_field,
             needs_reasoning=self.config.family in ("deepseek", "kimi"),
-            effort_style=self.config.effort_style,
-            short_tool_ids=self.config.short_tool_ids,
-            cache_key=self.config.official,
         )
 
     def _body(self, request: Request, style: ChatStyle) -> Json:
