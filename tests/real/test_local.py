@@ -201,7 +201,6 @@ def test_the_child_goes_with_its_parent(how: str) -> None:
 
 
 async def test_a_closed_pipe_alone_ends_the_child() -> None:
-    """What holds where the kernel has no parent-death signal."""
     server = LocalServer(window=512)
     await server.start()
     pid = server.pid

@@ -96,10 +96,7 @@ class LocalServer:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> str:
-        """Start the child and return its base URL without a path. Raises `ProviderError` with the reason.
-
-        The child is started on the calling thread: the kernel's parent-death signal belongs to that thread.
-        """
+        """Start the child and return its base URL without a path. Raises `ProviderError` with the reason."""
         process = self._spawn()
         try:
             answer = await asyncio.wait_for(asyncio.to_thread(_read_answer, process), START_TIMEOUT)
@@ -118,7 +115,7 @@ class LocalServer:
             raise ProviderError("not_found", problem)
         self.stop()  # a dead child's pipes are still open
         gguf = self._gguf or bundled_gguf()
-        options = self._options | {"gguf": str(gguf), "parent": os.getpid()}
+        options = self._options | {"gguf": str(gguf)}
         self._process = subprocess.Popen(
             # -P: don't import a folder "tui" of the working directory
             [sys.executable, "-P", "-m", "tui.providers.local_server"],

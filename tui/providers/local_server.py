@@ -14,18 +14,6 @@ from pathlib import Path
 from typing import Any
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process with its parent (Linux), while stdin is not read yet."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    pr_set_pdeathsig = 1  # <linux/prctl.h>
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def start(options: dict[str, Any]) -> Any:
     """Load the model and return the running server. Raises OSError, ImportError, RuntimeError or ValueError."""
     gguf = Path(options["gguf"])
@@ -60,7 +48,6 @@ def main() -> int:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     options = json.loads(sys.stdin.readline())
-    die_with_parent(options["parent"])
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, signal.SIG_IGN if name == signal.SIGINT else signal.SIG_DFL)
     try:
