@@ -49,40 +49,27 @@ _WAYS = (
     *("/.config/wireguard/", "/etc/wireguard/", "/.config/configstore/", "/share/uv/credentials/"),
 )
 """Likewise, for folders whose own name is too general."""
-_IN_FOLDER: Mapping[str, frozenset[str]] = {
-    ".git": frozenset({"config", "config.worktree"}),  # addresses of remotes, often with a token in them
-    "git": frozenset({"config"}),
-    ".hg": frozenset({"hgrc"}),
-    ".docker": frozenset({"config.json"}),
-    "containers": frozenset({"auth.json"}),
-    ".m2": frozenset({"settings.xml", "settings-security.xml"}),
-    ".gradle": frozenset({"gradle.properties"}),
-    ".bundle": frozenset({"config"}),
-    ".snowsql": frozenset({"config"}),
-    "gh": frozenset({"hosts.yml"}),
-    "glab-cli": frozenset({"config.yml"}),
-    ".config": frozenset({"hub"}),
-    ".cargo": frozenset({"credentials.toml"}),
-    "huggingface": frozenset({"token", "stored_tokens"}),
-    ".huggingface": frozenset({"token"}),
-    "age": frozenset({"keys.txt"}),
-}
+_FILES = (
+    *("/git/config", "/.hg/hgrc", "/.docker/config.json", "/containers/auth.json", "/.m2/settings.xml"),
+    *("/.m2/settings-security.xml", "/.gradle/gradle.properties", "/.bundle/config", "/.snowsql/config"),
+    *("/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/credentials.toml", "/age/keys.txt"),
+    *("/huggingface/token", "/huggingface/stored_tokens", "/.huggingface/token"),
+)
+"""Files that hold secrets just there."""
 _HARMLESS = frozenset({"example", "sample", "template", "tmpl", "dist", "defaults", "schema"})  # .env.example
 _DATA = frozenset({"", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".csv", ".xml", ".db"})
 _WORDS = frozenset({"secret", "secrets", "credential", "credentials", "password", "passwords", "passwd"})
 _ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret", "firebase-adminsdk")
-_ENV = re.compile(r"\.(env|dev\.vars)([._-].*)?|env[._-](local|dev|development|test|staging|prod|production)")
-_PRIVATE_KEY = re.compile(r"id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)")
+_FORMS = re.compile(
+    r"\.(env|dev\.vars)([._-].*)?|env[._-](local|dev|development|test|staging|prod|production)"
+    r"|id_(rsa|dsa|ecdsa|ed25519|xmss)([._-].*)?|[^.]+_(rsa|dsa|ecdsa|ed25519)|ssh_host_\w+_key"
+    r"|(.*[._-])?kubeconfig([_-].*)?(\.ya?ml|\.json)?"
+    r"|wg[\w-]*\.conf"  # WireGuard
+    r"|\.?\w*_history"  # of shells and database clients
+)
 _COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
 """Backup names left by editors and people."""
-_HOST_KEY = re.compile(r"ssh_host_\w+_key")
-_TUNNEL = re.compile(r"wg[\w-]*\.conf")  # WireGuard
-_KUBE = re.compile(r"(.*[._-])?kubeconfig([_-].*)?(\.ya?ml|\.json)?")
 _API_KEY = re.compile(r"(.*[._-])?api[._-]?(keys?|tokens?)")
-_HISTORY = re.compile(r"\.?\w*_history")  # of shells and database clients
-
-
-_FORMS = (_ENV, _PRIVATE_KEY, _HOST_KEY, _TUNNEL, _KUBE, _HISTORY)
 MOST_ENTRIES = 5_000  # of a folder that are looked at for another name of the same file
 
 
@@ -98,25 +85,18 @@ def may_hold_secrets(name: str) -> bool:
 def _holds_secrets(path: PurePosixPath) -> bool:
     if path.suffix == ".pub":
         return False
-    if not _FOLDERS.isdisjoint(path.parts[:-1]) or any(way in f"/{path}" for way in _WAYS) or _in_its_folder(path):
+    whole = f"/{path}"
+    if not _FOLDERS.isdisjoint(path.parts[:-1]) or any(way in whole for way in _WAYS) or whole.endswith(_FILES):
+        return True
+    if "/.git/" in whole and path.name in ("config", "config.worktree"):  # remotes, often with a token in them
         return True
     if path.name in _NAMES or path.suffix in _ENDINGS:
         return True
     return _says_so(path.name, path.suffix) and _HARMLESS.isdisjoint(re.split(r"[._-]", path.name))
 
 
-def _in_its_folder(path: PurePosixPath) -> bool:
-    """Whether it is a file that holds secrets just there; a submodule's git folder lies below ".git"."""
-    folders = path.parts[:-1]
-    if not folders:
-        return False
-    if path.name in _IN_FOLDER[".git"] and ".git" in folders:
-        return True
-    return path.name in _IN_FOLDER.get(folders[-1], ())
-
-
 def _says_so(name: str, suffix: str) -> bool:
-    if suffix == ".env" or any(form.fullmatch(name) for form in _FORMS):
+    if suffix == ".env" or _FORMS.fullmatch(name):
         return True
     if suffix not in _DATA:
         return False
