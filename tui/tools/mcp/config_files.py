@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.config.files import is_file, is_there
+from tui.config.files import FileTooLargeError, is_file, is_there, read_all
 
 if TYPE_CHECKING:
     from tui.tools.mcp.config import ServerConfig
@@ -70,13 +70,19 @@ def find_servers(
 
     def read(path: Path) -> tuple[str, tuple[ServerConfig, ...]] | None:
         try:
-            text = _text(path)
-            return None if text is None else (text, servers_of_json(text, str(path)))
-        except (McpConfigError, OSError) as error:
-            problems.append(
-                str(error) if isinstance(error, McpConfigError) else f"{path} can't be read ({error.strerror})"
-            )
-            return None
+            if not path.is_file():
+                return None
+            text = read_all(path, MOST_BYTES).decode("utf-8-sig")
+            return text, servers_of_json(text, str(path))
+        except McpConfigError as error:
+            problems.append(str(error))
+        except FileTooLargeError:
+            problems.append(f"{path} is larger than {MOST_BYTES:,} bytes: no list of servers is")
+        except UnicodeDecodeError:
+            problems.append(f"{path} is not UTF-8 text; save it as that")
+        except OSError as error:
+            problems.append(f"{path} can't be read ({error.strerror})")
+        return None
 
     try:
         add(read_servers(dict(table), str(config_file)))
@@ -91,7 +97,9 @@ def find_servers(
         # A project's file can't decide what may run without asking.
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
         sha256 = content_hash(text)
-        project = ProjectFile(project_file, sha256, servers, _word(answers.get(str(project_file)), sha256))
+        answered, agreed = answers.get(str(project_file), ("", False))
+        word: Word = "unsaid" if answered != sha256 else "yes" if agreed else "no"
+        project = ProjectFile(project_file, sha256, servers, word)
         if project.word == "yes":
             add(servers)
     return Configured(tuple(servers_by_name.values()), project, tuple(problems))
@@ -119,23 +127,3 @@ def _project_folder(folder: Path) -> Path:
     else:
         places = [folder]
     return next((place for place in places if is_file(place / PROJECT_FILE)), folder)
-
-
-def _word(answer: tuple[str, bool] | None, sha256: str) -> Word:
-    if answer is None or answer[0] != sha256:
-        return "unsaid"
-    return "yes" if answer[1] else "no"
-
-
-def _text(path: Path) -> str | None:
-    """The file's text, None if there is no file. Raises OSError, `McpConfigError`."""
-    from tui.tools.mcp.config import McpConfigError
-
-    if not path.is_file():
-        return None
-    if path.stat().st_size > MOST_BYTES:
-        raise McpConfigError(f"{path} is larger than {MOST_BYTES:,} bytes: no list of servers is")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise McpConfigError(f"{path} is not UTF-8 text; save it as that") from None
