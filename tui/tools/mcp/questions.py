@@ -44,53 +44,49 @@ class Field:
         if self.options:
             labels = ", ".join(label for _, label in self.options)
             return f"some of {labels}; commas between them" if self.many else f"one of {labels}"
-        match self.kind:
-            case "boolean":
-                return "yes or no"
-            case "integer":
-                return "a whole number"
-            case "number":
-                return "a number"
-            case _:
-                return self.format
+        return {"boolean": "yes or no", "integer": "a whole number", "number": "a number"}.get(self.kind, self.format)
 
     def read(self, text: str) -> Value:
         """Parse input. Raises ValueError with a line that says what to write instead."""
-        text = text.strip()
-        if self.options:
-            return self._chosen(text)
-        match self.kind:
-            case "boolean":
-                if text.lower() in (*_YES, *_NO):
-                    return text.lower() in _YES
-                raise ValueError(f"{self.label}: write yes or no")
-            case "text":
-                self._check(len(text), " characters")
-                if self.format in _FORMATS and not _FORMATS[self.format](text):
-                    raise ValueError(f"{self.label}: that is no {self.format}")
-                return text
-            case _:
-                number = _number(text, whole=self.kind == "integer")
-                if number is None:
-                    raise ValueError(f"{self.label}: write {self.hint}")
-                self._check(number, "")
-                return number
+        try:
+            return self._chosen(text.strip()) if self.options else self._entered(text.strip())
+        except ValueError as error:
+            raise ValueError(f"{self.label}: {error}") from None
 
     def _chosen(self, text: str) -> Value:
         values = {value.lower(): value for value, _ in self.options}
         values |= {label.lower(): value for value, label in self.options}
         names = _names(text, values) if self.many else [text]
-        for name in names:
-            if name.lower() not in values:
-                raise ValueError(f"{self.label}: {name} is not among them; write {self.hint}")
+        if unknown := [name for name in names if name.lower() not in values]:
+            raise ValueError(f"{unknown[0]} is not among them; write {self.hint}")
         chosen = [values[name.lower()] for name in names]
         return chosen if self.many else chosen[0]
 
-    def _check(self, size: float, what: str) -> None:
+    def _entered(self, text: str) -> Value:
+        value: Value = text
+        size: int | float
+        match self.kind:
+            case "boolean":
+                if text.lower() not in (*_YES, *_NO):
+                    raise ValueError(f"write {self.hint}")
+                return text.lower() in _YES
+            case "text":
+                size, unit = len(text), " characters"
+                if self.format in _FORMATS and not _FORMATS[self.format](text):
+                    raise ValueError(f"that is no {self.format}")
+            case _:
+                try:
+                    size, unit = int(text) if self.kind == "integer" else float(text), ""
+                except ValueError:
+                    size = math.nan
+                if isinstance(size, float) and not math.isfinite(size):
+                    raise ValueError(f"write {self.hint}")
+                value = size
         if self.least is not None and size < self.least:
-            raise ValueError(f"{self.label}: at least {self.least:g}{what}")
+            raise ValueError(f"at least {self.least:g}{unit}")
         if self.most is not None and size > self.most:
-            raise ValueError(f"{self.label}: at most {self.most:g}{what}")
+            raise ValueError(f"at most {self.most:g}{unit}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +239,3 @@ def _default(value: object, labels: Mapping[str, str]) -> str:
 def _limit(schema: Mapping[str, Any], *keys: str) -> float | None:
     value = next((schema[key] for key in keys if key in schema), None)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _number(text: str, *, whole: bool) -> int | float | None:
-    try:
-        return int(text) if whole else float(text) if math.isfinite(float(text)) else None
-    except ValueError:
-        return None
