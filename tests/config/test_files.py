@@ -62,6 +62,16 @@ def test_a_log_and_the_older_ones_are_private(tmp_path: Path) -> None:
     assert mode(path.parent) == 0o700
 
 
+def test_the_log_never_writes_to_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.log"
+    handler = private_log(path, most_bytes=1_000, older=1)
+    handler.handle(logging.makeLogRecord({"msg": "no file caf\udce9"}))
+    assert path.read_text() == "no file caf\\udce9\n"
+    handler.handle(logging.makeLogRecord({"msg": "lost %d", "args": ("no number",)}))
+    handler.close()
+    assert capsys.readouterr().err == ""
+
+
 def test_an_existing_file_is_closed_and_what_is_no_file_is_left(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     (tmp_path / "a").chmod(0o664)

@@ -133,12 +133,16 @@ def readable_by_others(paths: Iterable[Path]) -> list[tuple[Path, int]]:
 
 
 def private_log(path: Path, *, most_bytes: int, older: int) -> logging.Handler:
-    """A handler that writes to a private file, and keeps `older` ones of `most_bytes` beside it. Raises OSError."""
+    """A handler that writes to a private file, and keeps `older` ones of `most_bytes` beside it. Raises OSError.
+
+    What can't be written, as on a full disk, is lost.
+    """
     from logging.handlers import RotatingFileHandler
 
     class PrivateLog(RotatingFileHandler):
         def _open(self) -> Any:
             return open_private(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors)
 
+    logging.raiseExceptions = False  # it would write a traceback over the screen
     private_folder(path.parent)
-    return PrivateLog(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
+    return PrivateLog(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8", errors="backslashreplace")
