@@ -46,6 +46,17 @@ def test_without_a_call_or_a_window_it_says_what_it_knows(tmp_path: Path) -> Non
     assert status_line.status_line({"transcript_path": path}) == "1k/? · 98 % cached"
 
 
+@pytest.mark.parametrize("odd", ["NaN", "1e999", "-5", '"5"', "[]", "1" + "0" * 30, "true"])
+def test_an_impossible_number_is_unknown(odd: str, tmp_path: Path) -> None:
+    value = json.loads(odd)
+    path = tmp_path / "t.jsonl"
+    rows = [CLAUDE_USAGE, CLAUDE_USAGE | {"output_tokens": value}, dict.fromkeys(CLAUDE_USAGE, value)]
+    path.write_text(of(*({"message": {"usage": usage, "model": "claude-opus-4-8"}} for usage in rows)), "utf-8")
+    report = {"context_window_size": value, "current_usage": CLAUDE_USAGE}
+    status = {"transcript_path": str(path), "context_window": report, "cost": {"total_cost_usd": value}}
+    assert status_line.status_line(status) == "221k/1M 22 % · 99 % cached"
+
+
 @pytest.mark.parametrize("text", ["[]", "nonsense", "[" * 100_000, '{"context_window": 3}'])
 def test_other_input_is_refused_in_one_line(
     text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

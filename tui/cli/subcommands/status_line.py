@@ -25,6 +25,7 @@ MOST_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # to wait for a pipe
 HEAD_BYTES = 64_000  # of a rollout; they contain its folder
 CODEX_DAYS, CHATS = 3, 20  # newest folders of Codex, and files of a program, that are looked at
+CLAUDE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens", "output_tokens")
 SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
 MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
 LAST_MESSAGES = 40  # of a session in a database
@@ -40,7 +41,7 @@ def run(path: str | None = None) -> int | None:
     text = "" if path else _piped()
     try:
         line = status_line(json.loads(text)) if text else _session_line(path or newest(os.getcwd()))  # noqa: PTH109
-    except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
+    except (ValueError, AttributeError, TypeError, LookupError, ArithmeticError, RecursionError):
         sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
         return 2
     if line is None:
@@ -73,20 +74,23 @@ def status_line(status: Mapping[str, Any]) -> str:
     calls = _Calls(str(status.get("transcript_path") or ""))
     usage = report.get("current_usage")
     if isinstance(usage, dict):
-        read, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
-        total = (usage.get("input_tokens") or 0) + read + written + (usage.get("output_tokens") or 0)
-        calls.cached = read
+        counts = [_count(usage.get(name)) for name in CLAUDE_COUNTS]
+        total, calls.cached = sum(counts), counts[0]
     elif calls.inputs:
         total = calls.inputs[-1]
     else:
         return "no call yet"
     if status.get("exceeds_200k_tokens"):
         calls.most = max(calls.most, SMALL_WINDOW + 1)
-    size = report.get("context_window_size")
+    size = _count(report.get("context_window_size"))
     window = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
     line = _calls_text(total, window, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
-    return f"{line} · ${cost:.2f} this session" if isinstance(cost, int | float) else line
+    return (
+        f"{line} · ${cost:.2f} this session"
+        if isinstance(cost, int | float) and 0 < cost < 1e6 and cost is not True
+        else line
+    )
 
 
 def _calls_text(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
@@ -171,14 +175,15 @@ class _Calls:
             self.provider = line["message"].get("provider") or "anthropic"
             if "input_tokens" in usage:  # Claude Code
                 self.compacts_at = CLAUDE_COMPACTS
-                cached, written = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens")
-                total, output = usage["input_tokens"] + cached + (written or 0), usage.get("output_tokens") or 0
+                *beside, output = (_count(usage.get(name)) for name in CLAUDE_COUNTS)
+                total, cached = sum(beside), beside[0]
             else:  # pi
                 cached = usage["cacheRead"]
                 total, output = usage["input"] + cached + usage["cacheWrite"], usage["output"]
+        total = _count(total)
         if not total:
             return
-        self.cached, self.output, self.most = cached, output, max(self.most, total)
+        self.cached, self.output, self.most = _count(cached), _count(output), max(self.most, total)
         if self.inputs and total < 0.7 * self.inputs[-1]:
             self.inputs.clear()
         if self.inputs[-1:] != [total]:
@@ -277,7 +282,12 @@ def _files(folder: str, ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[
         return []
 
 
-# As in `tui.text.numbers`, which takes longer to import than this takes to run.
+# As in `tui.text.numbers` and `tui.providers.wire`, which take longer to import than this takes to run.
+
+
+def _count(value: object) -> int:
+    """`value` if it is a number of tokens, else 0."""
+    return value if type(value) is int and 0 <= value < 2**53 else 0
 
 
 def _percent(share: float) -> str:

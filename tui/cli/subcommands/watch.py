@@ -57,7 +57,7 @@ def _follower(file: Path | None) -> Follower:
     session = ""
     if path.suffix == ".db":
         with closing(SourceFile(path)) as source:
-            session = opencode.newest_session(source, folder)
+            session = opencode.newest_session(source, folder) if opencode.detect(source) else ""
     if path == Path() or (path.suffix == ".db" and not session):
         raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
     return Follower(path, session)
