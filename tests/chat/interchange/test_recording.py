@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.recordings import read_recording
-from tui.chat.interchange.recording import RecordingError, checked_records, checked_row
+from tui.chat.interchange.recording import Recording, RecordingError, checked, checked_records, checked_row
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import Record, SessionInfo
 
@@ -33,6 +33,13 @@ def test_a_row_that_can_not_be(row: Any, changes: dict[str, Any], words: str) ->
     assert checked_row(row) == row
     with pytest.raises(RecordingError, match=words):
         checked_row(replace(row, **changes))
+
+
+def test_a_title_that_is_no_text() -> None:
+    title: Any = True
+    info = replace(INFO, title=title)
+    with pytest.raises(RecordingError, match="title of a SessionInfo is bool"):
+        checked(Recording("chatctx", info.title, (), info=info))
 
 
 def test_half_a_character_in_a_label_is_mended() -> None:

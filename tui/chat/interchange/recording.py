@@ -158,10 +158,10 @@ def checked(recording: Recording) -> Recording:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
     return replace(
         recording,
+        info=None if recording.info is None else checked_row(recording.info),  # first: the title is from there
         title=storable(recording.title) or "",
         messages=tuple(checked_messages(recording.messages)),
         records=checked_records(recording.records),
-        info=None if recording.info is None else checked_row(recording.info),
         calls=tuple(map(checked_row, recording.calls)),
     )
 
