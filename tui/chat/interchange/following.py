@@ -242,6 +242,7 @@ class Follower:
         target = target_of(*recording.model)
         _, request = self._projection.requests(recording.messages, state, target)
         usages = [usage for _, _, usage in recording.answers]
+        total, cached = (usages[-1].input_total, usages[-1].input_cached) if usages else (None, None)
         limits = _limits(recording, window)
         estimator, settings = self._with_open_answer(recording), BudgetSettings(0, None, False)
         usage = calculate_context_usage(
@@ -255,7 +256,7 @@ class Follower:
             usage=usage,
             calls=len(usages),
             forecasts=tuple(self._forecasts),
-            cached_share=_cached_share(usages),
+            cached_share=cached / total if total and cached is not None else None,
             growth=_growth(usages),
             compacts_at=int(limits.context * share) if limits.context and share else None,
             cost_today=self._cost(recording, now - now % SECONDS_A_DAY),
@@ -323,12 +324,6 @@ def _limits(recording: Recording, window: int | None) -> ModelLimits:
         small = limits.context <= claude.SMALL_WINDOW
         return limits if small else replace(limits, detail="or 200k, unless it is [1m]: --window")
     return limits if limits.context else UNKNOWN_LIMITS
-
-
-def _cached_share(usages: Sequence[Usage]) -> float | None:
-    if not usages or usages[-1].input_cached is None or not usages[-1].input_total:
-        return None
-    return usages[-1].input_cached / usages[-1].input_total
 
 
 def _growth(usages: Sequence[Usage]) -> float | None:

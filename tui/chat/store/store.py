@@ -407,12 +407,10 @@ def message_of(row: Sequence[Any]) -> Message:
 
 def search_values(query: str) -> dict[str, str]:
     """The values for `_MATCHES`: the query, case-folded, and a word of it as it is stored."""
-    plain = [word.lower() for word in query.split() if all(char.isascii() or _has_no_case(char) for char in word)]
+    # "Lo": letters without case, as in Chinese, Japanese, Korean, Arabic, Hebrew and more
+    words = (word for word in query.split() if all(c.isascii() or unicodedata.category(c) == "Lo" for c in word))
+    plain = [word.lower() for word in words]
     return {"words": query.casefold(), "stored": json.dumps(max(plain, key=len, default=""))[1:-1]}
-
-
-def _has_no_case(char: str) -> bool:
-    return unicodedata.category(char) == "Lo"  # Chinese, Japanese, Korean, Arabic, Hebrew and more
 
 
 def contains(text: str | bytes, words: str) -> bool:

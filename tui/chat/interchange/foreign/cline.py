@@ -49,7 +49,6 @@ def read(file: SourceFile) -> Iterator[Recording]:
 
 
 def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
-    """Add the messages of an entry."""
     about = entry.get("modelInfo") or {}
     provider, model = str(about.get("providerId") or ""), str(about.get("modelId") or "unknown")
     parts = chat.parts(entry.get("content"), provider, model)

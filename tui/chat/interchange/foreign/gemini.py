@@ -132,7 +132,6 @@ def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
 
 
 def _output(call: Mapping[str, Any]) -> str:
-    """What the tool returned."""
     responses = ((piece.get("functionResponse") or {}).get("response") for piece in call.get("result") or [])
     return "\n".join(_response(response) for response in responses if response is not None)
 

@@ -20,7 +20,7 @@ from tui.chat.store.database import new_id
 from tui.chat.store.store import Record
 from tui.config.files import FileTooLargeError, read_all
 from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
-from tui.messages import Attachment, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, Usage
+from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Role, Text, ToolCall, ToolResult, Usage
 from tui.providers.wire import find_count
 from tui.text.numbers import size_text
 
@@ -204,17 +204,19 @@ class Builder:
             self.unpredictable[message.id], self.lacking = f"the file lacks {self.lacking}", ""
         return message.id
 
-    def add_entry(self, role: object, parts: Sequence[Part], at: float, **about: Any) -> str:
+    def add_entry(
+        self, role: object, parts: Sequence[Part], at: float, *, kind: MessageKind = "chat", **about: Any
+    ) -> str:
         """Append an entry of an API's history: an answer, if it has parts, or tool results (with images) and input.
 
-        Returns the id of the answer, or else of the results. `about` is of the answer.
+        Returns the id of the answer, or else of the results. `about` is of the answer, `kind` of the input.
         """
         if role == "assistant":
             return self.add("assistant", parts, at, **about) if parts else ""
         results: list[Part] = [part for part in parts if isinstance(part, ToolResult)]
         results += [part for part in parts if isinstance(part, Attachment)] if results else []
         answered = self.add("tool", results, at)
-        self.add("user", [part for part in parts if part not in results], at, kind=about.get("kind", "chat"))
+        self.add("user", [part for part in parts if part not in results], at, kind=kind)
         return answered
 
     def compact(
