@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -18,10 +19,11 @@ from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import BACK, CLOSE, Panel, clickable, set_title
+from tui.screens.base import CLOSE, Hint, Panel, clickable, set_title
+from tui.screens.form import FormPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
-from tui.views.view import Menu
+from tui.views.view import Field, Form, Menu
 from tui.views.view import Option as Choosable
 
 log = logging.getLogger(__name__)
@@ -58,15 +60,20 @@ class Picker(Panel[str]):
         self._shown: str | None = None  # the query of the shown items
 
     @property
-    def searching(self) -> bool:
-        """Whether typed text is a search."""
-        return True
+    def chosen(self) -> Choosable | None:
+        """The highlighted item."""
+        at = self.query_one(OptionList).highlighted
+        return self.items[at] if at is not None and at < len(self.items) else None
+
+    def hints(self) -> Sequence[Hint]:
+        """The keys on the panel's edge."""
+        return (("enter", "choose", "choose"), CLOSE)
 
     def compose(self) -> ComposeResult:
         """Search field, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
             set_title(panel, self.heading)
-            panel.border_subtitle = clickable(self, ("enter", "choose", "choose"), CLOSE)
+            panel.border_subtitle = clickable(self, *self.hints())
             yield Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)
@@ -79,10 +86,9 @@ class Picker(Panel[str]):
         self.search("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search again, for the current text: a rename may have come in between."""
+        """Search again."""
         event.stop()
-        if self.searching:
-            self.search(event.input.value)
+        self.search(event.value)
 
     async def options(self, query: str) -> Sequence[Choosable]:
         """The matches for `query`, best first."""
@@ -172,11 +178,10 @@ class Picker(Panel[str]):
     async def choose(self) -> None:
         """Choose the highlighted item of the latest search."""
         query = self.query_one(Input).value
-        if self.searching and query != self._shown:
+        if query != self._shown:
             with suppress(WorkerError):  # the next key starts a new search
                 await self.search(query).wait()
-        at = self.query_one(OptionList).highlighted
-        self.dismiss(self.items[at].key if at is not None and at < len(self.items) else None)
+        self.dismiss(self.chosen.key if self.chosen is not None else None)
 
 
 class SessionPicker(Picker):
@@ -193,89 +198,39 @@ class SessionPicker(Picker):
         self.workspace = menu.workspace
         self.session = menu.session
         self._deleted: list[Choosable] = []
-        self._naming: Choosable | None = None
-        self._query = ""
 
-    def on_mount(self) -> None:
-        """Show the keys (after the base class's own handler, which is called too)."""
-        self._show_keys()
+    def hints(self) -> Sequence[Hint]:
+        """What can be done with a conversation."""
+        keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
+        keys += [("^z", "bring back", "undelete")] if self._deleted else []
+        return keys if self.app.size.width < 60 else [*keys, CLOSE]
 
     def on_resize(self, _event: events.Resize) -> None:
-        """The line of keys depends on the width."""
+        """The keys depend on the width, too."""
         self._show_keys()
 
     def _show_keys(self) -> None:
-        panel = self.query_one(".panel")
-        if self._naming is not None:
-            panel.border_title = "New title"
-            panel.border_subtitle = clickable(self, ("enter", "rename", "choose"), BACK)
-            return
-        set_title(panel, self.heading)
-        keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
-        keys += [("^z", "bring back", "undelete")] if self._deleted else []
-        narrow = self.app.size.width < 60
-        panel.border_subtitle = clickable(self, *keys, *(() if narrow else (CLOSE,)))
-
-    @property
-    def chosen(self) -> Choosable | None:
-        """The highlighted conversation."""
-        at = self.query_one(OptionList).highlighted
-        return self.items[at] if at is not None and at < len(self.items) else None
-
-    @property
-    def searching(self) -> bool:
-        """Not while renaming."""
-        return self._naming is None
-
-    def action_move(self, step: int) -> None:
-        """Move, unless a title is being edited."""
-        if self._naming is None:
-            super().action_move(step)
+        self.query_one(".panel").border_subtitle = clickable(self, *self.hints())
 
     def action_rename(self) -> None:
-        """Edit the title in the search field."""
-        line = self.query_one(Input)
-        if self._naming is None and (chosen := self.chosen) is not None:
-            self._naming, self._query = chosen, line.value
-            line.value = "" if chosen.label == "(no title)" else chosen.label.removeprefix(FORK)
-            line.cursor_position = len(line.value)
-            self._show_keys()
+        """Ask for another title."""
+        if (chosen := self.chosen) is not None:
+            title = "" if chosen.label == "(no title)" else chosen.label.removeprefix(FORK)
+            form = Form("New title", "", (Field("title", chosen.label, title),), "rename", "")
+            self.app.push_screen(FormPanel(form, lambda _text: None), partial(self._rename, chosen.key))
 
-    async def choose(self) -> None:
-        """Open the conversation, or apply the edited title."""
-        if self._naming is None:
-            await super().choose()
-            return
-        item, title = self._naming, " ".join(self.query_one(Input).value.split())
-        if title:
-            await self._rename(item.key, title)
-        self._end_naming()
-
-    async def _rename(self, session_id: str, title: str) -> None:
-        if session_id == self.session.id:
+    async def _rename(self, session_id: str, values: Mapping[str, str] | None) -> None:
+        title = " ".join(values["title"].split()) if values else ""
+        if title and session_id == self.session.id:
             await self.session.rename(title)
-        else:
+        elif title:
             await self.workspace.rename_session(session_id, title)
-
-    def action_close(self) -> None:
-        """Stop renaming, or close."""
-        if self._naming is None:
-            super().action_close()
-        else:
-            self._end_naming()
-
-    def _end_naming(self) -> None:
-        self._naming = None
-        line = self.query_one(Input)
-        with self.prevent(Input.Changed):
-            line.value = self._query
-        self._show_keys()
-        self.search(self._query)
+        self.search(self.query_one(Input).value)
 
     async def action_delete(self) -> None:
         """Delete the conversation from the list; it can be restored."""
         chosen = self.chosen
-        if self._naming is not None or chosen is None:
+        if chosen is None:
             return
         if chosen.key == self.session.id:
             self.app.notify("This conversation is open: /delete deletes it.", severity="warning", markup=False)
@@ -288,7 +243,7 @@ class SessionPicker(Picker):
 
     async def action_undelete(self) -> None:
         """Restore the conversation deleted last."""
-        if self._naming is None and self._deleted:
+        if self._deleted:
             self.to_highlight = self._deleted.pop().key
             await self.workspace.restore_session(self.to_highlight)
             self._show_keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -11,11 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Static, TextArea
 
 from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
+from tui.screens.form import FormPanel
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
+from tui.views.view import Field, Form
 
 if TYPE_CHECKING:
     from tui.chat.compaction.compactor import SummaryEffect, SummaryText
@@ -39,8 +42,6 @@ class SummaryPanel(Panel[bool]):
     }
     SummaryPanel.-short TextArea { margin: 0; }
     SummaryPanel .text-area--cursor-line { background: transparent; }
-    SummaryPanel Input { display: none; }
-    SummaryPanel.-asking Input { display: block; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,12 +61,11 @@ class SummaryPanel(Panel[bool]):
         self._cost = 0.0  # seconds taken by the last measurement
 
     def compose(self) -> ComposeResult:
-        """Figures, text, the field for asking again, keys."""
+        """Figures, text, keys."""
         with Vertical(classes="panel") as panel:
             set_title(panel, self.subject.title)
             yield Static("", classes="summary-head", markup=False)
             yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
-            yield Input(placeholder="instructions for another summary; enter asks, esc goes back", compact=True)
             yield KeyLine("summary-note")
 
     def on_mount(self) -> None:
@@ -179,21 +179,18 @@ class SummaryPanel(Panel[bool]):
         self.dismiss(True)
 
     def action_ask(self) -> None:
-        """Show the field for asking again, or go back to the text."""
+        """Let the model write another one, with instructions from a form."""
         if not self.subject.can_ask or self._working:
             return
         self._clear_note()
-        asking = not self.has_class("-asking")
-        self.set_class(asking, "-asking")
-        (self.query_one(Input) if asking else self.area).focus()
+        field = Field("instructions", "Instructions for another summary")
+        self.app.push_screen(FormPanel(Form("Ask again", "", (field,), "ask", ""), lambda _text: None), self._begin)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Let the model write another one."""
-        event.stop()
-        self.action_ask()
-        self._working = True
-        self.redraw()
-        self._ask(event.value.strip())
+    def _begin(self, values: Mapping[str, str] | None) -> None:
+        if values is not None:
+            self._working = True
+            self.redraw()
+            self._ask(values["instructions"].strip())
 
     @work(group="ask", exit_on_error=False)
     async def _ask(self, instructions: str) -> None:
@@ -216,11 +213,9 @@ class SummaryPanel(Panel[bool]):
         self.measure()
 
     def action_close(self) -> None:
-        """Esc: stop the call, close the field, else leave; with changes only after a question."""
+        """Esc: stop the call, else leave; with changes only after a question."""
         if self._working:
             self.subject.summaries.stop()
-        elif self.has_class("-asking"):
-            self.action_ask()
         elif self.edited and not self._confirming:
             self._confirming = True
             self.redraw()
