@@ -42,7 +42,7 @@ def test_the_table_in_use_is_as_good(rows: list[Row]) -> None:
         errors = []
         for row in rows:
             if (row.family, bool(row.request.tools)) == key:
-                sizes = sum(count.size for count in counter.count_messages(row.request.messages, row.model))
+                sizes = sum(counter.count_message(message, row.model).size for message in row.request.messages)
                 tokens = estimate_preamble(row.request, counter).total + sizes
                 errors.append(abs(tokens - row.actual) / row.actual)
         assert median(errors) <= limit, key

@@ -127,7 +127,7 @@ def test_arguments_are_counted_as_the_template_writes_them(model: str, as_read: 
     counter = TokenCounter()
     written = Message("assistant", (call("1", "write", r'{"text": "' + r"line\n\t\"\u00e9\" \\" * 50 + '"}'),))
     plain = Message("assistant", (call("1", "write", '{"text": "' + as_read * 50 + '"}'),))
-    one, other = counter.count_messages([written, plain], model)
+    one, other = (counter.count_message(message, model) for message in (written, plain))
     assert one.content == pytest.approx(other.content, abs=2)
 
 

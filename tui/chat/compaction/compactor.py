@@ -73,7 +73,8 @@ class Compactor:
         Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`.
         """
         if trigger != "manual":
-            answer = self._latest_answer()
+            answers = (m for m in reversed(self._conversation.messages) if m.role == "assistant")
+            answer = next((m.id for m in answers if m.status == "complete"), "")
             if answer == self._tried_after:
                 return False
             self._tried_after = answer
@@ -111,12 +112,6 @@ class Compactor:
             provider=made_by.provider,
             model=made_by.model,
         )
-
-    def _latest_answer(self) -> str:
-        for message in reversed(self._conversation.messages):
-            if message.role == "assistant" and message.status == "complete":
-                return message.id
-        return ""
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
         conversation, settings = self._conversation, self.meter.settings

@@ -271,7 +271,10 @@ class Projection:
         tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent))
         tail = tail if self._prefix else opened(tail)
         whole = _request((*self._prefix, *tail), target)
-        trimmed = self._under_trim(tail, state.trim, prefix_bound=target.capabilities.prefix_bound)
+        trim, bound = state.trim, target.capabilities.prefix_bound
+        if self._trimmed is None or self._trimmed[0] is not trim:
+            self._trimmed = trim, leave_out(self._prefix, trim, prefix_bound=bound)
+        trimmed = opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=bound)))
         return whole, whole if trimmed == whole.messages else replace(whole, messages=trimmed)
 
     def _advance(self, messages: Sequence[Message], state: HistoryState, target: Target) -> None:
@@ -322,12 +325,6 @@ class Projection:
             if message.status != "streaming":
                 called |= call_ids(message)
         return False
-
-    def _under_trim(self, tail: tuple[Message, ...], trim: TrimState, *, prefix_bound: bool) -> tuple[Message, ...]:
-        """What `trimmed_request` has of the prefix and `tail`."""
-        if self._trimmed is None or self._trimmed[0] is not trim:
-            self._trimmed = trim, leave_out(self._prefix, trim, prefix_bound=prefix_bound)
-        return opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=prefix_bound)))
 
 
 def _named_in_records(state: HistoryState) -> frozenset[str]:

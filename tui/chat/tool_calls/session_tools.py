@@ -140,15 +140,8 @@ class SessionTools:
             target.capabilities.tools and self._services.models.takes_tools(target.provider, target.model) is not False
         )
 
-    async def offer_none(self) -> None:
-        """The server refused the tools: offer none to the model from now on."""
-        await self._learn_support(False)
-
-    async def offer_again(self) -> None:
-        """Take `offer_none` back: the server refuses for another reason."""
-        await self._learn_support(None)
-
-    async def _learn_support(self, takes_tools: bool | None) -> None:
+    async def learn_support(self, takes_tools: bool | None) -> None:
+        """False: the server refused the tools, and none are offered from now on; None takes that back."""
         target = self._conversation.target
         await asyncio.to_thread(self._services.models.learn_tools, target.provider, target.model, takes_tools)
         self.update_offer()

@@ -267,8 +267,8 @@ class Turn:
                     "info", "According to its server this model takes no images; asking again with text in their place"
                 )
             case Without():
-                self._removed.append(Removed(error, self.tools.offer_again))
-                await self.tools.offer_none()
+                self._removed.append(Removed(error, partial(self.tools.learn_support, None)))
+                await self.tools.learn_support(False)
                 notice = Notice("info", "According to its server this model calls no tools; asking again without them")
             case Reduce():
                 notice = Notice("info", f"{error} Reducing the request and asking again")

@@ -100,12 +100,8 @@ class TokenCounter:
 
     def count_message(self, message: Message, model: str) -> MessageCount:
         """The tokens of `message` in a request to `model`."""
-        return self.count_messages([message], model)[0]
-
-    def count_messages(self, messages: Sequence[Message], model: str) -> list[MessageCount]:
-        """The tokens of each of `messages` in a request to `model`."""
-        raws = self.raw_counts(messages, model, [message_digest(message).full for message in messages])
-        return [with_markup(message, raw, model) for message, raw in zip(messages, raws, strict=True)]
+        (raw,) = self.raw_counts([message], model, [message_digest(message).full])
+        return with_markup(message, raw, model)
 
     def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
         """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
@@ -193,18 +189,14 @@ def _reasoning_classes(part: Reasoning, visible: int) -> int:
     Its text may be a summary, or missing: the encrypted original says how long it is. That (signature, redacted or
     encrypted content) is base64 of the whole reasoning and about `ENVELOPE_BYTES`.
     """
-    original = _reasoning_bytes(part.redacted or part.encrypted or part.signature or "")
+    encrypted = part.redacted or part.encrypted or part.signature or ""
+    original = len(encrypted) * 3 // 4 - ENVELOPE_BYTES
     shown = len(part.text.encode("utf-8", "surrogatepass"))
     if original <= shown:
         return visible
     if not shown:
         return pack({LATIN: original / BYTES_PER_TOKEN})
     return pack({kind: tokens * original / shown for kind, tokens in unpack(visible)})
-
-
-def _reasoning_bytes(encrypted: str) -> int:
-    """Bytes of reasoning in an encrypted block; 0 without one."""
-    return max(0, len(encrypted) * 3 // 4 - ENVELOPE_BYTES)
 
 
 _RAW_ARGUMENTS = ("claude", "glm", "minimax")
@@ -393,15 +385,11 @@ def schema_text(tool: ToolSchema, style: Literal["json", "typescript"]) -> str:
         schema = {}
     if not isinstance(schema, dict):
         schema = {}
-    fields = _fields(schema, _definitions(schema), 0)
+    named = schema.get("$defs") or schema.get("definitions")
+    fields = _fields(schema, named if isinstance(named, dict) else {}, 0)
     comment = "".join(f"// {line}\n" for line in tool.description.split("\n")) if tool.description else ""
     inner = f"_: {{\n{fields}}}" if fields else ""
     return f"{comment}type {tool.name} = ({inner}) => any;\n\n"
-
-
-def _definitions(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    definitions = schema.get("$defs") or schema.get("definitions")
-    return definitions if isinstance(definitions, dict) else {}
 
 
 def _fields(schema: Mapping[str, Any], named: Mapping[str, Any], depth: int) -> str:

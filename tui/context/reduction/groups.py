@@ -94,15 +94,9 @@ def whole_groups(messages: Sequence[Message], ids: frozenset[str]) -> tuple[str,
 
 def open_group(messages: Sequence[Message], groups: Sequence[Group]) -> Group | None:
     """The tool group that the model has to answer next (its results end the conversation), or None."""
-    last = len(messages) - 1
-    for group in reversed(groups):
-        if group.age is not None:
-            return group if last in group.indices or not _replied_after(messages, group) else None
-    return None
-
-
-def _replied_after(messages: Sequence[Message], group: Group) -> bool:
-    return any(m.role == "assistant" or starts_turn(m) for m in messages[max(group.indices) + 1 :])
+    group = next((group for group in reversed(groups) if group.age is not None), None)
+    later = messages[max(group.indices) + 1 :] if group is not None else ()
+    return None if any(m.role == "assistant" or starts_turn(m) for m in later) else group
 
 
 def opened(messages: Sequence[Message]) -> tuple[Message, ...]:
