@@ -54,18 +54,18 @@ from tui.text.numbers import change_percent, plural, tokens_exact
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
 
+@dataclass(eq=False)
 class Compactor:
     """Compacts one conversation and reports to `emit`. Nothing changes unless the result is complete and accepted.
 
     Cancelling it while a summary is being written changes nothing.
     """
 
-    def __init__(self, conversation: Conversation, meter: Meter, services: Services, emit: Emit) -> None:
-        self._conversation = conversation
-        self.meter = meter
-        self._services = services
-        self._emit = emit
-        self._tried_after: str | None = None  # the latest complete answer when it last began by itself
+    conversation: Conversation
+    meter: Meter
+    services: Services
+    emit: Emit
+    _tried_after: str | None = None  # the latest complete answer when it last began by itself
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
         """Compact, but by itself only once after each answer; returns whether.
@@ -73,21 +73,21 @@ class Compactor:
         Raises `CompactionRefusedError`, `SummaryFailedError`, `StoreError`.
         """
         if trigger != "manual":
-            answers = (m for m in reversed(self._conversation.messages) if m.role == "assistant")
+            answers = (m for m in reversed(self.conversation.messages) if m.role == "assistant")
             answer = next((m.id for m in answers if m.status == "complete"), "")
             if answer == self._tried_after:
                 return False
             self._tried_after = answer
         plan = await asyncio.to_thread(self._plan, trigger, usage)
-        self._emit(CompactionStarted(automatic=trigger != "manual"))
+        self.emit(CompactionStarted(automatic=trigger != "manual"))
         summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
         message = self.summary_message(summary.text) if summary else None
         record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
-        await self._conversation.add_checkpoint(record, message)
-        self._emit(CompactionFinished(record.messages, record.before, record.after, message))
+        await self.conversation.add_checkpoint(record, message)
+        self.emit(CompactionFinished(record.messages, record.before, record.after, message))
         if summary and summary.cut:
-            self._emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
+            self.emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
         return True
 
     async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
@@ -102,7 +102,7 @@ class Compactor:
 
     def summary_message(self, text: str) -> Message:
         """The message of a summary with this text."""
-        made_by = self._conversation.target
+        made_by = self.conversation.target
         return Message(
             "user",
             (Text(outgoing_summary(text)),),
@@ -114,7 +114,7 @@ class Compactor:
         )
 
     def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
-        conversation, settings = self._conversation, self.meter.settings
+        conversation, settings = self.conversation, self.meter.settings
         return plan_compaction(
             conversation.active(),
             self.meter.count,
@@ -129,18 +129,18 @@ class Compactor:
 
     async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
-        conversation = self._conversation
+        conversation = self.conversation
         sent = conversation.request()
-        summariser = await Meter(conversation, self._services).usage() if self.meter.elsewhere else usage
+        summariser = await Meter(conversation, self.services).usage() if self.meter.elsewhere else usage
         budget, allowance = summariser.budget, summary_allowance(usage.budget)
         fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
-        counter = self._services.counter
+        counter = self.services.counter
         prefix = None
         if fits and trigger != "overflow":
             prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, allowance=allowance)
         return await summarise(
-            partial(complete, self._services, "compaction"),
+            partial(complete, self.services, "compaction"),
             plan.source,
             base=replace(sent, messages=()),
             budget=budget,
@@ -169,29 +169,29 @@ class Compactor:
             summary=summary.id if summary else "",
             kept=plan.kept if isinstance(plan, Summarise) else (),
             cleared=plan.cleared,
-            frontier=self._conversation.frontier,
+            frontier=self.conversation.frontier,
         )
         after = self.measure_under(record, summary)
         return replace(record, after=after.total), after
 
     def measure_under(self, record: CompactionRecord | SummaryEdit, summary: Message | None) -> ContextUsage:
         """The measurement of the next request with this record and its summary. Not on the event loop."""
-        conversation, target = self._conversation, self.meter.target
+        conversation, target = self.conversation, self.meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
         return self.meter.measure(trimmed_request(build_request(messages, state, target), state, target))
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Undo the newest compaction, or edited summary; None if there is none. Raises `StoreError`."""
-        record = last_undoable(self._conversation.state.checkpoints, self._conversation.in_force())
+        record = last_undoable(self.conversation.state.checkpoints, self.conversation.in_force())
         if record is not None:
             await self.take_back(record)
         return record
 
     async def take_back(self, record: CompactionRecord | SummaryEdit) -> None:
         """Append a record that undoes this one. Raises `StoreError`."""
-        undo = CompactionUndo(new_id(), time.time(), record.id, self._conversation.frontier)
-        await self._conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))
+        undo = CompactionUndo(new_id(), time.time(), record.id, self.conversation.frontier)
+        await self.conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))
 
 
 # -- summaries that a person reads and changes -------------------------------------------------------------------------

@@ -287,31 +287,31 @@ TRIM_LOG = "trims"  # key in the store's state: the requests under rolling conte
 UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of a request that was refused although it was expected to fit
 
 
+@dataclass(eq=False)
 class RequestFitter:
     """Trims or compacts one conversation until its next request fits, and reports to `emit`."""
 
-    def __init__(self, conversation: Conversation, meter: Meter, compactor: Compactor, emit: Emit) -> None:
-        self._conversation = conversation
-        self._meter = meter
-        self._compactor = compactor
-        self._emit = emit
-        self._refusal_told = False  # that compacting does not help
+    conversation: Conversation
+    meter: Meter
+    compactor: Compactor
+    emit: Emit
+    _refusal_told: bool = False  # that compacting does not help
 
     async def fit(self, reduce: Reduce | None = None) -> ContextUsage:
         """Make the next request fit, and return its measurement. Raises `ContextOverflowError` if that is not possible.
 
         `reduce`: the server has just refused it as too large, whatever the numbers here say.
         """
-        usage = await (self._meter.usage() if reduce else self._meter.usage_to_send())
+        usage = await (self.meter.usage() if reduce else self.meter.usage_to_send())
         budgets = _narrowed(usage, reduce.share) if reduce else (usage.budget,)
-        rolling, compacts = self._conversation.info.rolling, self._meter.settings.compaction != "off"
+        rolling, compacts = self.conversation.info.rolling, self.meter.settings.compaction != "off"
         if rolling:
             await self._trim(budgets)
         elif compacts and (reduce or needs_compaction(usage)):
             await self._compact(usage, budgets, "overflow" if reduce else "auto")
-        elif compacts and not self._conversation.state.trim.empty:  # omitted content may fit again
+        elif compacts and not self.conversation.state.trim.empty:  # omitted content may fit again
             await self._trim(budgets)
-        usage = await self._meter.usage()
+        usage = await self.meter.usage()
         if not budgets[-1].fits(usage.total):
             untried = not rolling and not compacts
             raise ContextOverflowError(usage.total, budgets[-1].max_input or 0, untried=untried)
@@ -322,14 +322,14 @@ class RequestFitter:
     async def _trim(self, budgets: Sequence[Budget]) -> None:
         """Trim to the first of `budgets` that can be met; the tightest comes first."""
         result = await asyncio.to_thread(self._final_prompt, budgets)
-        state = self._conversation.state.trim
+        state = self.conversation.state.trim
         if result.state != state:
             data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}
-            await self._conversation.add_record(RecordKind.TRIM, data)
+            await self.conversation.add_record(RecordKind.TRIM, data)
         if result.trimmed:
-            self._emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
+            self.emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
         elif result.untrimmed:
-            self._emit(Notice("info", "Everything fits again: what was left out is sent once more"))
+            self.emit(Notice("info", "Everything fits again: what was left out is sent once more"))
         if result.max_tokens:  # for `/usage`
             utilisation = 100 * result.tokens / result.max_tokens
 
@@ -337,19 +337,19 @@ class RequestFitter:
                 trims = TrimLog.from_json(stored)
                 return asdict(trims.add(utilisation, result.freed_tokens if result.trimmed else None))
 
-            await asyncio.to_thread(self._conversation.store.change_state, TRIM_LOG, logged)
+            await asyncio.to_thread(self.conversation.store.change_state, TRIM_LOG, logged)
 
     def _final_prompt(self, budgets: Sequence[Budget]) -> PromptResult:
-        conversation = self._conversation
+        conversation = self.conversation
         within = partial(
             build_final_prompt,
             conversation.untrimmed_request(),
-            self._meter.estimate,
-            bound=self._meter.bound,
-            count=self._meter.count,
+            self.meter.estimate,
+            bound=self.meter.bound,
+            count=self.meter.count,
             state=conversation.state.trim,
             pinned=conversation.state.pinned,
-            preserve_recent_turns=self._meter.settings.preserve_recent_turns,
+            preserve_recent_turns=self.meter.settings.preserve_recent_turns,
             prefix_bound=conversation.target.capabilities.prefix_bound,
             trimmed=conversation.request(),
         )
@@ -364,21 +364,21 @@ class RequestFitter:
         """Compact; trim if that failed and the request does not fit."""
         failed = ""
         try:
-            if await self._compactor.run(trigger, usage=usage):
+            if await self.compactor.run(trigger, usage=usage):
                 self._refusal_told = False
         except CompactionRefusedError as error:
             if budgets[0].fits(usage.upper_bound):
                 if not self._refusal_told:
-                    self._emit(Notice("warning", str(error)))
+                    self.emit(Notice("warning", str(error)))
                 self._refusal_told = True  # until a compaction succeeds: it would fail again before every request
                 return
         except (SummaryFailedError, ProviderError) as error:
             failed = str(error).rstrip(".")
-        fits = budgets[0].fits((await self._meter.usage()).upper_bound)
+        fits = budgets[0].fits((await self.meter.usage()).upper_bound)
         if failed:
             how = "The request still fits" if fits else "Old content is left out instead"
-            self._emit(Notice("warning", f"Compaction failed: {failed}. {how}"))
-        if not fits or not self._conversation.state.trim.empty:
+            self.emit(Notice("warning", f"Compaction failed: {failed}. {how}"))
+        if not fits or not self.conversation.state.trim.empty:
             await self._trim(budgets)
 
 

@@ -74,33 +74,26 @@ class _Session:
     reports: ReportLog = field(default_factory=ReportLog)
 
 
+@dataclass(eq=False)
 class HybridTokenEstimator:
     """Combines counter, tracker and calibration. Safe to use from several threads.
 
     `names` gives the model (by provider and model) that a model's calls are filed under: its alias, or itself.
     """
 
-    def __init__(
-        self,
-        counter: TokenCounter,
-        tracker: ConversationStateTracker,
-        calibrations: CalibrationBook,
-        costs: CostBook | None = None,
-        names: Callable[[str, str], str] = lambda _provider, model: model,
-    ) -> None:
-        self.counter = counter
-        self.tracker = tracker
-        self.calibrations = calibrations
-        self.costs = costs or CostBook()
-        self._names = names
-        self._sessions: OrderedDict[tuple[str, str, str], _Session] = OrderedDict()
-        self._lock = RLock()
-        self._learned = 0  # number of times something was
+    counter: TokenCounter
+    tracker: ConversationStateTracker
+    calibrations: CalibrationBook
+    costs: CostBook = field(default_factory=CostBook)
+    names: Callable[[str, str], str] = lambda _provider, model: model
+    _sessions: OrderedDict[tuple[str, str, str], _Session] = field(default_factory=OrderedDict)
+    _lock: RLock = field(default_factory=RLock)
+    _learned: int = 0  # number of times something was
 
     def copy(self) -> HybridTokenEstimator:
         """An estimator that has learned the same and stores nothing, to try what a call would teach."""
         return HybridTokenEstimator(
-            self.counter, self.tracker.copy(), self.calibrations.copy(), self.costs.copy(), self._names
+            self.counter, self.tracker.copy(), self.calibrations.copy(), self.costs.copy(), self.names
         )
 
     @property
@@ -260,7 +253,7 @@ class HybridTokenEstimator:
 
     def _filed_name(self, provider: str, model: str) -> str:
         """The name under which calls of `model` are filed: releases of one model share what is measured."""
-        return shared_name(self._names(provider, model))
+        return shared_name(self.names(provider, model))
 
     def _filed(self, request: Request) -> Request:
         name = self._filed_name(request.provider, request.model)
