@@ -22,15 +22,7 @@ MOST_STEPS = 20_000  # values and schemas checked
 MOST_COMPARED = 500  # names of a schema compared with an unknown one
 MOST_NAMED = 40  # names or values that a message lists
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
+_KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")  # others are not checked
 
 
 def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
@@ -79,10 +71,10 @@ class _Check:
                 if all(problems):
                     yield min(problems, key=len)[0]
                     return
-        kinds = schema.get("type")
+        kinds, names = schema.get("type"), _kinds(value)
         allowed = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-        if allowed and not any(_is(value, kind) for kind in allowed):
-            yield f"{where} has to be {' or '.join(map(str, allowed))}, not {_kind(value)}"
+        if allowed and not any(kind in names or kind not in _KINDS for kind in allowed):
+            yield f"{where} has to be {' or '.join(map(str, allowed))}, not {names[0]}"
             return
         choices = schema.get("enum")
         if isinstance(choices, list) and value not in choices:
@@ -121,18 +113,20 @@ def _hint(name: str, properties: Mapping[str, Any]) -> str:
     return f"it takes {', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"
 
 
-def _is(value: Any, kind: object) -> bool:
-    types = _TYPES.get(str(kind))
-    if types is None:
-        return True
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, types)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
+def _kinds(value: Any) -> tuple[str, ...]:
+    """The types of JSON Schema that a value has, the closest first."""
+    match value:
+        case bool():
+            return ("boolean",)
+        case int():
+            return ("integer", "number")
+        case float():
+            return ("number", "integer") if value.is_integer() else ("number",)
+        case str():
+            return ("string",)
+        case list():
+            return ("array",)
+        case dict():
+            return ("object",)
+        case _:
+            return ("null",)
