@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools.mcp.mcp_running import START, call, make_hub, until
-from tui.tools.mcp.normalize import readable
 from tui.tools.mcp.server import McpServer
 from tui.tools.mcp.status import TransportStatus
+from tui.tools.mcp.transport import readable
 
 LIAR = str(Path(__file__).parent / "liar_server.py")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.tools.mcp.in_memory import TOOL, Answer, Json, Say, by_hand, connected, initialized, offering
 from tests.tools.mcp.mcp_running import call, until
 from tui.tools.base import ToolError
-from tui.tools.mcp.normalize import CLOSED, SERVER_ERROR, Normalizer
+from tui.tools.mcp.transport import CLOSED, SERVER_ERROR, Normalizer
 
 PLAIN = '{"properties":{},"type":"object"}'
 
@@ -249,7 +249,7 @@ def test_requests_that_nobody_answers_are_forgotten_the_oldest_first(monkeypatch
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCRequest, JSONRPCResponse
 
-    monkeypatch.setattr("tui.tools.mcp.normalize._MOST_PENDING", 3)
+    monkeypatch.setattr("tui.tools.mcp.transport._MOST_PENDING", 3)
     normalizer = Normalizer()
     for number in range(9):
         normalizer.sent(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call")))

@@ -31,7 +31,6 @@ from tui.text.clean import clean_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.mcp.authorization import authorization
 from tui.tools.mcp.config import ServerConfig, start_environment
-from tui.tools.mcp.normalize import CLOSED, Normalizer
 from tui.tools.mcp.oauth import SignIn, TokenStore
 from tui.tools.mcp.offer import (
     Content,
@@ -47,7 +46,7 @@ from tui.tools.mcp.offer import (
 )
 from tui.tools.mcp.questions import Ask, LinkQuestion, Question, Reply, SampleQuestion, form_question
 from tui.tools.mcp.status import GoneError, Issue, ServerLog, ServerStatus, TransportStatus, error_text, innermost, line
-from tui.tools.mcp.transport import open_transport, watched
+from tui.tools.mcp.transport import CLOSED, Normalizer, open_transport, watched
 
 log = logging.getLogger(__name__)
 sdk_log = logging.getLogger("mcp")

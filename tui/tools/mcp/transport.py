@@ -1,29 +1,39 @@
-"""Transports of an MCP server by the official SDK: a local program, or HTTP."""
+"""Transports of an MCP server by the official SDK (a local program, or HTTP), and a look at what comes over them.
+
+The SDK (2.3) rejects an answer as a whole: one invalid tool would take the other fifty with it, one content block of an
+unknown type the text beside it, and an unreadable answer would leave its request waiting until the timeout. Here each
+tool, resource, prompt and block is checked by itself. Unusable ones are left out and reported.
+"""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Self
 
 import httpx2
+import mcp.types as types
 from anyio.abc import ByteReceiveStream
 from httpx2 import AsyncClient, Auth, Timeout
 from mcp.client import stdio
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from pydantic import BaseModel, ValidationError
 
 from tui.config.files import at_home
 from tui.providers.http.proxies import client_options
 from tui.providers.http.sse import TooLargeError, check_json_cost
+from tui.text.numbers import size_text
 from tui.tools.mcp.config import ServerConfig
-from tui.tools.mcp.normalize import Normalizer
-from tui.tools.mcp.status import ServerLog, TransportStatus
+from tui.tools.mcp.status import Issue, ServerLog, TransportStatus
 
 _PASSED_ON = re.compile(
     r"LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|\w*_PROXY|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS|PIP_CERT",
@@ -195,3 +205,273 @@ class _WatchedStream:
         """Send a message."""
         self._normalizer.sent(item)
         await self._stream.send(item)
+
+
+# -- messages, before the SDK reads them -------------------------------------------------------------------------------
+
+NOT_READABLE = -32700  # parse error (JSON-RPC 2.0, section 5.1)
+CLOSED = -32000
+"""The SDK's code for a closed connection. Servers use it too, for other errors."""
+
+SERVER_ERROR = -32099  # replaces -32000 in errors from servers; from the range that JSON-RPC reserves for them
+_MADE_BY_SDK = "SSE stream "  # prefix of errors with that code that come from the SDK's HTTP transport
+_MOST_PENDING = 10_000  # requests whose method is remembered
+_MOST_ISSUES = 100
+_LISTS: Mapping[str, tuple[str, str, type[BaseModel]]] = {  # by method: the key of the list, and what is in it
+    "tools/list": ("tools", "tool", types.Tool),
+    "resources/list": ("resources", "resource", types.Resource),
+    "resources/templates/list": ("resourceTemplates", "resource template", types.ResourceTemplate),
+    "prompts/list": ("prompts", "prompt", types.Prompt),
+}
+_UNCACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""Fields that the 2026-07-28 protocol requires beside a list; caching is off."""
+
+_CHANGED = "notifications/tools/list_changed"
+_NO_CONTENT = ("content", "_meta", "isError", "resultType")
+_BLOCKS: Mapping[str, type[BaseModel]] = {
+    "text": types.TextContent,
+    "image": types.ImageContent,
+    "audio": types.AudioContent,
+    "resource": types.EmbeddedResource,
+    "resource_link": types.ResourceLink,
+}
+
+
+class Normalizer:
+    """Sees all messages of one connection, in both directions.
+
+    `stale` is True from the notification that the tools changed until they are listed again.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[int | str, str] = {}
+        self._issues: dict[str, list[Issue]] = {}
+        self.stale = False
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Problems with the latest lists."""
+        return tuple(issue for method in _LISTS for issue in self._issues.get(method, ()))
+
+    def sent(self, item: SessionMessage) -> None:
+        """Remember the method of a request, which its response does not contain."""
+        message = item.message
+        if not isinstance(message, JSONRPCRequest):
+            return
+        self._pending[message.id] = message.method
+        if len(self._pending) > _MOST_PENDING:  # cancelled and failed requests get no result
+            del self._pending[next(iter(self._pending))]
+        if message.method in _LISTS and not (message.params or {}).get("cursor"):
+            self._issues[message.method] = []
+            if message.method == "tools/list":
+                self.stale = False
+
+    def received(self, item: Any) -> Any:
+        """Normalize an item of the SDK's stream: a message, or the error of reading one."""
+        item = readable(item)
+        if isinstance(item, Exception):
+            return item
+        message = item.message
+        match message:
+            case JSONRPCNotification(method=method) if method == _CHANGED:
+                self.stale = True
+            case JSONRPCResponse():
+                self._answer(message, self._pending.pop(message.id, ""))
+            case JSONRPCError():
+                _own_error(message)
+        return item
+
+    def _answer(self, message: JSONRPCResponse, method: str) -> None:
+        result = message.result
+        match method:
+            case "initialize":
+                message.result = _introduction(result)
+            case "tools/call":
+                message.result = _call_result(result)
+            case "prompts/get" if isinstance(result.get("messages"), list):
+                message.result = result | {"messages": [_prompt_message(each) for each in result["messages"]]}
+            case _ if method in _LISTS:
+                message.result = self._list(method, result)
+
+    def _list(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
+        """A list without the items for which the SDK would reject it."""
+        key, kind, model = _LISTS[method]
+        issues, items = self._issues.setdefault(method, []), result.get(key)
+        if not isinstance(items, list):
+            issues.append(Issue(f"{method} was answered without a list of {key}"))
+            items = []
+        usable: list[object] = []
+        for number, item in enumerate(items, 1):
+            what = f"{kind} {_name(item) or f'number {number}'}"
+            if model is types.Tool and isinstance(item, dict):
+                if _needs_task(item):
+                    why = "it runs only as a task, which chatctx does not do"
+                    issues.append(Issue(f"{what} is not offered: {why}", fault=False))
+                    continue
+                item, oddity = _plain_tool(item)
+                issues += [Issue(f"{what}: {oddity}")] if oddity else []
+            try:
+                model.model_validate(item, by_name=False)
+            except ValidationError as error:
+                issues.append(Issue(f"{what} is left out: {_first(error)}"))
+            else:
+                usable.append(item)
+        del issues[_MOST_ISSUES:]
+        cursor = result.get("nextCursor")
+        return {key: usable, **({"nextCursor": cursor} if isinstance(cursor, str) else {}), **_UNCACHED}
+
+
+def _introduction(result: dict[str, Any]) -> dict[str, Any]:
+    """The result of `initialize` without invalid parts; none of them is needed to call tools."""
+    info, capabilities = result.get("serverInfo"), result.get("capabilities")
+    named = isinstance(info, dict) and isinstance(info.get("name"), str)
+    whole = result | {
+        "serverInfo": {"version": "", **info} if isinstance(info, dict) and named else {"name": "", "version": ""},
+        "capabilities": capabilities if isinstance(capabilities, dict) else {"tools": {}},
+    }
+    if not isinstance(whole.get("instructions", ""), str):
+        del whole["instructions"]
+    return whole
+
+
+def _name(item: object) -> str:
+    name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
+    return repr(name)[:80] if isinstance(name, str) else ""
+
+
+def _needs_task(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool can only run as a task (MCP 2025-11-25, tasks: tool-level negotiation)."""
+    execution = tool.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
+
+def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The parts of a tool that are used, with a valid input schema; and what was wrong, "" for nothing.
+
+    `outputSchema` is left out: a model can read any result, and the SDK rejects results that violate it, and lists with
+    an invalid one.
+    """
+    plain = {key: tool[key] for key in ("name", "description", "title") if tool.get(key) is not None}
+    plain |= {key: tool[key] for key in ("annotations", "_meta") if isinstance(tool.get(key), dict)}
+    for key in ("description", "title"):
+        if not isinstance(plain.get(key, ""), str):
+            plain[key] = json.dumps(plain[key], ensure_ascii=False)
+    schema = tool.get("inputSchema")
+    if not isinstance(schema, dict):
+        what = "it has no input schema" if schema is None else "its input schema is no object"
+        plain["inputSchema"] = {"type": "object", "properties": {}}
+        return plain, f"{what}; it is offered without parameters"
+    return plain | {"inputSchema": schema if schema.get("type") == "object" else schema | {"type": "object"}}, ""
+
+
+def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A valid result of a tool call. Unknown content blocks become text that names them."""
+    whole = {"resultType": "complete", **result}  # required by the 2026-07-28 protocol
+    if whole["resultType"] != "complete":
+        return whole
+    match result.get("content"):
+        case list() as blocks:
+            whole["content"] = [known_block(block) for block in blocks]
+        case str() | dict() as block:
+            whole["content"] = [known_block(block)]
+        case None if result.get("structuredContent") is not None:
+            whole["content"] = []
+        case None:  # such as {"toolResult": ...} of the first servers
+            rest = {key: value for key, value in result.items() if key not in _NO_CONTENT}
+            whole["content"] = [_text(rest)] if rest else []
+        case other:
+            whole["content"] = [_text(other)]
+    structured = result.get("structuredContent")
+    if structured is not None and not isinstance(structured, dict):  # only the 2026-07-28 protocol allows it
+        whole["structuredContent"] = {"result": structured}
+    if not isinstance(result.get("_meta", {}), dict):
+        del whole["_meta"]
+    if not isinstance(result.get("isError", False), bool):
+        whole["isError"] = bool(result["isError"])
+    return whole
+
+
+def _prompt_message(message: object) -> object:
+    if not isinstance(message, dict) or "content" not in message:
+        return message
+    return message | {"content": known_block(message["content"])}
+
+
+def known_block(block: object) -> dict[str, Any]:
+    """`block`, or a text block that names it if it is invalid or of an unknown type."""
+    if not isinstance(block, dict):
+        return _text(block)
+    kind = block.get("type")
+    text = block.get("text")
+    plain = text if isinstance(text, str) else ""
+    if not isinstance(kind, str) or kind not in _BLOCKS:
+        size = size_text(len(json.dumps(block, ensure_ascii=False).encode("utf-8", "replace")))
+        mark = f"[content of an unknown type {json.dumps(kind)[:80]}, {size}{'' if plain else ', left out'}]"
+        return _text(f"{mark}\n{plain}" if plain else mark)
+    try:
+        _BLOCKS[kind].model_validate(block, by_name=False)
+    except ValidationError as error:
+        if kind == "text" and isinstance(text, str):
+            return _text(plain)
+        mark = f"[{kind}: not as MCP has it ({_first(error)}), left out]"
+        return _text(f"{mark}\n{plain}" if plain else mark)
+    return block
+
+
+def _text(value: object) -> dict[str, Any]:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    return {"type": "text", "text": text}
+
+
+def _first(error: ValidationError) -> str:
+    """The first problem, with its path."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _own_error(message: JSONRPCError) -> None:
+    """Change the code of a server's error that would be mistaken for a closed connection."""
+    error = message.error
+    if error.code == CLOSED and not error.message.startswith(_MADE_BY_SDK):
+        message.error = error.model_copy(update={"code": SERVER_ERROR})
+
+
+def readable(item: Any) -> Any:
+    """Turn a validation error back into the message it was about, or into an error response to its request.
+
+    Programs in Python and JavaScript escape lone surrogates (from file names that are not UTF-8), which strict parsers
+    reject. And an invalid response may at least have a valid id.
+    """
+    if not isinstance(item, Exception):
+        return item
+    if not isinstance(item, ValidationError):
+        return item
+    looked_at = [error["input"] for error in item.errors(include_url=False, include_context=False)]  # all, or a part
+    value = _whole(next((part for part in looked_at if isinstance(part, dict) and "id" in part), looked_at[0]))
+    for attempt in (value, _refusal(value)):
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_python(attempt, by_name=False))
+        except ValidationError:
+            continue
+    return item
+
+
+def _whole(written: object) -> object:
+    """The JSON value of a line, with lone surrogates replaced; `written` itself if it is not JSON."""
+    if not isinstance(written, str):
+        return written
+    try:
+        text = json.dumps(json.loads(written), ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        return written
+
+
+def _refusal(value: object) -> object:
+    match value:
+        case {"id": int() | str() as request, **rest} if "method" not in rest:
+            error = {"code": NOT_READABLE, "message": "the server's answer is not one that MCP knows"}
+            return {"jsonrpc": "2.0", "id": request, "error": error}
+        case _:
+            return None
