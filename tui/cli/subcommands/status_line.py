@@ -88,7 +88,7 @@ def status_line(status: Mapping[str, Any]) -> str:
     cost = (status.get("cost") or {}).get("total_cost_usd")
     return (
         f"{line} · ${cost:.2f} this session"
-        if isinstance(cost, int | float) and 0 < cost < 1e6 and cost is not True
+        if isinstance(cost, int | float) and 0 <= cost < 1e6 and cost is not True
         else line
     )
 
