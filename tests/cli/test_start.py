@@ -47,9 +47,13 @@ def test_no_key_reaches_the_log_whatever_way_it_came(log_file: Path) -> None:
         assert secret not in text
 
 
-def test_what_libraries_log_is_not_written(log_file: Path) -> None:
-    """They log requests with their headers."""
-    for name in ("openai", "anthropic", "httpx2", "mcp"):
+def test_what_libraries_log_is_written_nowhere(
+    log_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They log requests with their headers, and what strangers send to `chatctx serve`."""
+    root = logging.getLogger()  # without the handlers of pytest
+    monkeypatch.setattr(root, "handlers", [one for one in root.handlers if type(one) is logging.NullHandler])
+    for name in ("openai", "anthropic", "httpx2", "mcp", "aiohttp.server"):
         logging.getLogger(name).error("request options: headers")
     logging.getLogger("tui.chat").debug("a detail")
-    assert log_file.read_text() == ""
+    assert log_file.read_text() == capsys.readouterr().err == ""

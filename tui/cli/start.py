@@ -148,7 +148,11 @@ class _Redacted(logging.Formatter):
 
 
 def start_logging(path: Path) -> None:
-    """Write the program's log to `path`. A folder without write permission costs only the log."""
+    """Write the program's log to `path`. A folder without write permission costs only the log.
+
+    What libraries log goes nowhere: without a handler it would go to the terminal.
+    """
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         handler = private_log(path, most_bytes=LOG_BYTES, older=2)
     except OSError:
