@@ -98,6 +98,13 @@ def test_keys_never_show() -> None:
 def test_html_becomes_words() -> None:
     page = "<html>\n<head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>"
     assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: 502 Bad Gateway."
+    page = "<html><title>Q&amp;A &#27;[31m&#x202e;</title></html>"
+    assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: Q&A [31m."
+
+
+@pytest.mark.parametrize("status", [302, 304, 501, 505])
+def test_what_will_be_the_same_again_is_not_asked_again(status: int) -> None:
+    assert classify_error(status, "", provider="p").kind == "bad_request"
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

@@ -129,6 +129,14 @@ async def test_a_redirect_to_another_server_is_not_followed(dialect: Dialect, ho
     assert f"redirects to {other}, which is another server" in str(got.error) and "base_url" in str(got.error)
 
 
+async def test_redirects_in_a_circle_are_followed_once() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.answers += [Answer(status=307, headers={"location": "/v1/here"})] * 30
+        got = await collect(provider, REQUEST)
+    assert got.error is not None and got.error.kind == "bad_request"
+    assert "redirects in a circle" in str(got.error)
+
+
 @pytest.mark.parametrize(
     ("reason", "hint"),
     [

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from html import unescape
 from itertools import islice
 from typing import TypeAlias
 
@@ -144,7 +145,8 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("signature", _ANY, lambda of: of.says(_SIGNATURE)),
     ("not_found", {400, 422}, lambda of: of.says(_NO_MODEL)),
     ("network", {408, 504, 524}, lambda _: True),
-    ("bad_request", range(400, 500), lambda _: True),
+    ("bad_request", range(300, 500), lambda _: True),  # below 400: a redirect to nowhere
+    ("bad_request", {501, 505}, lambda _: True),  # not implemented
     ("bad_request", _ANY, lambda of: of.has("invalid_request_error")),
 )
 
@@ -284,7 +286,7 @@ def body_message(pairs: list[tuple[str, object]]) -> str:
 def _plain(text: str) -> str:
     if "<html" in text[:500].lower() or "<!doctype" in text[:100].lower():
         title = _TITLE.search(text)
-        text = title.group(1) if title else _TAG.sub(" ", text)
+        text = unescape(title.group(1) if title else _TAG.sub(" ", text))
     return text
 
 

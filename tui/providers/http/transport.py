@@ -271,6 +271,8 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
         case RedirectError():
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
             return "bad_request", f"{text} If it is the right one, set base_url to it."
+        case httpx2.TooManyRedirects():
+            return "bad_request", f"{where} redirects in a circle. Check base_url."
         case httpx2.ReadTimeout() if idle is not None:
             text = f"{where} sent nothing or next to nothing for {idle:g} seconds. What arrived is kept; /retry asks"
             return "stalled", f"{text} again. A slow server gets more time with idle_timeout in the config file."
