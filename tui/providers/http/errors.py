@@ -19,7 +19,6 @@ from tui.providers.http.refusals import (
     AFFORDED,
     MOST_LENGTH,
     OVERFLOW_CODES,
-    OverflowNumbers,
     any_of,
     first_number,
     is_overflow,
@@ -107,16 +106,12 @@ class Failure:
         """Whether it has one of `codes`."""
         return not self.codes.isdisjoint(codes)
 
-    def overflows(self) -> bool:
-        """Whether its text says that the request is longer than the window."""
-        return is_overflow(self.text)
-
 
 Rule: TypeAlias = tuple[ErrorKind, Collection[int | None], Callable[[Failure], bool]]  # kind, status, and what matches
 _ANY = (None, *range(1000))
 RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("long_context_tier", _ANY, lambda of: of.says(_TIER)),
-    ("overflow_input", {403}, Failure.overflows),  # Together
+    ("overflow_input", {403}, lambda of: is_overflow(of.text)),  # Together
     ("bad_request", {403}, lambda of: of.says(_FLAGGED)),
     ("auth", {401, 403, 407}, lambda _: True),
     # OpenRouter: credit reserved by other requests is returned.
@@ -126,7 +121,7 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("auth", {400, 402, 429}, lambda of: of.says(_BILLING)),
     ("auth", {402}, lambda _: True),
     # LiteLLM passes on as 503 what its upstream refused.
-    ("overloaded", {498, 503, 529}, lambda of: not of.overflows()),
+    ("overloaded", {498, 503, 529}, lambda of: not is_overflow(of.text)),
     ("overloaded", _ANY, lambda of: of.has("overloaded_error", "engine_overloaded", "engine_overloaded_error")),
     ("rate_limit", {429}, lambda _: True),
     ("rate_limit", _ANY, lambda of: of.has("rate_limit_error", "rate_limit_exceeded") or of.says(_RATE)),
@@ -139,7 +134,7 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("bad_request", _ANY, lambda of: of.says(_NOT_TAKEN)),
     ("server", _ANY, lambda of: of.says(_SLIP)),  # it may succeed the next time
     ("too_many_bytes", _ANY, lambda of: of.says(_BYTES)),
-    ("overflow_input", _ANY, lambda of: of.has(*OVERFLOW_CODES) or of.overflows()),
+    ("overflow_input", _ANY, lambda of: of.has(*OVERFLOW_CODES) or is_overflow(of.text)),
     ("overflow_input", {400, 413}, lambda of: of.provider == "cerebras" and not of.text),  # it gives no reason
     ("too_many_bytes", {413}, lambda _: True),
     ("signature", _ANY, lambda of: of.says(_SIGNATURE)),
@@ -201,16 +196,16 @@ def classify_error(
     hopeless = kind == "rate_limit" and never_passes(text)
     if hopeless:
         kind = "bad_request"
-    numbers = OverflowNumbers()
+    limit = input_tokens = output_tokens = None
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
     if status == 402:
         most_output = first_number(AFFORDED, text)
     if most_output is not None:
         kind = "overflow_output"
     elif kind in ("overflow_input", "overflow_output"):
-        numbers = overflow_numbers(text, dict(pairs))
-        fits = numbers.limit is not None and numbers.input is not None and numbers.input < numbers.limit
-        kind = "overflow_output" if fits and numbers.output else "overflow_input"
+        limit, input_tokens, output_tokens = overflow_numbers(text, dict(pairs))
+        fits = limit is not None and input_tokens is not None and input_tokens < limit
+        kind = "overflow_output" if fits and output_tokens else "overflow_input"
     lead = f"{provider}: " if provider else ""
     state = f"HTTP {status}: " if status and status != 200 else ""
     line = reason or "the server gave no reason"
@@ -221,9 +216,9 @@ def classify_error(
         f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),
         status=status,
         retry_after=wait if kind in ("rate_limit", "overloaded", "server") else None,
-        limit=numbers.limit,
-        input_tokens=numbers.input,
-        output_tokens=numbers.output,
+        limit=limit,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         most_output=most_output,
         most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
         most_length=first_number(MOST_LENGTH, text) if kind == "too_many_bytes" else None,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.messages import EFFORTS
@@ -185,23 +184,14 @@ _INPUT_PARTS = any_of(
 _TOTAL = _patterns(r"you requested (?:about )?# tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class OverflowNumbers:
-    """Tokens named in an overflow text, or None."""
-
-    limit: int | None = None
-    input: int | None = None
-    output: int | None = None
-
-
-def overflow_numbers(text: str, fields: Mapping[str, object]) -> OverflowNumbers:
-    """Read limit, input and output (tokens) from an error's text; its structured `fields` win over words."""
+def overflow_numbers(text: str, fields: Mapping[str, object]) -> tuple[int | None, int | None, int | None]:
+    """Limit, input and output in tokens, as an error's text names them; its structured `fields` win over words."""
     parts = [to_int(match["n"]) for match in re.finditer(_INPUT_PARTS, text)]
     input_tokens = count_of(fields.get("n_prompt_tokens")) or (sum(parts) if parts else first_number(_INPUT, text))
     output = first_number(_OUTPUT, text)
     if output is None and input_tokens is not None and (total := first_number(_TOTAL, text)):
         output = max(0, total - input_tokens) or None
-    return OverflowNumbers(count_of(fields.get("n_ctx")) or first_number(_LIMIT, text), input_tokens, output)
+    return count_of(fields.get("n_ctx")) or first_number(_LIMIT, text), input_tokens, output
 
 
 def longest_answer(text: str) -> int | None:
