@@ -44,12 +44,12 @@ def own_reasoning(part: Reasoning, request: Request) -> bool:
 
 
 def results_with_parts(message: Message) -> list[tuple[ToolResult, list[Part]]]:
-    """The results of a tool message, each with the parts that follow it: images, or text in their place."""
+    """The results in a message, each with the parts that follow it in a tool message: images, or text in place."""
     results: list[tuple[ToolResult, list[Part]]] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
             results.append((part, []))
-        elif results:
+        elif results and message.role == "tool":
             results[-1][1].append(part)
     return results
 

@@ -136,15 +136,12 @@ def _effort(request: Request, style: ChatStyle) -> Json:
 
 
 def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:
-    match message.role:
-        case "assistant":
-            return _assistant(message, request, style)
-        case "tool":
-            return [_result(part, more, style) for part, more in results_with_parts(message)]
-        case "user":
-            results = [_result(part, [], style) for part in message.parts if isinstance(part, ToolResult)]
-            content = _content(message, request)
-            return [*results, {"role": "user", "content": content}] if content else results
+    if message.role == "assistant":
+        return _assistant(message, request, style)
+    messages = [_result(part, more, style) for part, more in results_with_parts(message)]
+    if message.role == "user" and (content := _content(message, request)):
+        messages.append({"role": "user", "content": content})
+    return messages
 
 
 def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:

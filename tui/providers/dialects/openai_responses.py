@@ -94,17 +94,17 @@ def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
 def _items(message: Message, request: Request, *, official: bool) -> list[Json]:
     if message.role == "assistant":
         return _assistant(message, request, official=official)
-    if message.role == "tool":
-        answered = results_with_parts(message)
-        return [_result(part, more, _files(more, request) if official else []) for part, more in answered]
-    results = [_result(part, [], []) for part in message.parts if isinstance(part, ToolResult)]
+    items = [
+        _result(part, more, [_attachment(file, request) for file in attached_files(more)] if official else [])
+        for part, more in results_with_parts(message)
+    ]
     content: list[Json] = []
-    for part in message.parts:
+    for part in message.parts if message.role == "user" else ():
         if isinstance(part, Attachment):
             content.append(_attachment(part, request))
         elif text := plain_text(part):
             content.append({"type": "input_text", "text": text})
-    return [*results, {"type": "message", "role": "user", "content": content}] if content else results
+    return [*items, {"type": "message", "role": "user", "content": content}] if content else items
 
 
 def _result(part: ToolResult, more: list[Part], files: list[Json]) -> Json:
@@ -112,10 +112,6 @@ def _result(part: ToolResult, more: list[Part], files: list[Json]) -> Json:
     if files:
         output = [{"type": "input_text", "text": output}, *files]
     return {"type": "function_call_output", "call_id": tool_id(part.call_id), "output": output}
-
-
-def _files(parts: list[Part], request: Request) -> list[Json]:
-    return [_attachment(part, request) for part in attached_files(parts)]
 
 
 def _attachment(part: Attachment, request: Request) -> Json:
