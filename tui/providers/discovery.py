@@ -76,7 +76,6 @@ def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
     return not (_EMBEDS.search(name) or (hosted and _HOSTED.search(name)))
 
 
-_TOKENIZED = ("model", "messages", "tools", "chat_template_kwargs")  # what vLLM's route takes of a request
 # Places of the reasoning efforts of a model.
 _EFFORTS = ("supported_efforts", "supported_reasoning_efforts", "supported_reasoning_levels", "reasoning_efforts")
 EFFORT_KEYS = (*_EFFORTS, *(f"reasoning.{key}" for key in _EFFORTS))
@@ -287,9 +286,27 @@ async def _probe(client: Client, path: str, body: Json | None = None) -> object:
         return None
 
 
-async def input_tokens(client: Client, path: str, body: Json) -> int | None:
-    """The server's count of a request's input, in tokens; None if it has no such route. Raises `ProviderError`."""
-    counted = {key: value for key, value in body.items() if key not in ("stream", "stream_options")}
+async def input_tokens(client: Client, body: Json) -> int | None:
+    """The server's count of the input of a request; None if it has no such route. Raises `ProviderError`.
+
+    Each kind of server has a route of its own, which takes some fields of the request.
+    """
+    config = client.config
+    match config.dialect:
+        case "anthropic":
+            path, fields = "/v1/messages/count_tokens", body.keys() - {"max_tokens", "context_management", "stream"}
+            if "budget_tokens" in body.get("thinking", {}):
+                fields.remove("thinking")  # the budget is checked against max_tokens, which this route rejects
+        case "openai-responses":
+            path, fields = "/responses/input_tokens", {"model", "input", "instructions", "tools", "reasoning"}
+        case _ if config.family == "gemini":
+            path, body = f"{_gemini_url(client, body['model'])}:countTokens", gemini_body(body)
+            fields = set(body)
+        case _ if config.family == "llamacpp":
+            path, fields = "/chat/completions/input_tokens", body.keys() - {"stream", "stream_options"}
+        case _:  # vLLM
+            path, fields = f"{client.root}/tokenize", {"model", "messages", "tools", "chat_template_kwargs"}
+    counted = {name: value for name, value in body.items() if name in fields}
     try:
         answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
     except ProviderError as error:
@@ -297,18 +314,6 @@ async def input_tokens(client: Client, path: str, body: Json) -> int | None:
             return None
         raise
     return find_count(answer, "input_tokens", "count", "totalTokens", least=1)
-
-
-async def chat_input_tokens(client: Client, body: Json) -> int | None:
-    """The count of a Chat Completions request. Each kind of server has a route of its own: Gemini, llama.cpp, vLLM."""
-    match client.config.family:
-        case "gemini":
-            return await input_tokens(client, f"{_gemini_url(client, body['model'])}:countTokens", gemini_body(body))
-        case "llamacpp":
-            return await input_tokens(client, "/chat/completions/input_tokens", body)
-        case _:
-            counted = {key: value for key, value in body.items() if key in _TOKENIZED}
-            return await input_tokens(client, f"{client.root}/tokenize", counted)
 
 
 def gemini_body(body: Json) -> Json:

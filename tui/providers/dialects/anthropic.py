@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
-from tui.providers import discovery
 from tui.providers.base import (
     Capabilities,
     ItemReceived,
@@ -23,7 +22,6 @@ from tui.providers.base import (
 )
 from tui.providers.capabilities import anthropic_capabilities, claude
 from tui.providers.dialects.dialect import DialectProvider, Reader, Style
-from tui.providers.http.client import Client
 from tui.providers.http.refusals import Cause
 from tui.providers.usage_reading import read_edits, read_usage
 from tui.providers.wire import (
@@ -44,7 +42,6 @@ from tui.providers.wire import (
 )
 from tui.text.labels import finish_kind
 
-_NOT_COUNTED = ("max_tokens", "context_management")  # fields that the counting route rejects
 DEFAULT_MAX_OUTPUT = 8192  # tokens; the field is required, and every model from 3.5 on accepts this value
 MIN_BUDGET = 1024  # tokens; the smallest thinking budget
 # Share of the answer's tokens, for models with a thinking budget.
@@ -361,9 +358,3 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         """What is known of `model` without asking the server."""
         capabilities = anthropic_capabilities(model, official=self.config.official)
         return replace(capabilities, edits_context=self.config.context_management)
-
-    async def _count(self, client: Client, body: Json) -> int | None:
-        counted = {key: value for key, value in body.items() if key not in _NOT_COUNTED}
-        if "budget_tokens" in counted.get("thinking", {}):
-            counted.pop("thinking")  # the budget is checked against max_tokens, which this route rejects
-        return await discovery.input_tokens(client, "/v1/messages/count_tokens", counted)

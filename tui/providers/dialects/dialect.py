@@ -155,10 +155,6 @@ class DialectProvider(Provider, Generic[StyleT]):
     def _body(self, request: Request, style: StyleT) -> Json:
         """The JSON body of `request`. Called in a thread: attachments can be large."""
 
-    @abstractmethod
-    async def _count(self, client: Client, body: Json) -> int | None:
-        """The server's count of the input of `body`; None if it has no such route. Raises `ProviderError`."""
-
     def _adapted(self, style: StyleT, cause: Cause, request: Request) -> StyleT | None:
         """The style to try next after a refusal that `changes` don't cover, or None."""
         return None
@@ -330,4 +326,4 @@ class DialectProvider(Provider, Generic[StyleT]):
         if not self.capabilities(request.model).count_endpoint:
             return None
         body = await asyncio.to_thread(self._body, request, self.style(request.model))
-        return await self._count(await self.client(), body)
+        return await discovery.input_tokens(await self.client(), body)

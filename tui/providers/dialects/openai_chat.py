@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tui.messages import EFFORTS, Attachment, Message, Part, Reasoning, Request, ToolCall, ToolResult
-from tui.providers import discovery
 from tui.providers.base import (
     Capabilities,
     ErrorKind,
@@ -27,7 +26,6 @@ from tui.providers.base import (
 from tui.providers.capabilities import chat_capabilities, openai_efforts
 from tui.providers.config import EffortStyle, ProviderConfig
 from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
-from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
 from tui.providers.http.refusals import Cause
 from tui.providers.http.transport import ask_json
@@ -468,9 +466,6 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         counts = able.count_endpoint or not (self.config.needs_key or self.config.official)
         images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
         return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
-
-    async def _count(self, client: Client, body: Json) -> int | None:
-        return await discovery.chat_input_tokens(client, body)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""

@@ -22,8 +22,6 @@ from tui.providers.base import (
 )
 from tui.providers.capabilities import gpt_version, openai_efforts, responses_capabilities
 from tui.providers.dialects.dialect import Change, DialectProvider, Reader, Style
-from tui.providers.discovery import input_tokens
-from tui.providers.http.client import Client
 from tui.providers.http.errors import classify_error
 from tui.providers.usage_reading import read_terms, read_usage
 from tui.providers.wire import (
@@ -45,9 +43,6 @@ from tui.providers.wire import (
     tool_id,
 )
 from tui.text.labels import finish_kind
-
-# Fields of a request that the counting route accepts.
-_COUNTED = ("model", "input", "instructions", "tools", "reasoning")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,10 +361,6 @@ class OpenAIResponses(DialectProvider[ResponsesStyle]):
 
     def _body(self, request: Request, style: ResponsesStyle) -> Json:
         return to_wire(request, style)
-
-    async def _count(self, client: Client, body: Json) -> int | None:
-        counted = {key: value for key, value in body.items() if key in _COUNTED}
-        return await input_tokens(client, "/responses/input_tokens", counted)
 
     def capabilities(self, model: str) -> Capabilities:
         """What is known of `model` without asking the server."""
