@@ -138,6 +138,17 @@ def test_recent_turns_that_fit_stay_though_they_are_larger_than_the_target(limit
     assert result.passes == (3,)
 
 
+def test_a_message_that_was_refused_leaves_before_older_turns() -> None:
+    talk = Talk()
+    for _ in range(3):
+        talk.user(300)
+        talk.assistant(300)
+    huge = talk.user(20_000)
+    talk.user(20)
+    result = trim(talk, 4_000)
+    assert [m.id for m in result.request.messages] == [m.id for m in talk.messages if m.id != huge]
+
+
 def test_a_turn_leaves_with_its_tool_groups() -> None:
     talk = Talk()
     for _ in range(8):

@@ -140,7 +140,7 @@ def build_final_prompt(
         state = trimmer.state()
         sent = under(state)
         tokens = cautious(sent)
-        if tokens <= halfway:
+        if tokens <= halfway and 0 not in acted:
             break
     if tokens > limit and (tokens := estimate(sent)) > limit:
         raise ContextOverflowError(tokens, limit)
@@ -201,8 +201,9 @@ class Trimmer:
     def trim(self, tokens: int, limit: int) -> set[int]:
         """Shrink a request of `tokens` to `TARGET` of `limit`; the numbers of the passes that freed something.
 
-        Leaves out (1) old results, (2) all results, (3) old turns, each only if the pass before was not enough. Recent
-        turns, pinned messages and the running step are touched (4) only if the request would not fit otherwise.
+        Leaves out (1) old results, (2) all results, (0) turns that never fit, (3) old turns, each only if the pass
+        before was not enough. Recent turns, pinned messages and the running step are touched (4) only if the request
+        would not fit otherwise.
         """
         excess, self._goal, self._freed = tokens - limit, tokens - int(limit * TARGET), 0
         acted: set[int] = set()
@@ -215,6 +216,9 @@ class Trimmer:
 
         run(1, self._leave_out_old_results)
         run(2, self._leave_out_results)
+        run(0, lambda: self._drop_what_never_fits(limit))
+        if 0 in acted:
+            return acted  # what else has to leave is seen when the rest is measured
         run(3, lambda: self._drop_turns(self._preserve))
         if self._freed < excess:
             run(4, lambda: self._drop_all_but_the_last(limit))
@@ -251,6 +255,17 @@ class Trimmer:
                 return
             if isinstance(part, ToolResult):
                 self._mark(group, index, part)
+
+    def _drop_what_never_fits(self, limit: int) -> None:
+        """Pass 0: earlier turns that alone exceed the window, such as a message that was refused.
+
+        While one stays, all that is older would leave in vain.
+        """
+        for turn, members in groupby(self._groups, key=attrgetter("turn")):
+            groups = list(members)
+            if self._freed < self._goal and turn < self._last_turn and sum(map(self._cost_of, groups)) > limit:
+                for group in groups:
+                    self._drop(group)
 
     def _drop_turns(self, preserve: int) -> None:
         """Pass 3: whole turns, oldest first, but never the last `preserve`, nothing pinned, no summary.
