@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +168,7 @@ def test_a_session_in_opencodes_database_is_followed(tmp_path: Path) -> None:
         db.commit()
 
     answer(1, 1_000)
-    with closing(SourceFile(path)) as source:
+    with SourceFile(path) as source:
         assert opencode.newest_session(source, str(work)) == "new"
         assert opencode.newest_session(source, str(tmp_path / "nowhere")) == ""
     follower = Follower(path, "new")

@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
@@ -21,7 +21,6 @@ from tui.chat.interchange.recording import (
     Recording,
     RecordingError,
     checked,
-    refuse_malformed,
 )
 from tui.chat.interchange.replay import LEARNED_CALLS, Scorer, learn_call, recorded_calls, target_of
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -211,7 +210,7 @@ class Follower:
         return True
 
     def _read(self, size: int) -> None:
-        with closing(SourceFile(self.path)) as source, refuse_malformed(self.path.name):
+        with SourceFile(self.path) as source:
             if source.is_database and self._session:
                 recording = opencode.read_session(source, self._session)
                 self._recording = None if recording is None else checked(recording)
@@ -289,7 +288,7 @@ class Follower:
     def _subagent_inputs(self) -> list[int]:
         """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""
         if self._session:
-            with closing(SourceFile(self.path)) as source, refuse_malformed(self.path.name):
+            with SourceFile(self.path) as source:
                 return opencode.subagent_inputs(source, self._session)
         last_inputs = []
         for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from types import UnionType
@@ -29,15 +28,6 @@ class RecordingError(Exception):
 
 class NoMessagesError(RecordingError):
     """A session file of a known program without messages."""
-
-
-@contextmanager
-def refuse_malformed(name: str) -> Iterator[None]:
-    """Raise a `RecordingError` that names the file instead of an error of reading it in the wrong format."""
-    try:
-        yield
-    except MALFORMED as error:
-        raise RecordingError(f"{name}: damaged, or of an unknown version ({type(error).__name__}: {error})") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 from textual.content import Content
@@ -56,7 +55,7 @@ def _follower(file: Path | None) -> Follower:
     path = Path(newest(folder, thorough=True)) if file is None else file
     session = ""
     if path.suffix == ".db":
-        with closing(SourceFile(path)) as source:
+        with SourceFile(path) as source:
             session = opencode.newest_session(source, folder) if opencode.detect(source) else ""
     if path == Path() or (path.suffix == ".db" and not session):
         raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")

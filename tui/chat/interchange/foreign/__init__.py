@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,7 +33,6 @@ from tui.chat.interchange.recording import (
     Recording,
     RecordingError,
     read_jsonl,
-    refuse_malformed,
 )
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
@@ -49,7 +47,7 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
     Raises `RecordingError`.
     """
     is_empty = True
-    with closing(SourceFile(path, start)) as file, refuse_malformed(path.name):
+    with SourceFile(path, start) as file:
         for recording in _read(file):
             if recording.messages:
                 is_empty = False

@@ -202,17 +202,15 @@ class Reader(Builder):
         context = self.messages[self.start :]
         if not context or not path & self._lines.get(context[0].id, set()):
             return  # the beginning is in another file, or was compacted: nothing can be said
-        abandoned = [m for m in context if m.role == "assistant" and not self._lines.get(m.id, set()) & path]
-        if not abandoned:
-            return
-        calls = {part.id for m in abandoned for part in m.parts if isinstance(part, ToolCall)}
-        dropped = {m.id for m in abandoned}
+        left = {m.id for m in context if m.role != "tool" and not self._lines.get(m.id, path) & path}
+        answers = [m for m in context if m.role == "assistant" and m.id in left]
+        calls = {part.id for m in answers for part in m.parts if isinstance(part, ToolCall)}
         for other in context:
-            answers = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
-            beside = other.role == "user" and not self._lines.get(other.id, path) & path
-            if beside or (answers and all(call in calls for call in answers)):
-                dropped.add(other.id)
-        self.set_aside((m.id for m in context if m.id in dropped), seconds(line.get("timestamp")))
+            results = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
+            if results and calls.issuperset(results):
+                left.add(other.id)
+        if answers:
+            self.set_aside((m.id for m in context if m.id in left), seconds(line.get("timestamp")))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.interchange.recording import MALFORMED, YEAR_9999, Recording, RecordingError
@@ -40,7 +40,7 @@ Line = dict[str, Any]
 
 
 class SourceFile:
-    """One file or task folder. Every form is computed on first use and then cached; `close` when done.
+    """One file or task folder. Every form is computed on first use and then cached.
 
     Damage is local: what is not JSON, and an entry that its reader can't process, is skipped and listed in `skipped`;
     `damaged` are their numbers. Of a file of lines only the first and those after `start` bytes are read.
@@ -166,10 +166,16 @@ class SourceFile:
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         return connection
 
-    def close(self) -> None:
-        """Close the database, if it was read."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Close the database, if it was read. What a wrong format raises becomes a `RecordingError`."""
         if "_connection" in vars(self):
             self._connection.close()
+        if isinstance(error, MALFORMED):
+            reason = f"{type(error).__name__}: {error}"
+            raise RecordingError(f"{self.name}: damaged, or of an unknown version ({reason})") from None
 
 
 class Builder:
