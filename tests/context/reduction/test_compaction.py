@@ -18,7 +18,6 @@ from tui.context.reduction.compaction import (
     accept_compaction,
     accept_edit,
     compaction_report,
-    needs_compaction,
     plan_compaction,
     summary_allowance,
 )
@@ -87,12 +86,12 @@ def compacted(messages: Sequence[Message], made: Summarise) -> tuple[Message, ..
 def test_it_acts_at_the_threshold_of_the_shown_usage_or_when_the_bound_is_over(
     total: int, upper: int, acts: bool
 ) -> None:
-    assert needs_compaction(usage(total, upper=upper)) is acts
+    assert usage(total, upper=upper).needs_compaction is acts
 
 
 def test_without_a_threshold_or_a_window_it_never_acts_by_itself() -> None:
-    assert not needs_compaction(usage(9_900, threshold=None))
-    assert not needs_compaction(usage(900_000, None))
+    assert not usage(9_900, threshold=None).needs_compaction
+    assert not usage(900_000, None).needs_compaction
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tui.chat.store.codec import PartsBuilder
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.turn.recovery import Reduce
 from tui.context.estimate.measurements import Verdict
-from tui.context.reduction.compaction import CompactionRefusedError, Trigger, needs_compaction
+from tui.context.reduction.compaction import CompactionRefusedError, Trigger
 from tui.context.reduction.records import TrimLog
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.usage.limits import Budget
@@ -307,7 +307,7 @@ class RequestFitter:
         rolling, compacts = self.conversation.info.rolling, self.meter.settings.compaction != "off"
         if rolling:
             await self._trim(budgets)
-        elif compacts and (reduce or needs_compaction(usage)):
+        elif compacts and (reduce or usage.needs_compaction):
             await self._compact(usage, budgets, "overflow" if reduce else "auto")
         elif compacts and not self.conversation.state.trim.empty:  # omitted content may fit again
             await self._trim(budgets)

@@ -200,17 +200,9 @@ MODEL_PRIORS: dict[str, str] = {prefix: prior for prior, names in _OWN_TEMPLATES
 # Tokens of English prose and code by each family's vocabulary, relative to o200k (medians over the corpus). Used only
 # to carry a measurement over from one model to another.
 RELATIVE_SIZES = {
-    "claude-3": 1.21,
-    "claude-4.7": 1.57,
-    "gemma3": 1.15,
-    "gemma2": 1.14,
-    "qwen3.5": 1.09,
-    "deepseek": 1.04,
-    "tekken": 1.05,
-    "mistral-v3": 1.26,
-    "command-r": 1.10,
-    "smollm2": 1.17,
-}
+    "claude-3": 1.21, "claude-4.7": 1.57, "gemma3": 1.15, "gemma2": 1.14, "qwen3.5": 1.09, "deepseek": 1.04,
+    "tekken": 1.05, "mistral-v3": 1.26, "command-r": 1.10, "smollm2": 1.17,
+}  # fmt: skip
 
 
 def relative_size(model: str) -> float:

@@ -29,13 +29,6 @@ class CompactionRefusedError(Exception):
     """A compaction is not possible or useful. `str()` tells a person why and what to do. Nothing was changed."""
 
 
-def needs_compaction(usage: ContextUsage) -> bool:
-    """Whether the estimate is over the threshold, or so close to the limit that its error may exceed it."""
-    threshold, limit = usage.budget.compaction_at, usage.budget.max_input
-    may_not_fit = limit is not None and usage.upper_bound > limit
-    return threshold is not None and (usage.total >= threshold or may_not_fit)
-
-
 def _check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
     """Raise `CompactionRefusedError` if the part that can't be compacted reaches the threshold already."""
     limit = usage.budget.compaction_at or usage.budget.max_input

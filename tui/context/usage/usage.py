@@ -94,6 +94,13 @@ class ContextUsage:
         return divide(self.total, self.budget)
 
     @property
+    def needs_compaction(self) -> bool:
+        """Whether the total is over the threshold, or so close to the limit that its error may exceed it."""
+        threshold, limit = self.budget.compaction_at, self.budget.max_input
+        may_not_fit = limit is not None and self.upper_bound > limit
+        return threshold is not None and (self.total >= threshold or may_not_fit)
+
+    @property
     def percent(self) -> float | None:
         """The share of the window in use; None if the window is unknown."""
         return None if self.budget.context is None else 100 * self.total / self.budget.context
