@@ -106,7 +106,7 @@ def test_the_page_comes_and_fetches_nothing_from_elsewhere(served: tuple[str, in
 def test_without_the_secret_nobody_gets_in_on_this_machine_either(served: tuple[str, int]) -> None:
     url, port = served
     here = folder_of(url)
-    assert fetch(f"http://127.0.0.1:{port}/")[0] == 404
+    assert fetch(f"http://127.0.0.1:{port}/")[0] == 403
     for path in ("/", "/?key=wrong", "/?key=", "/ws", "/static/js/textual.js", "/download/x"):
         assert fetch(here + path, Origin=f"http://127.0.0.1:{port}")[0] == 403, path
     assert fetch(f"{here}/", Cookie=f"chatctx-{port}=wrong")[0] == 403

@@ -90,8 +90,7 @@ def run(
         server.on_startup = silent
         chat = await server._make_app()
         path = urlsplit(url).path + folder
-        chat.middlewares.append(_guard(web, secret, f"chatctx-{port}", path, allowed_origins(url, port)))
-        app = web.Application()
+        app = web.Application(middlewares=[_guard(web, secret, f"chatctx-{port}", path, allowed_origins(url, port))])
         app.add_subapp(folder, chat)
         app.on_response_prepare.append(_harden)
         return app
