@@ -206,16 +206,16 @@ class Connection:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
         with _errors(name):
-            try:
-                return output_of(await self._answer(once, name, report))
-            except MCPError as error:
-                needs_page = error.code == types.URL_ELICITATION_REQUIRED
-                if not needs_page or not await self._pages_opened(error.error.data):
-                    return _output_of(error)
-            try:  # the person has opened what the server needed
-                return output_of(await self._answer(once, name, report))
-            except MCPError as error:
-                return _output_of(error)
+            for attempt in (1, 2):
+                try:
+                    return output_of(await self._answer(once, name, report))
+                except MCPError as error:
+                    if _is_gone(error):
+                        raise
+                    page = attempt == 1 and error.code == types.URL_ELICITATION_REQUIRED
+                    if not page or not await self._pages_opened(error.error.data):
+                        return error_output(error.error)
+            raise AssertionError  # the second attempt has returned
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError` and `GoneError`."""
@@ -372,27 +372,17 @@ class Connection:
         finally:
             self._reschedule()
 
-    async def _answered(self, question: Callable[[], Question], what: str) -> Reply | types.ErrorData:
-        """The reply to a question; an error for one that is not supported, which raises ValueError."""
-        try:
-            asked = question()
-        except ValueError as error:
-            return types.ErrorData(code=types.INVALID_PARAMS, message=f"chatctx does not support {what} {error}")
-        return await self._reply(asked)
-
     async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         del context
         return types.ListRootsResult.model_validate(
             {"roots": [{"uri": uri, "name": name} for uri, name in self._roots]}
         )
 
-    async def _elicit(
-        self, context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
+    async def _elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
         del context
-        reply = await self._answered(lambda: question_of(self._config.name, params), "asking for")
-        if isinstance(reply, types.ErrorData):
-            return reply
+        with _unsupported("asking for"):
+            question = question_of(self._config.name, params)
+        reply = await self._reply(question)
         content = None if reply.content is None else dict(reply.content)
         return types.ElicitResult.model_validate({"action": reply.action, "content": content})
 
@@ -410,17 +400,26 @@ class Connection:
 
     async def _sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.ErrorData:
+    ) -> types.CreateMessageResult:
         del context
-        reply = await self._answered(lambda: sample_of(self._config.name, params), "sampling with")
-        if isinstance(reply, types.ErrorData):
-            return reply
-        if reply.sampled is None:
-            return types.ErrorData(code=REJECTED, message=reply.problem or "the person did not allow it")
-        content = types.TextContent(type="text", text=reply.sampled.text)
+        with _unsupported("sampling with"):
+            question = sample_of(self._config.name, params)
+        reply = await self._reply(question)
+        if (sampled := reply.sampled) is None:
+            raise MCPError(REJECTED, reply.problem or "the person did not allow it")
+        content = types.TextContent(type="text", text=sampled.text)
         return types.CreateMessageResult(
-            role="assistant", content=content, model=reply.sampled.model, stop_reason=reply.sampled.stop_reason
+            role="assistant", content=content, model=sampled.model, stop_reason=sampled.stop_reason
         )
+
+
+@contextlib.contextmanager
+def _unsupported(what: str) -> Iterator[None]:
+    """Raises `MCPError` for a question that is not supported, which raises ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise MCPError(types.INVALID_PARAMS, f"chatctx does not support {what} {error}") from None
 
 
 def progress_text(done: float, total: float | None, message: str | None) -> str:
@@ -448,12 +447,6 @@ def _errors(what: str) -> Iterator[None]:
 def _is_gone(error: MCPError) -> bool:
     """Whether the SDK says that the connection is no more, rather than the server that something went wrong."""
     return error.code == CLOSED or error.message == "Session terminated"
-
-
-def _output_of(error: MCPError) -> ToolOutput:
-    if _is_gone(error):
-        raise error
-    return error_output(error.error)
 
 
 def log_lines(params: types.LoggingMessageNotificationParams) -> list[str]:
