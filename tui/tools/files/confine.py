@@ -87,21 +87,16 @@ class Confinement:
     @contextmanager
     def opened(self, place: Place, kind: Kind) -> Iterator[int]:
         """A descriptor of the file or folder. Raises `ToolError` for anything else, and for what can't be opened."""
-        descriptor = self._open(place, kind)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _open(self, place: Place, kind: Kind) -> int:
         try:
             descriptor = _descend(place, kind) if BY_FOLDER else _open_checked(place, kind)
         except OSError as error:
             raise ToolError(_reason(place.shown, error)) from None
-        if wrong := wrong_kind(os.fstat(descriptor).st_mode, kind):
+        try:
+            if wrong := wrong_kind(os.fstat(descriptor).st_mode, kind):
+                raise ToolError(f"{place.shown} {wrong}.")
+            yield descriptor
+        finally:
             os.close(descriptor)
-            raise ToolError(f"{place.shown} {wrong}.")
-        return descriptor
 
 
 def wrong_kind(mode: int, kind: Kind) -> str:

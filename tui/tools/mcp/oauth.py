@@ -157,24 +157,19 @@ class SignIn:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, target, *_ = head.split(" ", 2)
             if method == "GET" and urlsplit(target).path == PATH:
-                status, message = self._answer(target)
+                try:
+                    self.paste(target)
+                    status, message = "200 OK", "You are signed in: go back to chatctx. This page can be closed."
+                except StrayCallbackError as error:
+                    log.info("a request to the callback that is no answer: %s", error)
+                except SignInError as error:
+                    self._fail(error)
+                    status, message = "200 OK", "That did not work: chatctx says why."
             body = PAGE.format(message).encode()
             headers = f"Content-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
             writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\n".encode() + body)
             await writer.drain()
         writer.close()
-
-    def _answer(self, target: str) -> tuple[str, str]:
-        """Finish with the redirect's target. The HTTP status, and what the page says."""
-        try:
-            self.paste(target)
-        except StrayCallbackError as error:
-            log.info("a request to the callback that is no answer: %s", error)
-            return "404 Not Found", "Nothing is here."
-        except SignInError as error:
-            self._fail(error)
-            return "200 OK", "That did not work: chatctx says why."
-        return "200 OK", "You are signed in: go back to chatctx. This page can be closed."
 
 
 class TokenStore:
