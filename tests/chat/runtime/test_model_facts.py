@@ -130,6 +130,14 @@ async def test_a_server_that_has_a_smaller_window_than_before_is_believed(
     assert facts.learn_fitted("p", "m", 7_000, 9) == "raised"  # and a larger one than that again
 
 
+async def test_what_was_learned_of_a_window_holds_until_the_server_says_another(store: SessionStore) -> None:
+    """A llama.cpp that was restarted with a smaller window, and then with the larger one again."""
+    await model_facts(store, ModelLimits(16_384)).find("p", "m")
+    model_facts(store).learn_window("p", "m", 6_000, 7_000)
+    for window, known in ((16_384, 6_000), (6_000, 6_000), (16_384, 16_384)):
+        assert (await model_facts(store, ModelLimits(window)).find("p", "m")).context == known
+
+
 async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
     facts = model_facts(store)
     await facts.find("p", "m")

@@ -25,9 +25,9 @@ class ModelFacts:
     """A window is what the person set, what answers and refusals taught, or what the server or the catalog says.
 
     Everything is stored, as one JSON object under the model's full name: "set" (`/window`), "asked" (limits by server
-    or catalog), "tools", "answering" (the model that answers), "learned", "raised" and "how" (a window), "cut" and
-    "cut_of" (where prompts are cut, and the window that was asked then), "answer" (its longest one), "taken" (the
-    largest input that was answered).
+    or catalog), "tools", "answering" (the model that answers), "learned", "raised" and "how" (a window), "cut" (where
+    prompts are cut), "answer" (its longest one), "taken" (the largest input that was answered). What was learned of a
+    window holds until the server says another.
     """
 
     def __init__(self, store: SessionStore, settings: Settings, provider: Callable[[str], Provider]) -> None:
@@ -57,7 +57,7 @@ class ModelFacts:
         limits = base
         if set_window:
             limits = with_window(base, set_window, "setting", "set by you")
-        elif cut and facts.get("cut_of") == base.context:  # the server may have been reconfigured since
+        elif cut:
             limits = with_window(base, cut, "learned", "the server cut a longer prompt")
         elif learned and (facts.get("raised") or base.context is None or learned < base.context):
             limits = with_window(base, learned, "learned", str(facts.get("how", "learned from the server")))
@@ -92,10 +92,10 @@ class ModelFacts:
             self._ask_again.setdefault((provider, model), True)
         if any(facts.get(name) != value for name, value in answers.items()):
             try:
-                await asyncio.to_thread(self._change, provider, model, lambda facts: facts | answers)
+                await asyncio.to_thread(self._change, provider, model, lambda facts: _reconfigured(facts, answers))
             except StoreError as error:
                 log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
-                self._of(provider, model).update(answers)
+                self._facts[_key(provider, model)] = _reconfigured(facts, answers)
         self._asked.add((provider, model))
 
     async def _ask(self, provider: str, model: str) -> dict[str, Any]:
@@ -198,9 +198,8 @@ class ModelFacts:
         if limits.source == "setting":
             return False
         model = self.answering(provider, model)
-        cut = {"cut": window, "cut_of": self._by_server(provider, model).context}
         if limits.context is None or window < limits.context:
-            self._change(provider, model, lambda facts: facts | cut)
+            self._change(provider, model, lambda facts: facts | {"cut": window})
         return True
 
     def learn_fitted(
@@ -219,7 +218,7 @@ class ModelFacts:
 
         def fitted(facts: dict[str, Any]) -> dict[str, Any]:
             if above:
-                facts = {key: value for key, value in facts.items() if key not in ("cut", "cut_of")}
+                facts = {key: value for key, value in facts.items() if key != "cut"}
                 facts |= {"learned": total, "raised": True, "how": "a request of that size was answered"}
             return facts | {"taken": max(tokens, int(facts.get("taken", 0)))}
 
@@ -245,6 +244,14 @@ class ModelFacts:
         """Raises `StoreError`. Changes stored by another program in the meantime are kept, and apply here too."""
         key = _key(provider, model)
         self._facts[key] = self._store.change_state(key, change)
+
+
+def _reconfigured(facts: dict[str, Any], answers: dict[str, Any]) -> dict[str, Any]:
+    """`facts` with what the same source says now; of another window nothing was learned yet."""
+    before, now = facts.get("asked"), answers.get("asked")
+    if before and now and before["source"] == now["source"] and before["context"] != now["context"]:
+        facts = {key: value for key, value in facts.items() if key not in ("cut", "learned", "raised", "how", "taken")}
+    return facts | answers
 
 
 def _key(provider: str, model: str) -> str:
