@@ -16,36 +16,18 @@ from tui.providers.wire import Json, as_object, at_path, find_count, object_of, 
 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "max_model_len",
-    "meta.n_ctx",
-    "context_size",
-    "limits.max_context_window_tokens",
-    "limits.context",
-    "limits.max_context_length",
-    "limits.max_prompt_tokens",
-    "capabilities.limits.max_context_window_tokens",
-    "max_input_tokens",
-    "inputTokenLimit",
+    "context_length", "context_window", "max_context_length", "max_model_len", "meta.n_ctx", "context_size",
+    "limits.max_context_window_tokens", "limits.context", "limits.max_context_length", "limits.max_prompt_tokens",
+    "capabilities.limits.max_context_window_tokens", "max_input_tokens", "inputTokenLimit",
     "top_provider.context_length",
-)
+)  # fmt: skip
 INPUT_KEYS = (
-    "limits.max_prompt_tokens",
-    "capabilities.limits.max_prompt_tokens",
-    "limits.max_input_tokens",
-    "limits.input",
-)
+    "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
+)  # fmt: skip
 OUTPUT_KEYS = (
-    "max_completion_tokens",
-    "max_output_tokens",
-    "top_provider.max_completion_tokens",
-    "limits.max_output_tokens",
-    "capabilities.limits.max_output_tokens",
-    "limits.output",
-    "outputTokenLimit",
-)
+    "max_completion_tokens", "max_output_tokens", "top_provider.max_completion_tokens", "limits.max_output_tokens",
+    "capabilities.limits.max_output_tokens", "limits.output", "outputTokenLimit",
+)  # fmt: skip
 
 MOST_MODELS = 10_000
 LONGEST_NAME = 500  # characters; a column of the list is as wide as the longest

@@ -174,8 +174,6 @@ def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, str]:
 class LocalProvider(OpenAIChat):
     """The embedded model, over Chat Completions. The server starts with the first request, and again if it died."""
 
-    dialect = "openai-chat"
-
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config)
         self.server = LocalServer(config.gguf, window=config.window)

@@ -2,11 +2,9 @@
 
 Patterns are texts that `re` compiles, and caches, at the first refusal: compiling all of them takes 10 ms.
 
-To support a new server's text for "too long": add it to `tests/providers/http/overflow_cases.py` with the numbers it
-names, then extend `_OVERFLOW` (the words) and `_LIMIT`, `_INPUT` or `_OUTPUT` (the numbers) until the test passes.
-Other causes are one table, so that no rule matches another's sentence; `tests/providers/http/refusal_sentences.py` has
-sentences of real servers, including similar ones. The reaction to each is decided elsewhere: dialects try another
-style, the turn leaves something out.
+How to support a new server's text is in `tui/providers/README.md`, "Errors": `_OVERFLOW` are the words, `_LIMIT`,
+`_INPUT` and `_OUTPUT` the numbers. The reaction to other causes is decided elsewhere: dialects try another style, the
+turn leaves something out.
 """
 
 from __future__ import annotations
