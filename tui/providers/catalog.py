@@ -81,16 +81,11 @@ def price(usage: Usage, provider: str, model: str) -> float | None:
     if provider in _FREE and "cloud" not in model:
         return 0.0
     if usage.passes:
-        each = [
-            price(
-                Usage(one.input_total, one.output_total, one.input_cached, one.input_cache_write),
-                provider,
-                one.model or model,
-            )
-            for one in usage.passes
-        ]
-        costs = [cost for cost in each if cost is not None]
-        return sum(costs) if len(costs) == len(each) else None
+        costs = []
+        for each in usage.passes:
+            billed = Usage(each.input_total, each.output_total, each.input_cached, each.input_cache_write)
+            costs.append(price(billed, provider, each.model or model))
+        return None if None in costs else sum(cost or 0.0 for cost in costs)
     if usage.input_total is None or usage.output_total is None or not is_listed(provider):
         return None
     from genai_prices import Usage as PricedUsage
@@ -124,10 +119,8 @@ def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
 
 def _factor(provider: str, model: str, term: str) -> float | None:
     """The factor of a term on the list price of a model; None if unknown."""
-    for of_provider, models, terms, factor in _FACTORS:
-        if provider == of_provider and term in terms and models.fullmatch(model):
-            return factor
-    return None
+    rows = ((models, terms, factor) for of_provider, models, terms, factor in _FACTORS if of_provider == provider)
+    return next((factor for models, terms, factor in rows if term in terms and models.fullmatch(model)), None)
 
 
 def list_price(provider: str, model: str) -> tuple[float, float] | None:

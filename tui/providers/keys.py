@@ -87,7 +87,11 @@ async def key_from_command(command: str, provider: str) -> str:
         ) from None
     finally:
         if process.returncode is None:
-            _kill(process)
+            with contextlib.suppress(ProcessLookupError):
+                if sys.platform == "win32":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)  # the shell and what it started
             await process.wait()
     key = next(iter(output.decode("utf-8", "replace").splitlines()), "").strip()
     if process.returncode:
@@ -97,12 +101,3 @@ async def key_from_command(command: str, provider: str) -> str:
     if not key:
         raise ProviderError("auth", f"{provider}: api_key_command printed nothing; it has to print the key.")
     return key
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill the shell and the processes it started."""
-    if sys.platform == "win32":
-        process.kill()
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -220,7 +220,7 @@ class AnthropicReader(Reader):
                     yield from _delta(block, object_of(event.get("delta")))
             case "content_block_stop":
                 if (block := self._blocks.get(_index(event))) is not None:
-                    yield from _stop(block)
+                    yield from _ended(block)
             case "message_delta":
                 self._edited(event)
                 yield from self._merge_usage(event.get("usage"))
@@ -279,7 +279,7 @@ class AnthropicReader(Reader):
                 block.item = content
 
 
-def _stop(block: _Block) -> Iterator[StreamEvent]:
+def _ended(block: _Block) -> Iterator[StreamEvent]:
     block.whole = True
     if block.item is not None:
         whole = block.item | ({"input": as_object(block.input)} if block.input else {})
