@@ -128,15 +128,15 @@ ROWS: dict[str, tuple[str, ...]] = {
     "76": ("chat/test_known_failures::test_many_compactions_and_trims_never_orphan_a_result",),
     "77": (
         "chat/turn/test_session::test_a_cancelled_tool_call_is_answered_for_in_the_next_request",
-        "chat/conversation/test_projection::test_a_call_without_a_result_is_answered_for",
+        "chat/conversation/test_history::test_a_call_without_a_result_is_answered_for",
     ),
     "79": ("chat/compaction/test_compaction_session::test_nothing_is_compacted_while_tools_run",),
     "80": (
         "chat/test_known_failures::test_reasoning_goes_back_verbatim_until_its_prefix_changes",
-        "chat/conversation/test_projection::test_reasoning_goes_back_as_far_as_the_target_takes_it",
+        "chat/conversation/test_history::test_reasoning_goes_back_as_far_as_the_target_takes_it",
     ),
-    "81": ("chat/conversation/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
-    "82": ("chat/conversation/test_projection::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
+    "81": ("chat/conversation/test_history::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
+    "82": ("chat/conversation/test_history::test_reasoning_of_another_model_or_without_its_signature_stays_here",),
     "101": ("context/estimate/test_estimator::test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out",),
 }
 

@@ -11,7 +11,7 @@ import pytest
 from tests.context.conversations import problems
 from tests.corpus import corpus_root
 from tests.recordings import read_recording
-from tui.chat.conversation.projection import Target, request_for
+from tui.chat.conversation.history import Target, request_for
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.compaction import (
     ClearResults,

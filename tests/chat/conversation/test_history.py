@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, unreadable
+from tui.chat.conversation.history import (
+    EMPTY_RESULT,
+    NO_RESULT,
+    HistoryState,
+    RecordKind,
+    Target,
+    build_request,
+    fold_records,
+    request_for,
+    trimmed_request,
+    unreadable,
+)
 from tui.chat.store.store import Record
+from tui.context.reduction.groups import OPENING, answered_ids, call_ids
 from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
+from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
+from tui.providers.base import Capabilities
 
 UNDO = CompactionUndo("u", 1.0, "c", "m5")
 
@@ -79,3 +96,250 @@ def test_a_record_that_lacks_its_data_is_unreadable_and_the_others_are_not() -> 
     whole = record(0, "pin", {"id": "m1", "on": True})
     damaged = [record(number, kind, {}) for number, kind in enumerate(RecordKind, 1) if kind != RecordKind.MEMORY]
     assert unreadable([whole, *damaged]) == damaged
+
+
+KEEPS = Capabilities(reasoning_return="always")
+SIGNED = Capabilities(reasoning_return="always", needs_signature=True)
+LOOP = Capabilities(reasoning_return="tool_loop")
+
+
+def target(able: Capabilities = KEEPS, **values: Any) -> Target:
+    return replace(Target("p", "m", able), **values)
+
+
+def message(role: Role, *parts: Part, ident: str = "", **values: Any) -> Message:
+    return replace(Message(role, parts, id=ident), **values)
+
+
+def thought(text: str = "hm", **values: Any) -> Reasoning:
+    return replace(Reasoning(text, "p", "m"), **values)
+
+
+def sent(*messages: Message, to: Target | None = None) -> tuple[Message, ...]:
+    """What goes out, without the line before an answer that would come first."""
+    out = request_for(messages, to or target()).messages
+    return out[1:] if out and out[0] is OPENING else out
+
+
+def has_reasoning(messages: tuple[Message, ...]) -> list[bool]:
+    return [any(isinstance(part, Reasoning) for part in m.parts) for m in messages]
+
+
+def test_what_needs_no_change_is_the_same_object() -> None:
+    history = (message("user", Text("hi")), message("assistant", thought(), Text("hello")))
+    assert all(a is b for a, b in zip(sent(*history), history, strict=True))
+
+
+TWO_TURNS = (
+    message("user", Text("one"), ident="1"),
+    message("assistant", thought(), ToolCall("c", "f", "{}"), ident="2"),
+    message("tool", ToolResult("c", "f", "r"), ident="3"),
+    message("assistant", thought(), Text("done"), ident="4"),
+    message("user", Text("two"), ident="5"),
+    message("assistant", thought(), ToolCall("d", "f", "{}"), ident="6"),
+    message("tool", ToolResult("d", "f", "r"), ident="7"),
+)
+
+
+@pytest.mark.parametrize(
+    ("able", "expected"),
+    [
+        (KEEPS, [False, True, False, True, False, True, False]),
+        (LOOP, [False, False, False, False, False, True, False]),
+        (Capabilities(reasoning_return="never"), [False] * 7),
+        (Capabilities(reasoning_return="always", reasoning_needs_tools=True), [False] * 7),
+    ],
+)
+def test_reasoning_goes_back_as_far_as_the_target_takes_it(able: Capabilities, expected: list[bool]) -> None:
+    assert has_reasoning(sent(*TWO_TURNS, to=target(able))) == expected
+
+
+def test_reasoning_that_needs_tools_goes_back_with_them() -> None:
+    able = Capabilities(reasoning_return="always", reasoning_needs_tools=True)
+    tools = (ToolSchema("f", "", "{}"),)
+    assert sum(has_reasoning(sent(*TWO_TURNS, to=target(able, tools=tools)))) == 3
+
+
+def test_reasoning_of_another_model_or_without_its_signature_stays_here() -> None:
+    history = (
+        message("user", Text("hi")),
+        message("assistant", thought(signature=None), Text("unsigned")),
+        message("assistant", thought(signature="s"), Text("signed")),
+        message("assistant", thought("", redacted="r"), Text("redacted")),
+        message("assistant", thought("", encrypted="e"), Text("encrypted")),
+        message("assistant", thought(signature="s", model="other"), Text("switched")),
+        message("assistant", thought(signature="s", provider="other"), Text("moved")),
+    )
+    assert has_reasoning(sent(*history, to=target(SIGNED))) == [False, False, True, True, True, False, False]
+
+
+def test_an_answer_of_reasoning_alone_says_nothing_and_is_left_out() -> None:
+    assert sent(message("user", Text("hi")), message("assistant", thought(signature="s"))) == (
+        message("user", Text("hi")),
+    )
+
+
+def test_empty_text_and_empty_messages_do_not_go_out() -> None:
+    history = (message("user", Text("  \n"), Text("hi")), message("assistant", Text("")), message("assistant"))
+    assert sent(*history) == (message("user", Text("hi")),)
+
+
+def test_a_call_without_a_result_is_answered_for() -> None:
+    history = (message("user", Text("hi")), message("assistant", ToolCall("c", "f", "{}"), ident="9"))
+    call, answer = sent(*history)[1:]
+    assert answer == message("tool", ToolResult("c", "f", NO_RESULT, is_error=True), ident="9-results")
+    assert call is history[1]
+
+
+def test_a_result_without_a_call_and_a_second_one_are_left_out() -> None:
+    history = (
+        message("tool", ToolResult("stray", "f", "r")),
+        message("assistant", ToolCall("c", "f", "{}")),
+        message("tool", ToolResult("c", "f", "first"), ToolResult("c", "f", "second")),
+    )
+    assert [part for m in sent(*history) for part in m.parts if isinstance(part, ToolResult)] == [
+        ToolResult("c", "f", "first")
+    ]
+
+
+def test_a_result_that_came_late_stands_behind_its_call() -> None:
+    history = (
+        message("assistant", ToolCall("c", "f", "{}"), ident="1"),
+        message("user", Text("meanwhile"), ident="2"),
+        message("tool", ToolResult("c", "f", "late"), ident="3"),
+    )
+    assert [m.id for m in sent(*history)] == ["1", "3", "2"]
+
+
+def test_ids_that_a_server_used_twice_are_told_apart() -> None:
+    turn = (message("assistant", ToolCall("call_0", "f", "1")), message("tool", ToolResult("call_0", "f", "r")))
+    once, answer, again, second = sent(*turn, *turn)
+    assert call_ids(once) == answered_ids(answer) != call_ids(again) == answered_ids(second)
+
+
+def test_an_id_is_never_given_that_another_call_has() -> None:
+    ids = ("x-2", "x", "x")
+    turns = [(message("assistant", ToolCall(i, "f", "1")), message("tool", ToolResult(i, "f", "r"))) for i in ids]
+    calls = sent(*(one for turn in turns for one in turn))[::2]
+    assert len(set().union(*map(call_ids, calls))) == 3
+
+
+def test_two_calls_of_one_answer_with_the_same_id_get_their_results_in_order() -> None:
+    history = (
+        message("assistant", ToolCall("x", "f", "1"), ToolCall("x", "f", "2")),
+        message("tool", ToolResult("x", "f", "one"), ToolResult("x", "f", "two")),
+    )
+    call, answer = sent(*history)
+    ids = [part.id for part in call.parts if isinstance(part, ToolCall)]
+    assert len(set(ids)) == 2
+    assert [(p.call_id, p.text) for p in answer.parts if isinstance(p, ToolResult)] == list(
+        zip(ids, ("one", "two"), strict=True)
+    )
+
+
+def test_an_empty_result_is_said_to_be_one() -> None:
+    history = (message("assistant", ToolCall("c", "f", "{}")), message("tool", ToolResult("c", "f", "")))
+    assert sent(*history)[1].parts == (ToolResult("c", "f", EMPTY_RESULT),)
+
+
+def test_set_aside_excluded_and_left_out() -> None:
+    picture = Attachment("image", "a.png", "image/png", "00", 9)
+    history = [
+        message("user", picture, Text("look"), ident="1"),
+        message("assistant", ToolCall("c", "f", "{}"), ident="2"),
+        message("tool", ToolResult("c", "f", "r"), ident="3"),
+        message("user", Text("gone"), ident="4"),
+        message("user", Text("last"), ident="5"),
+        message("assistant", Text("running"), ident="6", status="streaming"),
+    ]
+    state = HistoryState(set_aside=frozenset({"4"}), excluded=frozenset({"3"}), left_out={("1", "00"): 0})
+    first, last = build_request(history, state, target()).messages
+    assert "left out" in first.text
+    assert not any(isinstance(part, Attachment) for part in first.parts)
+    assert last is history[4]
+
+
+def test_reasoning_a_server_refused_stays_here_and_what_came_later_goes() -> None:
+    state = HistoryState(void="4")
+    assert has_reasoning(build_request(TWO_TURNS, state, target()).messages) == [False] * 5 + [True, False]
+
+
+PARTS: dict[Role, st.SearchStrategy[Part]] = {
+    "user": st.builds(Text, st.sampled_from(["", " ", "words"])),
+    "assistant": st.one_of(
+        st.builds(Text, st.sampled_from(["", "words"])),
+        st.builds(Refusal, st.just("no")),
+        st.builds(thought, signature=st.none() | st.just("s")),
+        st.builds(ToolCall, st.sampled_from("abc"), st.just("f"), st.just("{}")),
+    ),
+    "tool": st.builds(ToolResult, st.sampled_from("abcd"), st.just("f"), st.sampled_from(["", "r"])),
+}
+
+
+def of_role(role: Role) -> st.SearchStrategy[Message]:
+    return st.builds(Message, st.just(role), st.lists(PARTS[role], max_size=4).map(tuple))
+
+
+MESSAGES = st.one_of(of_role("user"), of_role("assistant"), of_role("tool"))
+
+
+@given(st.lists(MESSAGES, max_size=14), st.sampled_from([KEEPS, SIGNED, LOOP, Capabilities()]))
+def test_whatever_the_history_holds_the_request_is_whole(history: list[Message], able: Capabilities) -> None:
+    numbered = [replace(m, id=f"{n:04}") for n, m in enumerate(history)]
+    before = list(numbered)
+    messages = request_for(numbered, target(able)).messages
+    assert numbered == before
+    ids_sent: set[str] = set()
+    open_calls: list[str] = []
+    for m in messages:
+        assert m.parts
+        if m.role == "tool":
+            for part in m.parts:
+                assert isinstance(part, ToolResult)
+                assert part.text
+                open_calls.remove(part.call_id)
+        else:
+            assert not open_calls
+            ids = [part.id for part in m.parts if isinstance(part, ToolCall)]
+            assert len(set(ids)) == len(ids)
+            assert not ids_sent & set(ids)
+            ids_sent |= set(ids)
+            open_calls = ids
+    assert not open_calls
+    assert request_for(messages, target(able)).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("able", "notes"),
+    [
+        (Capabilities(), ["", "[b.pdf is not shown: this model takes no PDFs]"]),
+        (Capabilities(images=False, pdfs=True), ["[a.png is not shown: this model takes no images]", ""]),
+        (Capabilities(pdfs=True), ["", ""]),
+    ],
+)
+def test_a_model_is_told_of_attachments_it_does_not_take(able: Capabilities, notes: list[str]) -> None:
+    parts = (
+        Attachment("image", "a.png", "image/png", "a" * 64, 9),
+        Attachment("pdf", "b.pdf", "application/pdf", "b" * 64, 9),
+        Attachment("text", "c.txt", "text/plain", "c" * 64, 1, text="c"),
+    )
+    (out,) = sent(message("user", *parts), to=target(able))
+    assert [part.text if isinstance(part, Text) else "" for part in out.parts] == [*notes, ""]
+
+
+def test_a_request_never_begins_with_an_answer() -> None:
+    history = (
+        message("user", Text("first"), ident="1"),
+        message("assistant", Text("answer"), ident="2"),
+        message("user", Text("second"), ident="3"),
+        message("assistant", Text("another"), ident="4"),
+    )
+    excluded = HistoryState(excluded=frozenset({"1"}))
+    request = build_request(history, excluded, target())
+    assert request.messages == (OPENING, *history[1:])
+    trimmed = trimmed_request(request, replace(excluded, trim=TrimState(dropped=frozenset({"2", "3"}))), target())
+    assert trimmed.messages == (OPENING, history[3])
+    later = replace(excluded, excluded=frozenset({"3"}), trim=TrimState(dropped=frozenset({"1", "2"})))
+    request = build_request(history, later, target())
+    assert request.messages[0] is history[0]
+    assert trimmed_request(request, later, target()).messages == (OPENING, history[3])

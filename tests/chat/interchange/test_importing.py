@@ -14,8 +14,7 @@ import pytest
 from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.chat.store.test_store import EVERYTHING, user
 from tests.recordings import read_recording
-from tui.chat.conversation.history import fold_records
-from tui.chat.conversation.projection import Target, build_request
+from tui.chat.conversation.history import Target, build_request, fold_records
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import SessionFile
 from tui.chat.interchange.importing import (

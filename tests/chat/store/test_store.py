@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.projection import Target
+from tui.chat.conversation.history import Target
 from tui.chat.store import database
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError, new_id

@@ -15,9 +15,8 @@ from tui.chat.conversation import history
 from tui.chat.conversation.completion import Sampling
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
-from tui.chat.conversation.history import RecordKind
+from tui.chat.conversation.history import RecordKind, Target
 from tui.chat.conversation.meter import Meter
-from tui.chat.conversation.projection import Target
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.runtime.services import Services
 from tui.chat.runtime.tasks import end_cancellation, uninterrupted

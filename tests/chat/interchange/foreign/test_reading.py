@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tui.chat.conversation.history import fold_records
-from tui.chat.conversation.projection import Target, build_request
+from tui.chat.conversation.history import Target, build_request, fold_records
 from tui.chat.interchange.foreign.reading import Builder, ancestors, usage_apart
 from tui.messages import Text, Usage
 
