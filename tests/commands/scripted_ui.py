@@ -156,9 +156,8 @@ class Commands:
         """Run one command; every answer has to be asked for."""
         ui = ScriptedUI(*answers, screen=self.screen)
         ui.chat, ui.busy = self.chat, busy
-        parsed = slash.parse(line)
-        assert not isinstance(parsed, slash.Unknown), parsed
-        await slash.run(parsed[0], ui, self.chat, parsed[1])
+        command, args = slash.parse(line)
+        await slash.run(command, ui, self.chat, args)
         assert not ui.answers, ui.answers
         return ui
 

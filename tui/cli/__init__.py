@@ -22,6 +22,7 @@ def complain(text: str, code: int = FAILED) -> int:
 
 _EXIT_CODES = {
     "AttachmentError": BAD_USAGE,
+    "CommandError": BAD_USAGE,
     "RecordingError": BAD_USAGE,
     "UsageError": BAD_USAGE,
     "ForkError": FAILED,

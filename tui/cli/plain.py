@@ -206,10 +206,8 @@ class PlainChat:
             text = text[1:] if text.startswith(" /") else text
             attachments = await self.workspace.mentioned(text, self.session, Path.cwd())
             await self.turn(self.session.send(text, attachments))
-        elif isinstance(parsed := commands.parse(text), commands.Unknown):
-            complain(parsed.text)
         else:
-            command, args = parsed
+            command, args = commands.parse(text)
             await commands.run(command, self, self._chat, args)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:

@@ -240,21 +240,14 @@ def _by_name() -> dict[str, Command]:
     return {name: command for command in all_commands() for name in (command.name, *command.aliases)}
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """An unknown command. `text` is one line: what to do instead."""
-
-    text: str
-
-
 def is_command(text: str) -> bool:
     """Whether a draft is a command: one line that starts with a slash and a letter, and is not a path."""
     first, *_ = text.split(maxsplit=1) or [""]
     return text.startswith("/") and "\n" not in text.strip() and first[1:2] not in ("", "/") and "/" not in first[1:]
 
 
-def parse(text: str) -> tuple[Command, str] | Unknown:
-    """Command and argument of a draft for which `is_command` holds."""
+def parse(text: str) -> tuple[Command, str]:
+    """Command and argument of a draft for which `is_command` holds. Raises `CommandError` for an unknown one."""
     name, _, args = text.strip().removeprefix("/").partition(" ")
     names = _by_name()
     command = names.get(name.lower())
@@ -264,7 +257,7 @@ def parse(text: str) -> tuple[Command, str] | Unknown:
 
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f"Did you mean /{names[near[0]].name}?" if near else "/help lists what there is."
-    return Unknown(f"There is no command /{name}. {hint} To send it as a message, put a blank before it.")
+    raise CommandError(f"There is no command /{name}. {hint} To send it as a message, put a blank before it.")
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
@@ -295,11 +288,10 @@ async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:
     name, blank, args = text[1:].partition(" ")
     if not blank:
         return [] if "/" in name else _complete_name(name)
-    parsed = parse(text)
-    if isinstance(parsed, Unknown) or parsed[0].complete is None:
+    command = _by_name().get(name.lower())
+    if command is None or command.complete is None:
         return []
-    command = parsed[0]
-    offers = await parsed[0].complete(ui, chat, args) if chat.ready or command.when == "always" else []
+    offers = await command.complete(ui, chat, args) if chat.ready or command.when == "always" else []
     ranked = matching(args, offers, lambda offer: offer.label)
     if any(offer.key == args for offer in ranked):
         return []

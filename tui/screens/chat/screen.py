@@ -327,9 +327,10 @@ class ChatScreen(BackgroundScreen):
 
     def _take(self, text: str) -> None:
         if slash.is_command(text):
-            parsed = slash.parse(text)
-            if isinstance(parsed, slash.Unknown):
-                self.transcript.add_notice("error", parsed.text)
+            try:
+                parsed = slash.parse(text)
+            except slash.CommandError as error:
+                self.transcript.add_notice("error", str(error))
                 self.composer.restore(text)
                 return
             self.drafts.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
@@ -458,9 +459,7 @@ class ChatScreen(BackgroundScreen):
 
     def action_command(self, line: str) -> None:
         """Run a command by name with its arguments, for keys and the palette."""
-        parsed = slash.parse(f"/{line}")
-        if not isinstance(parsed, slash.Unknown):
-            self.run_command(*parsed)
+        self.run_command(*slash.parse(f"/{line}"))
 
     def action_stop(self) -> None:
         """Esc: stop the answer, else leave the edited message, the search or the selection."""
