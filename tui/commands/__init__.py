@@ -106,7 +106,7 @@ class UI(Protocol):
         """Let the person read, change and accept a summary. False: it was not accepted."""
 
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
-        """Run and show a turn. Raises `BusyError` while another one runs."""
+        """Run and show a turn. Raises `CommandError` while another one runs."""
 
     async def attach(self, session: ChatSession) -> None:
         """Switch to another conversation."""
@@ -133,13 +133,7 @@ class EditorError(CommandError):
         self.written = written
 
 
-class BusyError(CommandError):
-    """An answer is running."""
-
-    def __init__(self) -> None:
-        super().__init__("An answer is still coming: Esc stops it, then try again.")
-
-
+BUSY = "An answer is still coming: Esc stops it, then try again."
 STILL_STARTING = "Still starting: try again in a moment."
 
 
@@ -278,7 +272,7 @@ def _check(command: Command, ui: UI, chat: Chat) -> None:
     if command.when != "always" and not chat.ready:
         raise CommandError(STILL_STARTING)
     if command.when == "idle" and ui.busy:
-        raise BusyError
+        raise CommandError(BUSY)
 
 
 async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:

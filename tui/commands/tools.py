@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tui.commands import UI, BusyError, Chat, CommandError, command
+from tui.commands import BUSY, UI, Chat, CommandError, command
 from tui.text.cells import plain
 from tui.views.view import Option
 
@@ -32,7 +32,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await ui.show(ToolsView(chat.session))
         case ["on" | "off" as word, *names] if len(names) <= 1:
             if ui.busy:
-                raise BusyError
+                raise CommandError(BUSY)
             await _switch(ui, chat, names[0] if names else "*", word == "on")
         case ["forget", name]:
             await chat.session.tools.forget(name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui.commands import BusyError
+from tui.commands import BUSY
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
 from tui.widgets.transcript.transcript import Action, Transcript
@@ -55,7 +55,7 @@ class MessageActions:
         """Whether an answer is running, which is then reported."""
         busy = self._screen.turns.busy
         if busy:
-            self._screen.transcript.add_notice("warning", str(BusyError()))
+            self._screen.transcript.add_notice("warning", BUSY)
         return busy
 
     async def _open_result(self, session: ChatSession, message: Message) -> None:

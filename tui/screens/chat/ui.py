@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from textual.app import SuspendNotSupported
 from textual.content import Content
 
-from tui.commands import BusyError, EditorError
+from tui.commands import BUSY, CommandError, EditorError
 from tui.commands.sessions import SessionMenu
 from tui.text.cells import plain
 from tui.views.models import ModelMenu
@@ -177,7 +177,7 @@ class ScreenUI:
     async def turn(self, events: AsyncIterator[SessionEvent]) -> None:
         """Show the turn in the transcript; waiting messages follow it."""
         if self.busy:
-            raise BusyError
+            raise CommandError(BUSY)
         await self.chat.turns.run(events)
 
     async def attach(self, session: ChatSession) -> None:
