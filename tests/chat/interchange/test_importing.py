@@ -15,6 +15,7 @@ from tests.chat.interchange.foreign.files import claude_answer, claude_line, wri
 from tests.chat.store.test_store import EVERYTHING, user
 from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.interchange import importing
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import SessionFile
 from tui.chat.interchange.importing import (
@@ -26,7 +27,8 @@ from tui.chat.interchange.importing import (
     provider_name,
     was_imported,
 )
-from tui.chat.interchange.recording import RecordingError, checked
+from tui.chat.interchange.recording import Recording, RecordingError, checked
+from tui.chat.interchange.replay import tokens_not_in_file
 from tui.chat.store.calls import CallLog
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionInfo, SessionStore
@@ -225,6 +227,22 @@ def test_a_file_counts_as_imported_until_it_changes(store: SessionStore, tmp_pat
     (outcome,) = import_file(store, path, providers=PROVIDERS)
     assert isinstance(outcome, AlreadyHereError)
     assert is_imported(path)
+
+
+def test_what_another_program_imports_at_the_same_time_is_imported_once(
+    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = claude_session(tmp_path / "a.jsonl")
+
+    def meanwhile(recording: Recording) -> int | None:
+        monkeypatch.undo()
+        imported(store, path)
+        return tokens_not_in_file(recording)
+
+    monkeypatch.setattr(importing, "tokens_not_in_file", meanwhile)
+    with pytest.raises(AlreadyHereError):
+        imported(store, path)
+    assert len(store.sessions()) == 1
 
 
 def test_what_grows_while_it_is_imported_is_not_imported_whole(store: SessionStore, tmp_path: Path) -> None:

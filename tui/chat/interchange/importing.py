@@ -112,6 +112,8 @@ def import_session(
     tokens = tokens_not_in_file(recording)
     unmeasured = json.dumps({"not_in_file": tokens, "corrected": dict(recording.corrected)})
     with store.transaction():
+        if not again:  # another program may have imported it meanwhile
+            _check_new(store, exported, digests)
         info = import_recording(recording, store)
         store.write("INSERT INTO imports VALUES (?, ?, ?)", (info.id, digests[-1], unmeasured))
     copy_of = exported.id if exported is not None and exported.id != info.id else ""
