@@ -66,6 +66,15 @@ def test_other_input_is_refused_in_one_line(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_in_a_folder_that_is_gone_it_is_left_to_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert status_line.run() is None
+
+
 def of(*lines: dict[str, Any]) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 

@@ -44,6 +44,8 @@ def run(path: str | None = None) -> int | None:
     except (ValueError, AttributeError, TypeError, LookupError, ArithmeticError, RecursionError):
         sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
         return 2
+    except OSError:  # the working directory is gone
+        return None
     if line is None:
         return None
     sys.stdout.write(line + "\n")
