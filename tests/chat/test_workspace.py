@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.chat.fakes import ScriptedProvider, open_workspace
 from tui.chat.workspace import where_it_runs
 from tui.providers.config import PRESETS, ProviderConfig
 
@@ -24,3 +27,15 @@ from tui.providers.config import PRESETS, ProviderConfig
 def test_where_it_runs(name: str, base_url: str | None, line: str) -> None:
     config = PRESETS[name] if base_url is None else ProviderConfig(name, base_url=base_url)
     assert where_it_runs(name, {name: config}) == line
+
+
+async def test_a_working_directory_that_is_deleted_meanwhile_costs_no_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    async with open_workspace(tmp_path, ScriptedProvider([])) as workspace:
+        folder.rmdir()
+        session = await workspace.new_session()
+    assert not session.memory.files

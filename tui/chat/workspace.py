@@ -55,7 +55,8 @@ class Workspace:
         self._configs = configs
         self._providers: dict[str, Provider] = {}
         self.deleted = ""  # id of the session deleted last by this program
-        built_in = BuiltInTools(Path.cwd(), settings.tools.allow)
+        self.folder = Path.cwd()  # as it was at the start: it may be deleted
+        built_in = BuiltInTools(self.folder, settings.tools.allow)
         self.services = Services.create(settings, store, self.provider, [built_in])
         self.servers = Servers(settings, store, self.services.tools)
 
@@ -74,7 +75,7 @@ class Workspace:
         with suppress(DamagedError):  # reading continues; the first write reports it
             await asyncio.to_thread(store.recover)
         workspace = cls(settings, store, configs, resume)
-        await workspace.servers.load(Path.cwd())
+        await workspace.servers.load(workspace.folder)
         return workspace
 
     async def close(self) -> None:
@@ -212,7 +213,7 @@ class Workspace:
     def _memory(self) -> MemoryFiles:
         config = self.settings.config_file
         beside = config.absolute().parent if config.name else None
-        return load_memory(self.settings.memory_files, Path.cwd(), beside, Path.home())
+        return load_memory(self.settings.memory_files, self.folder, beside, Path.home())
 
     def _records(self, session_id: str) -> list[Record]:
         """The records of a session; unreadable ones are registered as damage."""

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -204,7 +203,7 @@ class PlainChat:
             raise
         if not commands.is_command(text):
             text = text[1:] if text.startswith(" /") else text
-            attachments = await self.workspace.mentioned(text, self.session, Path.cwd())
+            attachments = await self.workspace.mentioned(text, self.session, self.workspace.folder)
             await self.turn(self.session.send(text, attachments))
         else:
             command, args = commands.parse(text)
