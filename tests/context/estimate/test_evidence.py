@@ -16,7 +16,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import Claim, Step, weigh
 from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import ConversationEstimate
-from tui.messages import Message, ToolSchema, Usage
+from tui.messages import Attachment, Message, Text, ToolSchema, Usage
 
 TOOLS = (ToolSchema("look", "word " * 300, "{}"),)
 
@@ -148,6 +148,16 @@ def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: H
     assert talk.report(2_923).reason == "2,923 tokens again, although the messages are others"
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
     assert talk.honest().believed
+
+
+@pytest.mark.parametrize("tokens", [9, 265, 1_400])
+def test_a_picture_that_costs_less_than_expected_is_no_cut_prompt(hybrid: HybridTokenEstimator, tokens: int) -> None:
+    """Also one that the server leaves out."""
+    picture = Attachment("image", "a", "image/png", "a" * 64, 9, 1_000, 1_000)
+    outgoing = request(Message("user", (picture, Text("what is it"))), session="s")
+    assert hybrid.estimate(outgoing).tokens > 1_000
+    verdict = hybrid.record(outgoing, answer("a plot"), Usage(tokens, 6), at=1.0, window=2_048)
+    assert verdict is not None and verdict.believed
 
 
 def test_only_the_uncached_part_is_doubted(hybrid: HybridTokenEstimator) -> None:

@@ -93,7 +93,8 @@ class Claim:
     `predicted` is the prediction made before the call; `by_text` the estimate from the text alone, before learning,
     plus the `hidden` tokens that the server is known to add; `by_learning` the same after learning, which may be off by
     `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
-    upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte.
+    upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
+    `media` the estimate of pictures and PDFs.
     `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
     nothing about it is certain.
     `disputed`: the server has contradicted its own confirmed numbers in this conversation. `stuck`: its latest report
@@ -109,6 +110,7 @@ class Claim:
     plausible: float
     most: float
     hidden: float = 0.0
+    media: float = 0.0
     window: int | None = None
     recorded: bool = False
     margin: float = 0.0
@@ -127,8 +129,11 @@ class Claim:
 
     @property
     def cut_at_window(self) -> bool:
-        """Whether far too little was read of a request that nearly fills the window."""
-        predicted = min(self.predicted, self.by_learning) - self.hidden
+        """Whether far too little was read of a request that nearly fills the window.
+
+        Pictures don't count: some models take them for a fifth of what others do, some servers leave them out.
+        """
+        predicted = min(self.predicted, self.by_learning) - self.hidden - self.media
         return self.window is not None and self.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * self.window
 
     @property
@@ -361,6 +366,7 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
         plausible=_plausible_most(everything, margin, calibration) + preamble.most - preamble.size + prompt_text,
         most=everything.most + preamble.most,
         hidden=hidden,
+        media=everything.media * calibration.media_factor,
         window=window,
         recorded=recorded,
         disputed=disputed,
