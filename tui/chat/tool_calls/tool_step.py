@@ -233,7 +233,7 @@ class Results:
     def parts(self, call: ToolCall, output: ToolOutput) -> tuple[Part, ...]:
         """The result and its images. Error results keep their whole text, up to the limit. Not on the event loop."""
         readable = without_payloads(output.text)
-        text = cap_text(readable, self.limit, self._count, output.more)
+        text = cap_text(readable, self.limit, lambda part: self.counter.count_text(part, self.model), output.more)
         pictures, notes = self._pictures(call, output.images)
         shown = "\n".join([*([text] if text.strip() else []), *notes])
         full = ""
@@ -242,9 +242,6 @@ class Results:
             digest = hashlib.sha256(data).hexdigest()
             full = digest if self._store(digest, data) else ""
         return ToolResult(call.id, call.name, shown, output.is_error, full), *pictures
-
-    def _count(self, text: str) -> int:
-        return self.counter.count_text(text, self.model)
 
     def _store(self, digest: str, data: bytes) -> bool:
         """Store the bytes; returns whether that worked. On a full disk the message is kept in memory, without them."""
@@ -268,19 +265,20 @@ class Results:
                 continue
             if attachment.kind != "image":
                 notes.append(f"[{attachment.media_type}, {attachment.size:,} bytes: not a picture]")
-            elif not self.images:
-                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: this model takes no images]")
+                continue
+            problem = ""
+            if not self.images:
+                problem = "this model takes no images"
             elif attachment.size > LARGEST_IMAGE or len(attachments) == MOST_IMAGES:
-                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: too much to send along]")
-            elif self._store(attachment.sha256, image.data):
-                attachments.append(attachment)
+                problem = "too much to send along"
+            elif not self._store(attachment.sha256, image.data):
+                problem = "it could not be kept"
+            if problem:
+                about = f"{attachment.media_type}, {attachment.width}×{attachment.height}, {attachment.size:,} bytes"
+                notes.append(f"[{about}: {problem}]")
             else:
-                notes.append(f"[{attachment.media_type}, {_pixels(attachment)}: it could not be kept]")
+                attachments.append(attachment)
         return attachments, notes
-
-
-def _pixels(attachment: Attachment) -> str:
-    return f"{attachment.width}×{attachment.height}, {attachment.size:,} bytes"
 
 
 def result_limit(setting: int, max_input: int | None, calls: int) -> int:
