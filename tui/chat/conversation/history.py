@@ -231,7 +231,7 @@ def active_messages(messages: Sequence[Message], state: HistoryState, target: Ta
     there = [m for m in messages if m.id not in state.set_aside and m.status != "streaming"]
     active = apply_compactions(there, state.checkpoints, prefix_bound=prefix_bound)
     if state.excluded:  # after compactions, whose range may begin or end with an excluded message
-        excluded = whole_groups(active, state.excluded)
+        excluded = set(whole_groups(active, state.excluded))
         active = tuple(m for m in active if m.id not in excluded)
     if state.left_out:
         touched = {message for message, _ in state.left_out}

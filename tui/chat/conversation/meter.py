@@ -75,7 +75,7 @@ class Meter:
             self._measured = request, inputs
             for warning in self.latest.warnings:
                 if warning not in before:
-                    log.warning("context of %s: %s", self.target.model, warning)
+                    log.warning("context of %s/%s: %s", self.target.provider, self.target.model, warning)
         return self.latest
 
     async def usage_to_send(self) -> ContextUsage:

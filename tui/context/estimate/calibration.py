@@ -490,4 +490,5 @@ class CalibrationBook:
     def forget(self, provider: str, model: str) -> None:
         """Forget what was learned of a model, in the store too."""
         self.put(provider, model, Calibration())
-        del self._models[provider, model]
+        with self._lock:
+            self._models.pop((provider, model), None)  # read again, with what is expected of the model
