@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +11,7 @@ from textual.content import Content
 
 from tui.screens.base import Hint
 from tui.screens.rows import RowsPanel
-from tui.views.tools_mcp import deferred_names, listed_tools, tool_rows, tools_summary, wrapped
+from tui.views.tools_mcp import listed_tools
 from tui.views.view import Row
 
 if TYPE_CHECKING:
@@ -84,6 +83,7 @@ class ToolsPanel(ToolListPanel):
 
     def __init__(self, view: ToolsView, changed: Callable[[], None]) -> None:
         super().__init__(view.session, changed)
+        self._view = view
         self._answers: Sequence[Remembered] = ()
 
     async def _read(self) -> None:
@@ -92,9 +92,8 @@ class ToolsPanel(ToolListPanel):
 
     def redraw(self) -> None:
         """Draw everything."""
-        width, deferred = self.list_width, deferred_names(self.session.tools.plan)
-        head = wrapped(tools_summary(self.session, self._tools), width)
-        self.draw(list(map(Content, head)), tool_rows(self._tools, self._answers, width, time.time(), deferred))
+        head, rows = self._view.drawn(self._tools, self._answers, self.list_width)
+        self.draw(list(map(Content, head)), rows)
 
     def hints(self) -> Sequence[Hint]:
         """What can be done with the highlighted tool, source or answer."""

@@ -38,10 +38,15 @@ class ToolsView:
     async def lines(self, width: int) -> Sequence[Content]:
         """Every tool under its source."""
         tools = await listed_tools(self.session)
-        answers = await self.session.tools.remembered()
-        rows = tool_rows(tools, answers, width, time.time(), deferred_names(self.session.tools.plan))
-        head = wrapped(tools_summary(self.session, tools), width)
+        head, rows = self.drawn(tools, await self.session.tools.remembered(), width)
         return [*map(Content, head), *(row.content for row in rows)]
+
+    def drawn(
+        self, tools: Sequence[ToolLine], answers: Sequence[Remembered], width: int
+    ) -> tuple[Sequence[str], Sequence[Row]]:
+        """The lines above the list, and the list."""
+        rows = tool_rows(tools, answers, width, time.time(), deferred_names(self.session.tools.plan))
+        return wrapped(tools_summary(self.session, tools), width), rows
 
 
 def deferred_names(plan: ToolPlan) -> frozenset[str]:

@@ -109,41 +109,33 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.home: asyncio.AbstractEventLoop | None = None
-        self._name = name
-        self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop = asyncio.Event()
-        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
     @property
     def running(self) -> bool:
         """Whether it has been started and not closed."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.is_alive()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there and await its result here. If this is cancelled, so is the work."""
         self.home = asyncio.get_running_loop()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
             self._thread.start()
-            self._started.wait()
-        if self._loop is None or self._loop.is_closed():
+        if self._loop.is_closed():
             work.close()
-            raise RuntimeError(f"{self._name} has ended")
+            raise RuntimeError(f"{self._thread.name} has ended")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
         """Stop the loop and cancel its tasks. Idempotent. Blocks: not on an event loop."""
-        thread, loop = self._thread, self._loop
-        if thread is not None and loop is not None and self.running:
-            loop.call_soon_threadsafe(self._stop.set)
-            thread.join(END_WAIT)
+        if self._loop is not None and self.running:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(END_WAIT)
 
     def _main(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._started.set()
-        await self._stop.wait()
+        loop = self._loop
+        assert loop is not None  # created by `run`
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.get_loop().run_forever()

@@ -267,9 +267,17 @@ class McpServer:
                     await self._listed.wait()
 
     async def _ask(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        """Ask the connected server. Raises `ToolError`."""
+        """Ask the server once it is connected. Raises `ToolError`."""
         try:
-            return await ask(await self._wait_for_connection())
+            async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
+                await self._start_ended.wait()
+        except TimeoutError:
+            raise ToolError(f"The server {self.name} is still starting: try again later.") from None
+        if self._connection is None:
+            reason = self.status.reason or "it is switched off"
+            raise ToolError(f"The server {self.name} does not run: {reason}")
+        try:
+            return await ask(self._connection)
         except GoneError as error:
             self._signals.put_nowait("gone")
             if self._transport_status.sign_in_needed:
@@ -280,17 +288,6 @@ class McpServer:
                 f"The server {self.name} went away during {what}{reason}. It is being started again; whether the call"
                 " took effect is not known."
             ) from None
-
-    async def _wait_for_connection(self) -> Connection:
-        try:
-            async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
-                await self._start_ended.wait()
-        except TimeoutError:
-            raise ToolError(f"The server {self.name} is still starting: try again later.") from None
-        if self._connection is None:
-            reason = self.status.reason or "it is switched off"
-            raise ToolError(f"The server {self.name} does not run: {reason}")
-        return self._connection
 
     # -- in the thread: what it offers, how it is --------------------------------------------------------------------
 
