@@ -212,6 +212,8 @@ class Follower:
         with SourceFile(self.path) as source:
             if source.is_database and self._session:
                 recording = opencode.read_session(source, self._session)
+                if source.damaged:
+                    raise RecordingError(f"{self.path.name}: damaged: {source.skipped}")
                 self._recording = None if recording is None else checked(recording)
                 return
         if size < max(self._tail.read, self._start):

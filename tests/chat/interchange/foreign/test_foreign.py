@@ -175,6 +175,22 @@ def test_an_impossible_number_or_time_is_unknown(tmp_path: Path, value: str) -> 
         assert not recording.skipped, name
 
 
+def test_a_damaged_row_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "crush.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE sessions (id, title, created_at, summary_message_id)")
+        db.execute("CREATE TABLE messages (id, session_id, role, parts, model, provider, created_at)")
+        db.execute("CREATE TABLE files (a)")
+        db.execute("CREATE TABLE goose_db_version (a)")
+        db.execute("INSERT INTO sessions VALUES ('s', 't', 1, NULL)")
+        for number, parts in enumerate(('[{"type": "text", "data": {"text": "one"}}]', "not json", "7", b"\xff")):
+            db.execute("INSERT INTO messages VALUES (?, 's', 'user', ?, '', '', ?)", (number, parts, number))
+    db.close()
+    recording = read_recording(path)
+    assert [message.text for message in recording.messages] == ["one"]
+    assert recording.skipped == "3 damaged entries skipped (entry 2, 3, 4)"
+
+
 def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None:
     database = tmp_path / "x.db"
     with sqlite3.connect(database) as db:

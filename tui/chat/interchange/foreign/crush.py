@@ -26,16 +26,19 @@ def read(file: SourceFile) -> Iterator[Recording]:
     for session in file.query("SELECT * FROM sessions ORDER BY created_at"):
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid", (session["id"],))
         if rows:
-            yield _session(session, rows)
+            yield _session(file, session, rows)
 
 
-def _session(session: Row, rows: list[Row]) -> Recording:
+def _session(file: SourceFile, session: Row, rows: list[Row]) -> Recording:
     chat = Builder()
-    for row in rows:
+
+    def add(row: Row) -> None:
         before = list(chat.messages)
         ident = _message(row, chat)
         if row["id"] == session["summary_message_id"] and before and ident:
             chat.record_summary(before, ident, chat.messages[-1].created_at)
+
+    file.feed(add, rows)
     return chat.recording(SOURCE, session["id"], session["title"], unscored=UNSCORED)
 
 

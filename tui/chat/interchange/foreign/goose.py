@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from sqlite3 import Row
 from typing import Any
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, text_of
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, loaded, seconds, text_of
 from tui.chat.interchange.recording import Recording
 from tui.messages import Part
 
@@ -27,22 +28,13 @@ def detect(file: SourceFile) -> bool:
 def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages."""
     if not file.is_database:
-        head, *entries = file.lines
-        yield _session(file, str(head.get("description") or ""), entries, file.stem, "", "", None)
+        head, *lines = file.lines
+        yield _session(file, str(head.get("description") or ""), lines, file.stem, "", "", None)
         return
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
-        rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
-        entries = [
-            {
-                "role": row["role"],
-                "created": row["created_timestamp"],
-                "content": json.loads(row["content_json"]),
-                "metadata": json.loads(dict(row).get("metadata_json") or "{}"),
-            }
-            for row in rows
-        ]
-        model = json.loads(about.get("model_config_json") or "{}")
+        entries = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
+        model = loaded(about.get("model_config_json"))
         title = str(about.get("description") or about.get("name") or "")
         provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
         if entries:
@@ -52,7 +44,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
 def _session(
     file: SourceFile,
     title: str,
-    entries: Sequence[Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any] | Row],
     fallback: str,
     provider: str,
     model: str,
@@ -61,7 +53,16 @@ def _session(
     chat = Builder()
     chat.window = window
 
-    def add(entry: Mapping[str, Any]) -> None:
+    def add(entry: Mapping[str, Any] | Row) -> None:
+        if isinstance(entry, Row):
+            about = loaded(dict(entry).get("metadata_json"))
+            content = json.loads(entry["content_json"])
+            entry = {
+                "role": entry["role"],
+                "created": entry["created_timestamp"],
+                "content": content,
+                "metadata": about,
+            }
         if (entry.get("metadata") or {}).get("agentVisible") is False:
             return  # compacted away: on goose's screen, but not sent any more
         parts = [part for block in entry.get("content") or [] for part in _parts(block, chat)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from sqlite3 import Row
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, loaded, seconds
 from tui.chat.interchange.recording import Recording
 from tui.messages import Part, Text, ToolCall, ToolResult
 from tui.providers.usage_reading import read_usage
@@ -83,7 +82,7 @@ def _chain(file: SourceFile, tip: str | None, stop: str | None) -> list[Row]:
 def _parts(chat: Builder, file: SourceFile, row: Row) -> list[Part]:
     blocks = []
     for part in file.query("SELECT * FROM parts WHERE message_hash = ? ORDER BY position", (row["hash"],)):
-        payload = json.loads(part["payload"] or "{}")
+        payload = loaded(part["payload"])
         call = {"id": payload.get("tool_call_id") or "", "name": part["tool_name"] or "", "tool_call_id": ""}
         text = part["text"] or ""
         content = text or str(payload.get("output") or "")
@@ -93,7 +92,7 @@ def _parts(chat: Builder, file: SourceFile, row: Row) -> list[Part]:
 
 def _answer(chat: Builder, row: Row, parts: list[Part], at: float) -> None:
     """Add an answer with its call's usage: `input_tokens` includes cached tokens."""
-    details = json.loads(row["token_details"] or "{}")
+    details = loaded(row["token_details"])
     usage = read_usage({**details, "prompt_tokens": row["input_tokens"], "completion_tokens": row["output_tokens"]})
     model = row["resolved_model"] or row["model"]
     chat.add("assistant", parts, at, provider="llm", model=model, usage=usage)

@@ -53,10 +53,13 @@ def read_session(file: SourceFile, ident: str) -> Recording | None:
     sessions = file.query("SELECT * FROM session WHERE id = ?", (ident,))
     if not sessions:
         return None
-    messages = []
-    for message in file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (ident,)):
+    messages: list[dict[str, Any]] = []
+
+    def add(message: Any) -> None:
         parts = file.query("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
         messages.append({"info": _row(message), "parts": [_row(part) for part in parts]})
+
+    file.feed(add, file.query("SELECT * FROM message WHERE session_id = ? ORDER BY id", (ident,)))
     return _session(file, _row(sessions[0]), messages, ident) if messages else None
 
 

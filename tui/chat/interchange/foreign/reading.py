@@ -368,6 +368,14 @@ def texts_in(parts: Iterable[Part], joint: str = "") -> str:
     return joint.join(part.text for part in parts if isinstance(part, Text))
 
 
+def loaded(column: Any) -> Any:
+    """The JSON in a column of a database; {} for none, and for damaged one."""
+    try:
+        return json.loads(column or "{}")
+    except (ValueError, TypeError, RecursionError):
+        return {}
+
+
 def as_json(value: Any) -> str:
     """The arguments of a tool call, or a result, as JSON text."""
     return json.dumps(value, ensure_ascii=False)
