@@ -62,11 +62,7 @@ class Claude:
 
         "adaptive" from 4.6 on, "enabled" with a budget from 3.7 to 4.6.
         """
-        types = {
-            "adaptive": self.version >= (4, 6),
-            "enabled": (3, 7) <= self.version <= (4, 6),
-            self.off_switch: True,
-        }
+        types = {"adaptive": self.version >= (4, 6), "enabled": (3, 7) <= self.version <= (4, 6), self.off_switch: True}
         return frozenset(name for name, supported in types.items() if name and supported)
 
     @property

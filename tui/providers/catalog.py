@@ -31,17 +31,14 @@ _LISTED = (
 _PRICED_AS: Mapping[str, str] = {"gpt-6.2-sol": "gpt-6.1-sol", "openai/gpt-6.2-sol": "openai/gpt-6.1-sol"}
 # (provider, models, terms, factor of the list price): OpenAI's pages of prices and of fast mode, Anthropic's of prices
 # and of fast mode, November 2026. OpenAI calls the same tier "priority" and "fast".
-_FACTORS: tuple[tuple[str, re.Pattern[str], frozenset[str], float], ...] = tuple(
-    (provider, re.compile(models), frozenset(terms.split()), factor)
-    for provider, models, terms, factor in (
-        ("openai", r".*", "flex batch", 0.5),
-        ("openai", r"gpt-5\.5.*", "priority fast", 2.5),
-        ("openai", r"gpt-5(\.[1246])?(-codex|-mini|-sol|-terra|-luna)?|gpt-6.*", "priority fast", 2),
-        ("anthropic", r".*", "batch", 0.5),
-        ("anthropic", r".*", "us", 1.1),
-        ("anthropic", r"claude-opus-4-[67].*", "fast", 6),
-        ("anthropic", r"claude-opus-(4-8|5).*|claude-fable-5-2.*", "fast", 2),
-    )
+_FACTORS = (
+    ("openai", r".*", "flex batch", 0.5),
+    ("openai", r"gpt-5\.5.*", "priority fast", 2.5),
+    ("openai", r"gpt-5(\.[1246])?(-codex|-mini|-sol|-terra|-luna)?|gpt-6.*", "priority fast", 2),
+    ("anthropic", r".*", "batch", 0.5),
+    ("anthropic", r".*", "us", 1.1),
+    ("anthropic", r"claude-opus-4-[67].*", "fast", 6),
+    ("anthropic", r"claude-opus-(4-8|5).*|claude-fable-5-2.*", "fast", 2),
 )
 _FREE = frozenset({"local", "demo", "llamacpp", "lmstudio", "vllm", "ollama"})
 
@@ -120,7 +117,9 @@ def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
 def _factor(provider: str, model: str, term: str) -> float | None:
     """The factor of a term on the list price of a model; None if unknown."""
     rows = ((models, terms, factor) for of_provider, models, terms, factor in _FACTORS if of_provider == provider)
-    return next((factor for models, terms, factor in rows if term in terms and models.fullmatch(model)), None)
+    return next(
+        (factor for models, terms, factor in rows if term in terms.split() and re.fullmatch(models, model)), None
+    )
 
 
 def list_price(provider: str, model: str) -> tuple[float, float] | None:

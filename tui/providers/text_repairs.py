@@ -26,12 +26,7 @@ from tui.providers.base import (
 )
 
 # Opening and closing tags: DeepSeek R1, Qwen and most others; Kimi; Gemini's Chat endpoint.
-MARKS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "◁think▷": "◁/think▷",
-}
+MARKS = {"<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "◁think▷": "◁/think▷"}
 
 
 class ThinkTags:

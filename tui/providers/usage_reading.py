@@ -23,26 +23,17 @@ Body: TypeAlias = Mapping[str, Any]
 _INPUT = ("inputTokens", "prompt_eval_count", "prompt_tokens", "input_tokens")  # Bedrock, Ollama, Chat, the others
 _OUTPUT = ("outputTokens", "eval_count", "completion_tokens", "output_tokens")
 _CACHED = (
-    "prompt_tokens_details.cached_tokens",
-    "input_tokens_details.cached_tokens",
-    "prompt_cache_hit_tokens",  # DeepSeek
-    "cached_tokens",
-    "cache_read_input_tokens",
-    "cacheReadInputTokens",
-)
+    "prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "prompt_cache_hit_tokens",
+    "cached_tokens", "cache_read_input_tokens", "cacheReadInputTokens",
+)  # fmt: skip
 _WRITTEN = (
-    "prompt_tokens_details.cache_write_tokens",
-    "prompt_tokens_details.cache_creation_tokens",
-    "input_tokens_details.cache_write_tokens",
-    "cache_creation_input_tokens",
-    "cacheWriteInputTokens",
-)
+    "prompt_tokens_details.cache_write_tokens", "prompt_tokens_details.cache_creation_tokens",
+    "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens",
+)  # fmt: skip
 _REASONING = (
-    "completion_tokens_details.reasoning_tokens",
-    "output_tokens_details.reasoning_tokens",
-    "output_tokens_details.thinking_tokens",
-    "reasoning_tokens",
-)
+    "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
+    "output_tokens_details.thinking_tokens", "reasoning_tokens",
+)  # fmt: skip
 # The input excludes cached tokens in the formats of Bedrock and Anthropic, which have one of these, but not in Chat's.
 _BESIDE = {"inputTokens", "outputTokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"}
 _INSIDE = {"prompt_tokens", "completion_tokens"}

@@ -21,8 +21,9 @@ class RedirectError(httpx2.RequestError):
     """A server redirects to another one, which must get neither the key nor the conversation."""
 
 
-def check_redirect(home: httpx2.URL, target: httpx2.URL) -> None:
-    """Raise `RedirectError` unless `target` is the server of `home`, or the same one by TLS on the usual ports."""
+async def check_redirect(home: httpx2.URL, request: httpx2.Request) -> None:
+    """Raise `RedirectError` unless `request` is for the server of `home`, or the same one by TLS on the usual ports."""
+    target = request.url
     same = (target.scheme, target.host, target.port) == (home.scheme, home.host, home.port)
     upgrade = target.host == home.host and (home.scheme, target.scheme) == ("http", "https")
     if not same and not (upgrade and home.port is None and target.port is None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +32,13 @@ def client_options(url: str, limit: int) -> dict[str, Any]:
 
     home = httpx2.URL(url)
 
-    async def check(request: httpx2.Request) -> None:
-        check_redirect(home, request.url)
-
     transport = BoundedTransport(
         limit,
         trust_env=False,  # the HTTP library reads fewer variables, and NO_PROXY only in part
         proxy=_proxy(url) or None,
         verify=_ssl_context() if home.scheme == "https" else False,
     )
-    return {"trust_env": False, "transport": transport, "event_hooks": {"request": [check]}}
+    return {"trust_env": False, "transport": transport, "event_hooks": {"request": [partial(check_redirect, home)]}}
 
 
 def _ssl_context() -> ssl.SSLContext:
