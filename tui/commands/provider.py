@@ -39,6 +39,8 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
 )
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set one up and use it."""
+    from tui.chat.provider_setup import is_variable
+
     setup, name = chat.workspace.setup, args.lower()
     if not name:
         present = chat.session.provider
@@ -60,7 +62,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         except Exception as error:
             if not type(error).__module__.startswith("tui."):
                 log.exception("a provider could not be set up")
-            raise RejectedError(error_line(error), _secrets(values["variable"])) from error
+            # Anything but a variable's name may be the key itself: it is taken off the screen.
+            secret = values["variable"] and not is_variable(values["variable"])
+            raise RejectedError(error_line(error), ("variable",) if secret else ()) from error
         return f"It works: {plural(len(models), 'model')}."
 
     values = await ui.ask(_form(name, choice, submit))
@@ -112,10 +116,3 @@ def _table(name: str, choice: ProviderConfig | None, values: Mapping[str, str]) 
         return choice.name, ProviderSettings(api_key_env=variable, api_key_command=command)
     kind = name.removeprefix("+")
     return values["name"].lower(), ProviderSettings(kind, values["address"], variable, command)
-
-
-def _secrets(variable: str) -> tuple[str, ...]:
-    """Fields to be cleared: anything but a variable's name may be the key itself."""
-    from tui.chat.provider_setup import is_variable
-
-    return ("variable",) if variable and not is_variable(variable) else ()

@@ -116,10 +116,10 @@ def unpriced_terms(usage: Usage, provider: str, model: str) -> str:
 
 def _factor(provider: str, model: str, term: str) -> float | None:
     """The factor of a term on the list price of a model; None if unknown."""
-    rows = ((models, terms, factor) for of_provider, models, terms, factor in _FACTORS if of_provider == provider)
-    return next(
-        (factor for models, terms, factor in rows if term in terms.split() and re.fullmatch(models, model)), None
-    )
+    for of_provider, models, terms, factor in _FACTORS:
+        if of_provider == provider and term in terms.split() and re.fullmatch(models, model):
+            return factor
+    return None
 
 
 def list_price(provider: str, model: str) -> tuple[float, float] | None:

@@ -22,6 +22,7 @@ from tui.providers.config import ProviderConfig
 from tui.providers.dialects.openai_chat import OpenAIChat
 from tui.providers.http.client import Client, connect
 from tui.providers.keys import hold_secret, one_line
+from tui.providers.wire import as_object
 
 BUNDLED_MODEL = "smollm2-135m"
 DEFAULT_WINDOW = 8192  # tokens; SmolLM2's trained context, at 340 MB of memory
@@ -163,12 +164,7 @@ class LocalServer:
 
 def _read_answer(process: subprocess.Popen[bytes]) -> dict[str, str]:
     assert process.stdout is not None
-    line = process.stdout.readline()
-    try:
-        answer = json.loads(line)
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
+    return as_object(process.stdout.readline().decode("utf-8", "replace"))
 
 
 class LocalProvider(OpenAIChat):

@@ -1,6 +1,6 @@
 """What the three dialects share: reading an answer, one client, retries in another style after a refusal.
 
-See `README.md` in this folder, "What a server's refusals teach".
+See `tui/providers/README.md`, "What a server's refusals teach".
 """
 
 from __future__ import annotations
