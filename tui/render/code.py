@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
-from typing import Protocol
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -15,14 +15,6 @@ from tui.render.palette import Palette
 from tui.render.rows import MIN_WIDTH, Row, first_piece, text_row
 from tui.text.clean import TAB_SIZE, clean_line
 
-
-class Lexer(Protocol):
-    """The part of a Pygments lexer that is used."""
-
-    def get_tokens(self, text: str) -> Iterable[tuple[object, str]]:
-        """Pairs of token type and text."""
-
-
 CONTINUED = "↪ "
 """Mark before the continuation of a long line. Never copied."""
 MAX_HIGHLIGHT = 200_000
@@ -30,16 +22,15 @@ MAX_HIGHLIGHT = 200_000
 
 
 @lru_cache(maxsize=64)
-def find_lexer(language: str) -> Lexer | None:
-    """The lexer for a fence's language, or None."""
+def find_lexer(language: str) -> Any:
+    """Pygments' lexer for a fence's language, or None."""
     if not language:
         return None
     lexers, errors = import_module("pygments.lexers"), import_module("pygments.util")
     try:
-        lexer: Lexer = lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except (errors.ClassNotFound, ValueError):
         return None
-    return lexer
 
 
 def language_of(info: str) -> str:

@@ -139,22 +139,8 @@ def parse_theme(name: str, data: Mapping[str, Any]) -> Theme:
     if ansi:
         settings |= {"ansi-background": "ansi_black", "ansi-foreground": "ansi_white"}
     palette = context_variables(dark=dark, ansi=ansi, background=colors["background"], overrides=context)
-    return Theme(
-        name=name,
-        primary=colors["primary"],
-        secondary=colors.get("secondary"),
-        warning=colors.get("warning"),
-        error=colors.get("error"),
-        success=colors.get("success"),
-        accent=colors.get("accent"),
-        foreground=colors["foreground"],
-        background=colors["background"],
-        surface=colors.get("surface"),
-        panel=colors.get("panel"),
-        dark=dark,
-        ansi=ansi,
-        variables={**settings, **palette, **variables},
-    )
+    colours: dict[str, Any] = colors  # each is a parameter of `Theme`
+    return Theme(name, **colours, dark=dark, ansi=ansi, variables={**settings, **palette, **variables})
 
 
 def _cursor(background: str, primary: str, foreground: str, *, ansi: bool) -> dict[str, str]:

@@ -7,8 +7,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +78,7 @@ class FileIndex:
         if typed.startswith(("/", "~", "..")):
             return self._elsewhere(typed)
         if time.monotonic() - self._read > LISTING_AGE:
-            self._files = list(walk(self.folder))
+            self._files = list(islice(walk(self.folder), MAX_FILES))
             self._read = time.monotonic()
         ranked = ((_score(typed, name), name) for name in self._files)
         best = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], len(pair[1]), pair[1]))
@@ -106,29 +108,23 @@ def _score(typed: str, name: str) -> float:
     return max(match(typed, name), 1.5 * match(typed, name.rpartition("/")[2]) if typed else 0.0)
 
 
-def walk(folder: Path, most: int = MAX_FILES) -> Iterable[str]:
+def walk(folder: Path) -> Iterator[str]:
     """Paths of files below `folder`, relative, nearest first; hidden and generated folders are left out."""
-    waiting: Sequence[str] = [""]
-    count = 0
+    waiting = deque([""])
     while waiting:
-        below: list[str] = []
-        for place in waiting:
-            try:
-                entries = sorted(os.scandir(folder / place), key=lambda entry: entry.name)
-            except OSError:
+        place = waiting.popleft()
+        try:
+            entries = sorted(os.scandir(folder / place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith("."):
                 continue
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _SKIPPED:
-                        below.append(f"{place}{entry.name}/")
-                elif entry.is_file():
-                    yield f"{place}{entry.name}"
-                    count += 1
-                    if count >= most:
-                        return
-        waiting = below
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _SKIPPED:
+                    waiting.append(f"{place}{entry.name}/")
+            elif entry.is_file():
+                yield f"{place}{entry.name}"
 
 
 def resource_offers(typed: str, resources: Iterable[ServerResource]) -> list[Option]:
