@@ -216,7 +216,7 @@ class SessionPicker(Picker):
         """Ask for another title."""
         if (chosen := self.chosen) is not None:
             title = "" if chosen.label == "(no title)" else chosen.label.removeprefix(FORK)
-            form = Form("New title", "", (Field("title", chosen.label, title),), "rename", "")
+            form = Form("New title", "", (Field("title", "Title", title),), "rename", "")
             self.app.push_screen(FormPanel(form, lambda _text: None), partial(self._rename, chosen.key))
 
     async def _rename(self, session_id: str, values: Mapping[str, str] | None) -> None:
