@@ -134,6 +134,21 @@ def copy_text(message: Message) -> str:
     return "\n\n".join([text for text in texts if text])
 
 
+def part_text(part: Part) -> str:
+    """All text of a part: what a search covers, and what has to be laid out."""
+    match part:
+        case Text(text) | Refusal(text) | Reasoning(text):
+            return text
+        case ToolCall(name=name, arguments=arguments):
+            return f"{name} {arguments}"
+        case ToolResult(text=text):
+            return text
+        case Attachment(name=name) | ProviderItem(kind=name):
+            return name
+        case Source(url, title):
+            return f"{title} {url}"
+
+
 def attachment_text(part: Attachment) -> str:
     """An attached file: its name, kind and size."""
     details = {

@@ -82,7 +82,9 @@ class PromptArea(TextArea):
 
     def action_complete(self) -> None:
         """Accept the highlighted completion without sending; without a list, go to the next widget."""
-        if not self.owner.complete():
+        if (choice := self.owner.completions.current) is not None:
+            self.owner.take(choice)
+        else:
             self.screen.focus_next()
 
     def action_close_list(self) -> None:
@@ -92,14 +94,27 @@ class PromptArea(TextArea):
         self.owner.completions.offer(())
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Up in the list, or from the first line to an earlier prompt, else in the text."""
-        if select or not self.owner.up():
+        """Up in the list; from the first line to the last waiting message or an earlier prompt; else in the text."""
+        owner = self.owner
+        if select or not (owner.completions.open or self.on_first_line):
             super().action_cursor_up(select)
+        elif owner.completions.open:
+            owner.completions.move(-1)
+        elif owner.queued and not self.text:
+            self.post_message(Composer.Recall())
+        elif (text := owner.history.back(owner.value)) is not None:
+            owner.value = text
+            self.move_cursor((0, 0))
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Down in the list, or from the last line to a later prompt, else in the text."""
-        if select or not self.owner.down():
+        owner = self.owner
+        if select or not (owner.completions.open or self.on_last_line):
             super().action_cursor_down(select)
+        elif owner.completions.open:
+            owner.completions.move(1)
+        elif (text := owner.history.forward(owner.value)) is not None:
+            owner.value = text
 
     def on_paste(self, event: events.Paste) -> None:
         """A paste from the terminal: text, paths of dropped files, or nothing if it has an image."""
@@ -281,7 +296,7 @@ class Composer(Widget):
         """Accept the highlighted completion if it changes anything, else send."""
         choice, lags = self.completions.current, self.completions.text != self.area.text  # behind fast typing
         if choice is not None and not lags and choice.key.strip() != self.area.text.strip():
-            self._take(choice)
+            self.take(choice)
             if choice.key.endswith(" "):
                 return
         self.completions.offer(())
@@ -290,44 +305,15 @@ class Composer(Widget):
             self.outgoing.append(text)
             self.post_message(self.Submitted(text))
 
-    def up(self) -> bool:
-        """Move up in the list, recall the last waiting message, or an earlier prompt. False: not handled here."""
-        if self.completions.open:
-            self.completions.move(-1)
-        elif not self.area.on_first_line:
-            return False
-        elif self.queued and not self.area.text:
-            self.post_message(self.Recall())
-        elif (text := self.history.back(self.value)) is not None:
-            self.value = text
-            self.area.move_cursor((0, 0))
-        return True
-
-    def down(self) -> bool:
-        """Move down in the list, or to a later prompt. False: not handled here."""
-        if self.completions.open:
-            self.completions.move(1)
-        elif not self.area.on_last_line:
-            return False
-        elif (text := self.history.forward(self.value)) is not None:
-            self.value = text
-        return True
-
-    def complete(self) -> bool:
-        """Accept the highlighted completion without sending. False if there is none."""
-        choice = self.completions.current
-        if choice is not None:
-            self._take(choice)
-        return choice is not None
-
     def on_option_list_option_selected(self, event: CompletionList.OptionSelected) -> None:
         """Accept a clicked completion."""
         event.stop()
         if choice := self.completions.current:
-            self._take(choice)
+            self.take(choice)
         self.area.focus()
 
-    def _take(self, choice: Choice) -> None:
+    def take(self, choice: Choice) -> None:
+        """Accept a completion."""
         self.completions.offer(())
         self.area.load_text(clean_text(choice.key))
         before = choice.key[: choice.cursor]

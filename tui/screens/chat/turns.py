@@ -35,6 +35,7 @@ from tui.chat.conversation.events import (
     UsageChanged,
 )
 from tui.messages import Message
+from tui.render.message import Count
 from tui.text.clean import clean_line
 from tui.text.numbers import SURE, duration, plural, tokens_exact, tokens_short, total_of
 
@@ -374,9 +375,6 @@ class RunningTools:
 
 
 # -- the line above the prompt -------------------------------------------------------------------------------------
-
-Count = tuple[int | None, str]
-"""Tokens and their source."""
 
 
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:

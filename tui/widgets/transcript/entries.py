@@ -12,8 +12,8 @@ from itertools import accumulate
 from time import monotonic
 from typing import Literal, TypeAlias
 
-from tui.messages import Message, Reasoning, Refusal, Text, ToolCall, ToolResult
-from tui.render.message import HEAD_LINES, Count, LiveReply, View, folds, is_long, message_rows
+from tui.messages import Message, Reasoning, Text, ToolResult
+from tui.render.message import HEAD_LINES, Count, LiveReply, View, folds, is_long, message_rows, part_text
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
 from tui.text.labels import label_of
@@ -100,15 +100,9 @@ def drawn_size(entry: Entry) -> int:
         return sum(
             part.size for number, part in enumerate(entry.live.parts) if part.kind == "text" or number in entry.open
         )
-    message = entry.message
-    size = 0
-    for index, part in enumerate(message.parts if message else ()):
-        if message is None or (index not in entry.open and folds(message, part)):
-            continue
-        match part:
-            case Text(text) | Reasoning(text) | Refusal(text) | ToolResult(text=text) | ToolCall(arguments=text):
-                size += len(text)
-    return size
+    parts = enumerate(entry.message.parts if entry.message is not None else ())
+    shut = foldable(entry) - entry.open
+    return sum(len(part_text(part)) for index, part in parts if index not in shut)
 
 
 def waiting_rows(height: int, palette: Palette) -> list[Row]:

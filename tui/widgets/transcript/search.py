@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
-from tui.messages import Attachment, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
+from tui.render.message import part_text
 from tui.render.rows import Row
 from tui.widgets.transcript.entries import Entry
 
@@ -50,7 +50,7 @@ class Search:
             if entry.message is None:
                 continue
             for index, part in enumerate(entry.message.parts):
-                count = sum(1 for _ in self._pattern.finditer(searchable(part)))
+                count = sum(1 for _ in self._pattern.finditer(part_text(part)))
                 self.hits += [Hit(number, index, nth) for nth in range(count)]
 
     def step(self, forward: bool, from_entry: int) -> Hit | None:
@@ -116,18 +116,3 @@ def _occurrences(pattern: re.Pattern[str], rows: Sequence[tuple[int, Row]]) -> l
             index += 1
         occurrences.append(spans)
     return [spans for spans in occurrences if spans]
-
-
-def searchable(part: Part) -> str:
-    """The text of a part that a search covers."""
-    match part:
-        case Text(text) | Refusal(text) | Reasoning(text):
-            return text
-        case ToolCall(name=name, arguments=arguments):
-            return f"{name} {arguments}"
-        case ToolResult(text=text):
-            return text
-        case Attachment(name=name) | ProviderItem(kind=name):
-            return name
-        case Source(url, title):
-            return f"{title} {url}"

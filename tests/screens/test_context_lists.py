@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.content import Content
 
-from tui.widgets.line_list import LineList
+from tui.screens.context_lists import LineList
 
 
 class ListApp(App[None]):
