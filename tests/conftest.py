@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 import urllib.request
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -30,8 +31,8 @@ for _name in list(os.environ):
 
 # The database waits for the disk at every write, a test for some 20 of them: where there is room files are in memory.
 MEMORY = Path("/dev/shm")
-if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2_000_000_000:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # read by pytest's `tmp_path`
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2_000_000_000:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # Servers of tests are on this machine: no proxy is asked for them.
 urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))

@@ -143,7 +143,10 @@ async def test_an_error_is_what_the_server_said(dialect: Dialect, event: bytes, 
     ("dialect", "done"),
     [*((dialect, b"data: [DONE]\n\n") for dialect in DIALECTS), ("anthropic", b""), ("openai-responses", b"")],
 )
-async def test_a_server_that_keeps_the_connection_open_holds_nothing_up(dialect: Dialect, done: bytes) -> None:
+async def test_a_server_that_keeps_the_connection_open_holds_nothing_up(
+    dialect: Dialect, done: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.providers.http.transport.DRAIN_TIMEOUT", 0.01)
     async with serving(dialect) as (server, provider):
         server.answers.append(Answer([*wire(dialect), *([done] if done else [])], end="hang"))
         got = await asyncio.wait_for(collect(provider, REQUEST), 30)
