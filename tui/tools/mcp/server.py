@@ -23,12 +23,9 @@ from tui.tools.mcp.status import (
     ServerStatus,
     State,
     TransportStatus,
-    exceeded_limit,
     failure_reason,
     line,
     log_name,
-    sign_in_hint,
-    size_hint,
 )
 
 if TYPE_CHECKING:
@@ -188,10 +185,7 @@ class McpServer:
             self._transport_status = status
             try:
                 await self._run_connection(status)
-                if self._task is None:
-                    return  # stopped
-                asks = status.sign_in_needed
-                reason, is_final = (sign_in_hint(self.config), True) if asks else ("it ended", False)
+                return  # stopped
             except Exception as error:
                 reason, is_final = failure_reason(error, self.config, status, ready=self.status.state == "ready")
             reason += "" if is_final else await self._exit_reason()
@@ -280,12 +274,12 @@ class McpServer:
             return await ask(self._connection)
         except GoneError as error:
             self._signals.put_nowait("gone")
+            reason, is_final = failure_reason(error, self.config, self._transport_status, ready=True)
             if self._transport_status.sign_in_needed:
-                raise ToolError(f"{what} was not run by the server {self.name}: {sign_in_hint(self.config)}") from None
-            limit = self._transport_status.exceeded or exceeded_limit(str(error))
-            reason = f": {size_hint(self.config, limit)}" if limit else await self._exit_reason()
+                raise ToolError(f"{what} was not run by the server {self.name}: {reason}") from None
+            reason += "" if is_final else await self._exit_reason()
             raise ToolError(
-                f"The server {self.name} went away during {what}{reason}. It is being started again; whether the call"
+                f"The server {self.name} went away during {what}: {reason}. It is being started again; whether the call"
                 " took effect is not known."
             ) from None
 
@@ -344,17 +338,17 @@ class McpServer:
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
-    """Wait for a change, then `pause` seconds for further ones; False if the connection ends instead."""
+    """Wait for a change, then `pause` seconds for further ones; False if it is stopped. Raises `GoneError`."""
     changes = 0
     while (signal := await signals.get()) == "now":
         pass  # what was waited for has been read
-    if signal != "changed":
-        return False
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(pause):
-            while (signal := await signals.get()) == "changed":
+            while signal == "changed":
+                signal = await signals.get()
                 changes += 1
                 if changes > MOST_CHANGES:
                     raise RuntimeError("it announces changes without end")
-            return signal == "now"
-    return True
+    if signal == "gone":
+        raise GoneError
+    return signal != "stop"

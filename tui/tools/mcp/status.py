@@ -107,6 +107,10 @@ def failure_reason(
     match cause:
         case McpConfigError():
             return str(cause), True
+        case _ if limit := status.exceeded or exceeded_limit(str(cause)):
+            return size_hint(config, limit), True
+        case GoneError():
+            return "it ended", False
         case TimeoutError():
             return "it gave no answer in time", False
         case TooLargeError():
@@ -120,8 +124,6 @@ def failure_reason(
             return f"the connection to {config.shown} broke", False
         case "HTTPStatusError" if str(cause).startswith("Client error"):  # 404 or 405: `status` has the others
             return no_server, True
-    if limit := exceeded_limit(str(cause)):
-        return size_hint(config, limit), True
     match error_text(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
