@@ -111,7 +111,9 @@ async def test_a_server_that_dies_in_mid_call_is_an_error_and_comes_back(monkeyp
         offered = [tool.schema for tool in server.tools()]
         with pytest.raises(ToolError) as error:
             await call(server, "die")
-        assert "went away during die: it ended (Segmentation fault at [red]0x0[/red] really token=[key])" in str(error.value)
+        assert "went away during die: it ended (Segmentation fault at [red]0x0[/red] really token=[key])" in str(
+            error.value
+        )
         assert [tool.schema for tool in server.tools()] == offered  # the beginning of the request stays what it was
         again = asyncio.create_task(call(server, "shout", name="HOME"))  # waits for it
         assert not (await again).is_error

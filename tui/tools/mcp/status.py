@@ -76,17 +76,6 @@ class ServerStatus:
     updated: tuple[str, ...] = ()
 
 
-def _not_started(config: ServerConfig, error: OSError) -> str:
-    """Why a program could not be started, and what to do."""
-    where = f"{config.key} in {config.where}"
-    folder = config.cwd
-    if folder and "${" not in folder and not at_home(folder).is_dir():
-        return f"there is no folder {folder}; correct cwd of {where}"
-    if isinstance(error, FileNotFoundError):
-        return f"there is no program {config.command}; install it, or correct command of {where}"
-    return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
-
-
 def failure_reason(
     error: BaseException, config: ServerConfig, status: TransportStatus, *, ready: bool = False
 ) -> tuple[str, bool]:
@@ -94,7 +83,7 @@ def failure_reason(
     cause = innermost(error)
     asks = status.sign_in_needed or (status.by_oauth and config.oauth is not None)
     if asks or isinstance(cause, SignInNeededError):
-        return sign_in_hint(config), True
+        return f"it wants you to sign in: /mcp login {config.name}", True
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
         return f"signing in did not work: {error_text(cause)}", True
     where = f"{config.key} in {config.where}"
@@ -107,14 +96,18 @@ def failure_reason(
     match cause:
         case McpConfigError():
             return str(cause), True
-        case _ if limit := status.exceeded or exceeded_limit(str(cause)):
-            return size_hint(config, limit), True
+        case _ if limit := status.exceeded or _exceeded(cause):
+            sse = config.transport == "sse"
+            more = (
+                f'type = "http" in {where} has a limit that can be set'
+                if sse
+                else f"maxResponse of {where} allows more"
+            )
+            return f"it sent more than {size_text(limit)} in one answer; {more}", True
         case GoneError():
             return "it ended", False
         case TimeoutError():
             return "it gave no answer in time", False
-        case TooLargeError():
-            return size_hint(config, cause.limit), True
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
     match type(cause).__name__:  # httpx2's, compared by name so that it need not be loaded
@@ -133,22 +126,22 @@ def failure_reason(
             return text, False
 
 
-def sign_in_hint(config: ServerConfig) -> str:
-    """What a server says that requires a sign-in."""
-    return f"it wants you to sign in: /mcp login {config.name}"
-
-
-def size_hint(config: ServerConfig, limit: int) -> str:
-    """The error text for an answer over `limit` bytes."""
+def _not_started(config: ServerConfig, error: OSError) -> str:
+    """Why a program could not be started, and what to do."""
     where = f"{config.key} in {config.where}"
-    sse = config.transport == "sse"
-    more = f'type = "http" in {where} has a limit that can be set' if sse else f"maxResponse of {where} allows more"
-    return f"it sent more than {size_text(limit)} in one answer; {more}"
+    folder = config.cwd
+    if folder and "${" not in folder and not at_home(folder).is_dir():
+        return f"there is no folder {folder}; correct cwd of {where}"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {config.command}; install it, or correct command of {where}"
+    return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
 
 
-def exceeded_limit(text: str) -> int:
-    """The limit in bytes that the SDK says an event exceeded, 0 if `text` says something else."""
-    match = re.search(r"exceeded the (\d+) byte limit", text)
+def _exceeded(error: BaseException) -> int:
+    """The limit in bytes that an answer exceeded, 0 if the error says something else."""
+    if isinstance(error, TooLargeError):
+        return error.limit
+    match = re.search(r"exceeded the (\d+) byte limit", str(error))
     return int(match.group(1)) if match else 0
 
 
