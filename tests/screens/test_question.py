@@ -11,8 +11,8 @@ from tests.screens.conftest import running
 from tests.screens.talks import Talk
 from tui.screens.base import LongText, Panel
 from tui.screens.form import FormPanel
+from tui.screens.lists import Picker
 from tui.screens.pager import Pager
-from tui.screens.picker import Picker
 from tui.screens.question import QuestionPanel
 from tui.views.view import Field, Form, Menu, Option, Question
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -74,16 +74,16 @@ class Piece:
 WHOLE = Piece()
 
 
-def block_end(tokens: Sequence[Token], index: int) -> int:
-    """The index after the block that begins at `index`."""
-    if tokens[index].nesting != 1:
-        return index + 1
-    depth = 0
-    for position in range(index, len(tokens)):
-        depth += tokens[position].nesting
-        if depth == 0:
-            return position + 1
-    return len(tokens)
+def split_blocks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The sibling blocks in `tokens`, each from its opening to its closing token."""
+    start = depth = 0
+    for index, token in enumerate(tokens):
+        depth += token.nesting
+        if depth <= 0:
+            yield tokens[start : index + 1]
+            start, depth = index + 1, 0
+    if start < len(tokens):
+        yield tokens[start:]
 
 
 def blocks_rows(
@@ -91,14 +91,12 @@ def blocks_rows(
 ) -> list[Row]:
     """The rows of sibling blocks, a blank line between them unless `tight`. The first may be a `piece` of one."""
     rows: list[Row] = []
-    index = 0
-    while index < len(tokens):
-        end = block_end(tokens, index)
-        block = block_rows(tokens[index:end], width, palette, piece, tight=tight, depth=depth)
-        if block and rows and not (tight and tokens[index].type in _TIGHT):
+    for block in split_blocks(tokens):
+        drawn = block_rows(block, width, palette, piece, tight=tight, depth=depth)
+        if drawn and rows and not (tight and block[0].type in _TIGHT):
             rows.append(blank_row())
-        rows += block
-        index, piece = end, WHOLE
+        rows += drawn
+        piece = WHOLE
     return rows
 
 
@@ -159,13 +157,11 @@ def is_loose(tokens: Sequence[Token]) -> bool:
 
 def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, depth: int) -> list[Row]:
     ordered = tokens[0].type == "ordered_list_open"
-    number = int(tokens[0].attrs.get("start", 1)) if piece.number is None else piece.number
+    first = int(tokens[0].attrs.get("start", 1)) if piece.number is None else piece.number
     loose = piece.loose or is_loose(tokens)
     rows: list[Row] = []
-    index, last = 1, len(tokens) - 1
-    while index < last:
-        end = block_end(tokens, index)
-        item, task = _task(tokens[index + 1 : end - 1])
+    for number, block in enumerate(split_blocks(tokens[1:-1]), first):
+        item, task = _task(block[1:-1])
         mark = f"{number}." if ordered else _BULLETS[depth % len(_BULLETS)]
         if task is not None:
             mark = ("☑" if task else "☐") if not ordered else f"{mark} {'☑' if task else '☐'}"
@@ -182,8 +178,6 @@ def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, d
             rows += [Row((Segment(mark, palette.bullet),)), *prefixed(body, rest, rest)]
         else:
             rows += _marked(body, mark, palette, rest)
-        number += 1
-        index = end
     return rows
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui.render.code import code_rows, safe_cuts
-from tui.render.markdown import WHOLE, Piece, block_end, block_rows, blocks_rows, is_loose, parse, read_table
+from tui.render.markdown import WHOLE, Piece, block_rows, blocks_rows, is_loose, parse, read_table, split_blocks
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, plain_rows
 from tui.render.tables import Extents, measure, table_layout
@@ -77,13 +77,15 @@ class StreamRenderer:
         tokens = self._parse()
         self.stale = self.stale or not self._continues(tokens)
         final: list[Row] = []
-        certain = [start for start in _block_starts(tokens) if self._is_certain(tokens[start])]
+        blocks = list(split_blocks(tokens))
+        certain = [block for block in blocks if self._is_certain(block[0])]
         if len(certain) > 1:
-            final = self._rows(tokens[: certain[-1]])
+            final = self._rows([token for block in certain[:-1] for token in block])
             self._piece, self._extents, self._glued = WHOLE, None, False
-            self._drop_lines(_first_line(tokens[certain[-1]]))
+            self._drop_lines(_first_line(certain[-1][0]))
             tokens = self._parse()
-        if tokens and block_end(tokens, 0) == len(tokens) and (rows := self._cut(tokens)) is not None:
+            blocks = blocks[len(certain) - 1 :]
+        if len(blocks) == 1 and (rows := self._cut(tokens)) is not None:
             final += self._spaced(rows)
             self._glued = True
             tokens = self._parse()
@@ -131,7 +133,7 @@ class StreamRenderer:
         piece = self._piece
         if piece is WHOLE or not tokens:
             return True
-        block = tokens[: block_end(tokens, 0)]
+        block = next(split_blocks(tokens))
         kind = block[0].type
         if piece.number is not None:
             return kind in _LISTS and (piece.loose or not is_loose(block))
@@ -231,12 +233,3 @@ def _opening(text: str) -> str:
 
 def _first_line(token: Token) -> int:
     return token.map[0] if token.map else 0
-
-
-def _block_starts(tokens: Sequence[Token]) -> list[int]:
-    starts: list[int] = []
-    index = 0
-    while index < len(tokens):
-        starts.append(index)
-        index = block_end(tokens, index)
-    return starts

@@ -14,8 +14,8 @@ from textual.content import Content
 from tui.messages import Attachment, ToolSchema
 from tui.screens.base import BACK, SHORT, Hint
 from tui.screens.context_lists import HistoryPanel, MessagesPanel
+from tui.screens.lists import RowsPanel
 from tui.screens.pager import Lines, Pager, ReadingPanel
-from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
 from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import plural, size_text, tokens_exact

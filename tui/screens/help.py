@@ -39,7 +39,7 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
     """All named keys, by section; `conversation` are the classes of the chat screen and the app."""
     from tui.screens.context import ContextPanel, FitsPanel
     from tui.screens.context_lists import HistoryPanel, MessagesPanel
-    from tui.screens.picker import SessionPicker
+    from tui.screens.lists import SessionPicker
     from tui.screens.question import ApprovalPanel
     from tui.screens.summary import SummaryPanel
     from tui.screens.tools import McpPanel, ToolsPanel

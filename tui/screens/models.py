@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 
 from tui.screens.base import CLOSE, clickable, set_title
-from tui.screens.picker import Picker
+from tui.screens.lists import Picker
 from tui.text.cells import plain
 from tui.text.clean import error_line
 from tui.text.numbers import age

@@ -148,13 +148,13 @@ class ScreenUI:
 
                 return await self._open(ModelPicker(menu))
             case SessionMenu():
-                from tui.screens.picker import SessionPicker
+                from tui.screens.lists import SessionPicker
 
                 key = await self._open(SessionPicker(menu))
                 self.chat.refresh_title()
                 return key
             case _:
-                from tui.screens.picker import Picker
+                from tui.screens.lists import Picker
 
                 return await self._open(Picker(menu))
 
