@@ -163,6 +163,7 @@ PRIORS: dict[str, Prior] = {
     "gemini":     Prior(   0.0,  0.0, 0.8,  8.0,  0.0,   8.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
     "gemma":      Prior(   4.0,  0.0, 5.0, 10.0,  0.0,   4.0,  0.0,   0.0,  16.0,  0.0,  8.0,    1.1),
     "qwen":       Prior(   4.1,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
+    "smollm":     Prior(   3.0,  0.0, 5.0, 10.0,  0.0,   4.0,  5.0,   5.0,  16.0,  0.0,  8.0,    1.1),
     "deepseek":   Prior(   1.2,  0.0, 1.8, 10.0,  0.0,   4.0,  0.0,   0.0, 293.0,  0.0, 20.0,    1.1),
 }  # fmt: skip
 
@@ -176,6 +177,7 @@ FAMILY_PRIORS: dict[str, str] = {
     "glm4": "glm-4",
     "glm5": "glm-5",
     "deepseek": "deepseek",
+    "smollm2": "smollm",
     **dict.fromkeys(("gemma2", "gemma3"), "gemma"),
     **dict.fromkeys(("qwen2", "qwen3.5"), "qwen"),
     **dict.fromkeys(("tekken", "mistral-v3"), "mistral"),
