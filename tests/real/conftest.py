@@ -102,7 +102,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
             with log_file.open("wb") as log:
                 process = LocalServer(window=window, template=template, api_key=api_key, log=log)
                 url = local_server.start(process)
-            key_env = f"CHATCTX_TEST_KEY_{process.pid}" if api_key else ""
+            key_env = f"CHATCTX_TEST_KEY_{id(process)}" if api_key else ""
             if key_env:
                 keys.setenv(key_env, api_key)
             server = LlamaServer(url, process.model, window, key_env, log_file, process)

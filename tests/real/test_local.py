@@ -51,13 +51,17 @@ def alive(pid: int) -> bool:
         return False
 
 
+def pid_of(server: LocalServer) -> int | None:
+    return server._process.pid if server._process else None
+
+
 async def test_it_starts_with_the_first_request_and_ends_with_close() -> None:
     provider = make_provider("local")
     assert isinstance(provider, LocalProvider)
     assert not provider.server.running
     got = await collect(provider, REQUEST)
     assert got.error is None and got.usage is not None and got.end is not None
-    pid = provider.server.pid
+    pid = pid_of(provider.server)
     assert pid is not None and alive(pid)
     limits = (await provider.describe("smollm2-135m")).limits
     assert limits is not None and limits.context == local.DEFAULT_WINDOW
@@ -83,12 +87,12 @@ async def test_a_server_that_was_killed_starts_again() -> None:
     assert isinstance(provider, LocalProvider)
     try:
         assert (await collect(provider, REQUEST)).error is None
-        pid = provider.server.pid
+        pid = pid_of(provider.server)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         assert until(lambda: not provider.server.running)
         assert (await collect(provider, REQUEST)).error is None
-        assert provider.server.pid != pid
+        assert pid_of(provider.server) != pid
     finally:
         await provider.close()
 
@@ -168,7 +172,7 @@ from tui.providers.local import LocalServer
 async def main():
     server = LocalServer(window=512)
     await server.start()
-    print(server.pid, flush=True)
+    print(server._process.pid, flush=True)
     if sys.argv[1] == "crash":
         raise RuntimeError("crash")
     time.sleep(120)
@@ -203,7 +207,7 @@ def test_the_child_goes_with_its_parent(how: str) -> None:
 async def test_a_closed_pipe_alone_ends_the_child() -> None:
     server = LocalServer(window=512)
     await server.start()
-    pid = server.pid
+    pid = pid_of(server)
     assert pid is not None and server._process is not None and server._process.stdin is not None
     server._process.stdin.close()
     assert until(lambda: not server.running)

@@ -214,12 +214,11 @@ async def describe(client: Client, model: str) -> ModelInfo:
     shown = await _probe(client, f"{client.root}/api/show", {"model": model})  # Ollama
     props = await _probe(client, f"{client.root}/props")  # llama.cpp
     tools = (_says(shown, "capabilities:tools"), _says(props, "chat_template_caps.supports_tools"), info.tools)
-    limits = info.limits or await _ollama_limits(client, model, shown) or _props_limits(props)
-    return replace(
-        info,
-        limits=limits or await _lmstudio_limits(client, model),
-        tools=next((takes for takes in tools if takes is not None), None),
-    )
+    limits = info.limits or await _ollama_limits(client, model, shown)
+    if limits is None and (slot := find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)):
+        limits = ModelLimits(slot, source="probe", detail="llama.cpp (/props)")
+    limits = limits or await _lmstudio_limits(client, model)
+    return replace(info, limits=limits, tools=next((takes for takes in tools if takes is not None), None))
 
 
 def _list_path(client: Client) -> str:
@@ -240,12 +239,6 @@ async def _ollama_limits(client: Client, model: str, shown: object) -> ModelLimi
         if len(words) == 2 and words[0] == "num_ctx" and words[1].isdigit():
             return ModelLimits(int(words[1]), source="probe", detail="Ollama, num_ctx of the model (/api/show)")
     return None  # its trained length is not the window it will be loaded with
-
-
-def _props_limits(props: object) -> ModelLimits | None:
-    """The window of one slot."""
-    context = find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)
-    return None if context is None else ModelLimits(context, source="probe", detail="llama.cpp (/props)")
 
 
 async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:

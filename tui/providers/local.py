@@ -91,11 +91,6 @@ class LocalServer:
         """Whether the child runs."""
         return self._process is not None and self._process.poll() is None
 
-    @property
-    def pid(self) -> int | None:
-        """The child's process id."""
-        return None if self._process is None else self._process.pid
-
     async def start(self) -> str:
         """Start the child and return its base URL without a path. Raises `ProviderError` with the reason."""
         process = self._spawn()

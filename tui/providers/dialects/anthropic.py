@@ -47,7 +47,6 @@ MIN_BUDGET = 1024  # tokens; the smallest thinking budget
 # Share of the answer's tokens, for models with a thinking budget.
 _BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.8, "max": 0.8}
 _OFF = ("disabled", "between_tools")  # values of `thinking.type` that turn thinking off
-_CACHE: Json = {"type": "ephemeral"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ def with_cache_breakpoints(body: Json) -> Json:
     last = body["messages"][-1]["content"] if body["messages"] else []
     for blocks in (body.get("system") or body.get("tools"), [one for one in last if "thinking" not in one["type"]]):
         if blocks:
-            blocks[-1]["cache_control"] = dict(_CACHE)
+            blocks[-1]["cache_control"] = {"type": "ephemeral"}
     return body
 
 

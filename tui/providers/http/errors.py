@@ -157,16 +157,8 @@ _HINTS: Mapping[ErrorKind, str] = {
 
 _HOPELESS = "One request is more than this account may ever send at once: /compact, or choose another model."
 
+# OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012". One such request never passes.
 _ASKED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.IGNORECASE | re.DOTALL)
-
-
-def never_passes(text: str) -> bool:
-    """Whether a single request exceeds a rate limit: waiting does not help.
-
-    OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012".
-    """
-    match = _ASKED.search(text)
-    return match is not None and 0 < to_int(match[1]) < to_int(match[2])
 
 
 def classify_error(
@@ -193,7 +185,8 @@ def classify_error(
     failure = Failure(inner if status in (None, 200) else status, text, codes, wait is not None, provider)
     kinds = (kind for kind, statuses, matches in RULES if failure.status in statuses and matches(failure))
     kind: ErrorKind = next(kinds, "server")
-    hopeless = kind == "rate_limit" and never_passes(text)
+    asked_for = _ASKED.search(text) if kind == "rate_limit" else None
+    hopeless = asked_for is not None and 0 < to_int(asked_for[1]) < to_int(asked_for[2])
     if hopeless:
         kind = "bad_request"
     limit = input_tokens = output_tokens = None
