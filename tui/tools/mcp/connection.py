@@ -205,17 +205,21 @@ class Connection:
         async def once(alive: ProgressFnT) -> types.CallToolResult:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
+        async def result() -> types.CallToolResult:
+            try:
+                return await self._answer(once, name, report)
+            except MCPError as error:
+                if error.code != types.URL_ELICITATION_REQUIRED or not await self._pages_opened(error.error.data):
+                    raise
+            return await self._answer(once, name, report)  # the person has opened what the server needed
+
         with _errors(name):
-            for attempt in (1, 2):
-                try:
-                    return output_of(await self._answer(once, name, report))
-                except MCPError as error:
-                    if _is_gone(error):
-                        raise
-                    page = attempt == 1 and error.code == types.URL_ELICITATION_REQUIRED
-                    if not page or not await self._pages_opened(error.error.data):
-                        return error_output(error.error)
-            raise AssertionError  # the second attempt has returned
+            try:
+                return output_of(await result())
+            except MCPError as error:
+                if _is_gone(error):
+                    raise
+                return error_output(error.error)
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError` and `GoneError`."""
