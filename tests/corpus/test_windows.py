@@ -14,9 +14,8 @@ from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, request_for
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.compaction import (
-    ClearResults,
+    CompactionPlan,
     CompactionRefusedError,
-    Summarise,
     accept_compaction,
     plan_compaction,
 )
@@ -129,16 +128,14 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
             after = request_for(apply_compactions([*history, *summaries], records), TARGET)
             assert problems(after.messages) == []
             accept_compaction(total, counts.request(after), budget.compaction_at)
-            figures["cleared only" if isinstance(plan, ClearResults) else "summaries"] += 1
+            figures["summaries" if plan.source else "cleared only"] += 1
     say(f"compaction at {window:,}: " + ", ".join(f"{name} {number:,}" for name, number in sorted(figures.items())))
     assert figures["refused"] < 0.02 * figures["requests"]
 
 
-def carried_out(
-    plan: ClearResults | Summarise, ident: str, history: Sequence[Message]
-) -> tuple[CompactionRecord, list[Message]]:
+def carried_out(plan: CompactionPlan, ident: str, history: Sequence[Message]) -> tuple[CompactionRecord, list[Message]]:
     """The record of `plan`, and a summary as long as it may be."""
-    if isinstance(plan, ClearResults):
+    if not plan.source:
         return CompactionRecord(ident, 0.0, 1, 1, 0, cleared=plan.cleared), []
     summary = Message("user", (Text("word " * plan.allowance),), id=ident, kind="summary")
     record = CompactionRecord(

@@ -11,7 +11,7 @@ from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.store.calls import CallRow
 from tui.chat.turn.session import ChatSession
-from tui.context.reduction.compaction import Summarise
+from tui.context.reduction.compaction import CompactionPlan
 from tui.context.reduction.records import TrimLog
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.rows import UsageItem, UsageRow
@@ -233,7 +233,7 @@ def talk(
     )
 
 
-PLAN = Summarise("m1", "m9", (message("user", "m1", Text("old")),) * 142, ("m3", "m4"), (), 2_000, 20_000)
+PLAN = CompactionPlan((), 20_000, "m1", "m9", (message("user", "m1", Text("old")),) * 142, ("m3", "m4"), 2_000)
 
 
 def set_summary(session: ChatSession) -> None:

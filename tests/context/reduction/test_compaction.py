@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from tests.context.conversations import MESSAGE_TOKENS, Talk, budget, count, problems, size, talks
 from tui.context.reduction.compaction import (
-    ClearResults,
     CompactionPlan,
     CompactionRefusedError,
-    Summarise,
     accept_compaction,
     accept_edit,
     compaction_report,
@@ -57,7 +55,7 @@ def plan(messages: Sequence[Message], max_input: int, *, fixed: int = 0, **more:
     return plan_compaction(messages, count, usage=usage(size(messages) + fixed, max_input, fixed=fixed), **more)
 
 
-def record(plan: Summarise, summary: str = "m999999") -> CompactionRecord:
+def record(plan: CompactionPlan, summary: str = "m999999") -> CompactionRecord:
     return CompactionRecord(
         id="c1",
         at=0.0,
@@ -72,7 +70,7 @@ def record(plan: Summarise, summary: str = "m999999") -> CompactionRecord:
     )
 
 
-def compacted(messages: Sequence[Message], made: Summarise) -> tuple[Message, ...]:
+def compacted(messages: Sequence[Message], made: CompactionPlan) -> tuple[Message, ...]:
     summary = Message("user", (Text("s" * 4 * made.allowance),), id="m999999", kind="summary")
     return apply_compactions([*messages, summary], [record(made)])
 
@@ -123,7 +121,7 @@ def agent(steps: int, tokens: int) -> Talk:
 def test_clearing_old_results_is_tried_first_and_can_be_enough() -> None:
     talk = agent(30, 300)
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, ClearResults)
+    assert not made.source
     assert len(made.cleared) == 24  # not those of the last step and the five before it
     shown = clear_results(talk.messages, made.cleared)
     assert size(shown) == pytest.approx(made.expected, abs=2)
@@ -140,7 +138,7 @@ def test_errors_pins_and_small_results_are_not_cleared() -> None:
     for _ in range(8):
         talk.step(300)
     made = plan(talk.messages, 8_000, pinned=frozenset(pinned))
-    assert isinstance(made, ClearResults)
+    assert not made.source
     assert {owner for owner, _ in made.cleared} >= set(plain)
     assert not {owner for owner, _ in made.cleared} & set(pinned)
     assert len(made.cleared) == 3
@@ -155,7 +153,7 @@ def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
         talk.step(100)
     recent, _ = talk.step(100, arguments=2_200)
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, ClearResults)
+    assert not made.source
     shown = {m.id: m for m in clear_results(talk.messages, made.cleared)}
     arguments = {
         m: [part.arguments for part in shown[m].parts if isinstance(part, ToolCall)] for m in (old, short, recent)
@@ -171,7 +169,7 @@ def test_a_summary_where_clearing_is_not_enough() -> None:
         talk.turn(user=100, assistant=350)
     talk.user()
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, Summarise)
+    assert made.source
     tail = [m for m in talk.messages if m.id > made.last]
     assert sum(m.role == "user" for m in tail) == 4
     assert tail[0].role == "user"
@@ -182,7 +180,7 @@ def test_a_summary_where_clearing_is_not_enough() -> None:
 def test_asked_for_by_hand_it_summarises_even_where_clearing_would_do() -> None:
     talk = agent(30, 300)
     made = plan(talk.messages, 10_000, summarise=True)
-    assert isinstance(made, Summarise)
+    assert made.source
 
 
 def test_recent_turns_yield_when_they_alone_are_too_large() -> None:
@@ -191,7 +189,7 @@ def test_recent_turns_yield_when_they_alone_are_too_large() -> None:
         talk.turn(user=500, assistant=1_100)
     talk.user()
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, Summarise)
+    assert made.source
     tail = [m for m in talk.messages if m.id > made.last]
     assert sum(m.role == "user" for m in tail) == 3
     assert made.expected <= 5_000
@@ -203,7 +201,7 @@ def test_a_running_turn_is_cut_between_its_steps_and_keeps_its_beginning() -> No
     for _ in range(40):
         talk.step(40, arguments=200)
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.kept == (begun,)
     shown = compacted(talk.messages, made)
     assert [m.id for m in shown[:2]] == ["m999999", begun]
@@ -220,7 +218,7 @@ def test_pinned_messages_stand_behind_the_summary_with_their_group() -> None:
         talk.turn(user=100, assistant=350)
     talk.user()
     made = plan(talk.messages, 10_000, pinned=frozenset({pinned, *results}))
-    assert isinstance(made, Summarise)
+    assert made.source
     shown = compacted(talk.messages, made)
     assert [m.id for m in shown[:4]] == ["m999999", pinned, call, results[0]]
     assert shown[1] is talk.messages[1]
@@ -234,7 +232,7 @@ def test_an_earlier_summary_is_folded_into_the_next_source() -> None:
         talk.turn(user=100, assistant=350)
     talk.user()
     made = plan(talk.messages, 10_000)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.first == summary and made.source[0].id == summary
 
 
@@ -251,7 +249,7 @@ def test_the_source_reads_cleared_results_from_the_history() -> None:
     pairs = [(m.id, p.call_id) for m in talk.messages for p in m.parts if isinstance(p, ToolResult)][:10]
     active = clear_results(talk.messages, pairs)
     made = plan(active, 10_000, history=talk.messages, summarise=True)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert CLEARED not in {p.text for m in made.source for p in m.parts if isinstance(p, ToolResult)}
 
 
@@ -263,7 +261,7 @@ def test_what_was_trimmed_for_the_measured_request_does_not_make_messages_look_s
     sent = talk.messages[-9:]
     measured = usage(size(sent), 20_000)
     made = plan_compaction(talk.messages, count, usage=measured, sent=sent, summarise=True)
-    assert isinstance(made, Summarise)
+    assert made.source
     tail = [m for m in talk.messages if m.id > made.last]
     assert made.expected == pytest.approx(size(tail) + made.allowance, abs=4)
 
@@ -278,7 +276,7 @@ def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
         talk.messages[position], talk.messages[position + 1] = talk.messages[position + 1], talk.messages[position]
     for max_input in range(8_000, 20_000, 500):
         made = plan(talk.messages, max_input)
-        assert isinstance(made, Summarise)
+        assert made.source
         at = next(i for i, m in enumerate(talk.messages) if m.id == made.last) + 1
         called = {i for m in talk.messages[at:] for i in call_ids(m)}
         answered = {i for m in talk.messages[at:] for i in answered_ids(m)}
@@ -306,7 +304,7 @@ def test_a_pinned_beginning_of_the_running_turn_is_counted_once() -> None:
     for _ in range(30):
         talk.step(300)
     made = plan(talk.messages, 10_000, pinned=frozenset({begun}), summarise=True)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert size(compacted(talk.messages, made)) == pytest.approx(made.expected, abs=MESSAGE_TOKENS)
 
 
@@ -316,7 +314,7 @@ def test_a_target_above_the_threshold_does_not_lead_to_a_summary_that_is_refused
     for _ in range(20):
         talk.turn(user=250, assistant=250)
     made = plan(talk.messages, 10_000, target=Tokens(30_000), preserve_recent_turns=20)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.expected < 8_500
 
 
@@ -326,7 +324,7 @@ def test_an_early_threshold_has_a_target_below_it() -> None:
         talk.turn(user=450, assistant=450)
     early = usage(size(talk.messages), 10_000, threshold=0.4)
     made = plan_compaction(talk.messages, count, usage=early)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.expected <= 2_250  # the last turn, and a summary
 
 
@@ -352,7 +350,7 @@ def test_every_plan_leaves_pairs_pins_and_the_running_step_whole(
     except CompactionRefusedError:
         assume(False)
         raise
-    if isinstance(made, ClearResults):
+    if not made.source:
         shown: tuple[Message, ...] = tuple(clear_results(messages, made.cleared))
     else:
         shown = compacted(messages, made)
@@ -438,7 +436,7 @@ def test_the_target_is_the_persons_where_they_set_one() -> None:
     for share in (0.0, 0.3, 0.5, 0.6):
         target = Percent(100 * share) if share != 0.5 else None
         made = plan(talk.messages, total, summarise=True, target=target, preserve_recent_turns=20)
-        assert isinstance(made, Summarise)
+        assert made.source
         replaced[share] = len(made.source)
     assert replaced[0.6] < replaced[0.5] < replaced[0.3] < replaced[0.0]
 
@@ -472,7 +470,7 @@ def test_beside_a_large_system_prompt_the_target_is_halfway_to_the_threshold() -
     talk = turns(20, 200)
     fixed = 4_000
     made = plan_compaction(talk.messages, count, usage=usage(size(talk.messages) + fixed, 10_000, fixed=fixed))
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.last == talk.messages[-9].id  # the last four turns stay
     assert 5_000 < made.expected <= fixed + (8_500 - fixed) // 2
 
@@ -491,7 +489,7 @@ def test_what_would_reach_the_limit_is_refused_and_a_token_less_is_not(short: bo
             plan_compaction(talk.messages, count, usage=measured)
         return
     made = plan_compaction(talk.messages, count, usage=measured)
-    assert isinstance(made, Summarise)
+    assert made.source
     assert made.expected == threshold - 1
 
 
@@ -500,6 +498,6 @@ def test_counts_are_brought_to_what_the_total_says() -> None:
     talk = turns(30, 100)
     counted = size(talk.messages)
     made = plan_compaction(talk.messages, count, usage=usage(2 * counted, 2 * counted))
-    assert isinstance(made, Summarise)
+    assert made.source
     rest = talk.messages[[m.id for m in talk.messages].index(made.last) + 1 :]
     assert made.expected == pytest.approx(made.allowance + 2 * size(rest), abs=2)

@@ -30,7 +30,6 @@ from tui.chat.store.database import StoreError, new_id
 from tui.context.reduction.compaction import (
     CompactionPlan,
     CompactionRefusedError,
-    Summarise,
     Trigger,
     accept_compaction,
     accept_edit,
@@ -79,7 +78,7 @@ class Compactor:
             self._tried_after = answer
         plan = await asyncio.to_thread(self._plan, trigger, usage)
         self.emit(CompactionStarted(automatic=trigger != "manual"))
-        summary = await self._summary(plan, usage, instructions, trigger) if isinstance(plan, Summarise) else None
+        summary = await self._summary(plan, usage, instructions, trigger) if plan.source else None
         message = self.summary_message(summary.text) if summary else None
         record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
@@ -89,13 +88,13 @@ class Compactor:
             self.emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
         return True
 
-    async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[Summarise, str]:
+    async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[CompactionPlan, str]:
         """Plan a manual compaction and let the model write the summary; nothing changes.
 
         Raises as `run` does.
         """
         plan = await asyncio.to_thread(self._plan, "manual", usage)
-        if not isinstance(plan, Summarise):
+        if not plan.source:
             raise CompactionRefusedError("There is nothing older to summarise.")
         return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
@@ -126,7 +125,7 @@ class Compactor:
             preserve_recent_turns=settings.preserve_recent_turns,
         )
 
-    async def _summary(self, plan: Summarise, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
+    async def _summary(self, plan: CompactionPlan, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
         conversation = self.conversation
         sent = conversation.request()
@@ -162,11 +161,11 @@ class Compactor:
             at=time.time(),
             before=usage.total,
             after=0,
-            messages=len(plan.source if isinstance(plan, Summarise) else plan.cleared),
-            first=plan.first if isinstance(plan, Summarise) else "",
-            last=plan.last if isinstance(plan, Summarise) else "",
+            messages=len(plan.source or plan.cleared),
+            first=plan.first,
+            last=plan.last,
             summary=summary.id if summary else "",
-            kept=plan.kept if isinstance(plan, Summarise) else (),
+            kept=plan.kept,
             cleared=plan.cleared,
             frontier=self.conversation.frontier,
         )
@@ -293,7 +292,7 @@ class SummaryDraft(SummaryText):
     accept_label = "compact with this"
     can_ask = True
 
-    def __init__(self, summaries: Summaries, plan: Summarise, usage: ContextUsage, text: str, stamp: str) -> None:
+    def __init__(self, summaries: Summaries, plan: CompactionPlan, usage: ContextUsage, text: str, stamp: str) -> None:
         super().__init__(summaries, text)
         self.plan = plan
         self.usage = usage

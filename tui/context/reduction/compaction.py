@@ -104,31 +104,21 @@ def _change(before: int, after: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ClearResults:
-    """Clearing these old tool results (message id, call id) is enough. `expected` in tokens."""
+class CompactionPlan:
+    """Clear old tool results (`cleared`: message id, call id), and replace active messages by a summary of `source`.
 
-    cleared: tuple[tuple[str, str], ...]
-    expected: int
-
-
-@dataclass(frozen=True, slots=True)
-class Summarise:
-    """Replace the active messages from `first` to `last` (ids) by a summary of `source`.
-
-    `kept` messages of the range are sent verbatim, `cleared` are old tool results to clear after it. `expected` is the
-    size of the next request in tokens if the summary uses all of `allowance`.
+    Without a source clearing is enough. The messages from `first` to `last` (ids) are replaced, of which those of
+    `kept` are sent verbatim. `expected` is the size of the next request in tokens if the summary uses all of
+    `allowance`.
     """
 
-    first: str
-    last: str
-    source: tuple[Message, ...]
-    kept: tuple[str, ...]
     cleared: tuple[tuple[str, str], ...]
-    allowance: int
     expected: int
-
-
-CompactionPlan: TypeAlias = ClearResults | Summarise
+    first: str = ""
+    last: str = ""
+    source: tuple[Message, ...] = ()
+    kept: tuple[str, ...] = ()
+    allowance: int = 0
 
 
 def plan_compaction(
@@ -173,7 +163,7 @@ def plan_compaction(
         changed = [(m, size) for m, s, size in zip(messages, after_clearing, sizes, strict=True) if s is not m]
         expected = usage.total - int(scale * sum(count(message) - size for message, size in changed))
         if expected <= min(goal, int(usage.total * (1 - LEAST_SAVING))):
-            return ClearResults(cleared, expected)
+            return CompactionPlan(cleared, expected)
 
     turns = PRESERVED_TURNS if preserve_recent_turns is None else preserve_recent_turns
     allowance = summary_allowance(usage.budget)
@@ -192,7 +182,7 @@ def plan_compaction(
     verbatim = _verbatim_ids(messages, groups, position, pinned)
     cleared_later = {m.id for m in messages[position:]}.union(verbatim)
     stored = {m.id: m for m in history}
-    return Summarise(
+    return CompactionPlan(
         first=messages[0].id,
         last=messages[position - 1].id,
         source=tuple(stored.get(m.id, m) for m in messages[:position]),
