@@ -110,6 +110,12 @@ def test_a_session_is_named_once() -> None:
             parse(argv)
 
 
+@pytest.mark.parametrize("argv", [["-r", ""], ["-r", "", "ask", "hi"], ["ask", "-s", "", "hi"]])
+def test_an_empty_id_is_no_session(argv: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="no session ''"):
+        parse(argv)
+
+
 def test_help_is_printed(run_here: Run) -> None:
     for name in ("ask", "import"):
         done = run_here(name, "--help")
