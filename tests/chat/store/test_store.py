@@ -395,6 +395,32 @@ def test_full_disk_says_so_and_keeps_what_was_there(store: SessionStore) -> None
     assert [m.text for m in store.messages(session)] == ["kept", "again"]
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_written_to_a_file_that_is_not_there_any_more(store: SessionStore, replaced: bool) -> None:
+    session = add_session(store)
+    store.add_message(session, user("kept"))
+    store.path.rename(store.path.with_suffix(".old"))
+    if replaced:
+        store.path.touch()
+    with pytest.raises(StoreError, match="removed or replaced"):
+        store.add_message(session, user("lost"))
+    assert [m.text for m in store.messages(session)] == ["kept"]
+    store.path.with_suffix(".old").replace(store.path)
+    store.add_message(session, user("again"))
+
+
+def test_a_message_restores_a_session_that_another_program_has_deleted(store: SessionStore) -> None:
+    session = add_session(store)
+    with closing(SessionStore(store.path)) as other:
+        other.update_session(session, deleted_at=1.0)
+        assert other.sessions() == []
+        store.add_message(session, user("hello"))
+        assert [info.id for info in other.sessions()] == [session]
+        other.update_session(session, deleted_at=1.0)
+        store.add_message(session, Message("assistant", (Text("hi"),), id="a"))
+        assert other.sessions() == []
+
+
 def test_a_quota_is_no_reason_to_move_the_database_away(store: SessionStore) -> None:
     session = add_session(store)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

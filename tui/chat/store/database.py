@@ -50,6 +50,7 @@ class Database:
             private_folder(path.parent)
             if not path.exists():
                 open_private(path, "ab").close()  # SQLite gives its other files the same permissions
+            self._identity = _identity(path)
             for file in database_files(path):
                 close_to_others(file)
             self._liveness = Liveness(path.parent / "running")
@@ -181,6 +182,10 @@ class Database:
             if self._db.in_transaction:
                 yield self._db
                 return
+            if _identity(self.path) != self._identity:  # what is written to the one that is open would be lost
+                raise StoreError(
+                    f"{self.path} was removed or replaced: start chatctx again; /export saves what is here"
+                )
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -247,6 +252,14 @@ def readable_rows(db: sqlite3.Connection, rows: Rows, values: Mapping[str, objec
         with suppress(sqlite3.DatabaseError):
             readable.update((row[0], row) for row in db.execute(single, {**values, "the_key": key}))
     return [readable[key] for key in sorted(readable)]
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file; None if it is gone."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def database_files(path: Path) -> list[Path]:

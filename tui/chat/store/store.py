@@ -147,7 +147,10 @@ class SessionStore(Database):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def add_message(self, session: str, message: Message) -> None:
-        """Append a message. Only one with status "streaming" may change later."""
+        """Append a message. Only one with status "streaming" may change later.
+
+        A message of the person restores a session that another program has deleted meanwhile.
+        """
         owner = self._liveness.owner if message.status == "streaming" else None
         with self.transaction() as db:
             db.execute(
@@ -159,7 +162,9 @@ class SessionStore(Database):
                 ),
             )
             db.execute(
-                "UPDATE sessions SET updated_at = max(updated_at, ?) WHERE id = ?", (message.created_at, session)
+                "UPDATE sessions SET updated_at = max(updated_at, ?),"
+                " deleted_at = CASE ? WHEN 'user' THEN NULL ELSE deleted_at END WHERE id = ?",
+                (message.created_at, message.role, session),
             )
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
