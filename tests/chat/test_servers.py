@@ -160,7 +160,7 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
     file.write_text(file.read_text() + "\n")
     async with opened(data) as servers:
         assert servers.project is not None
-        assert servers.project.word == "unsaid"
+        assert servers.project.agreed is None
 
 
 async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ async def test_servers_are_listed_with_what_the_folder_would_start(servers: Comm
     assert "/mcp project shows it and asks" in " ".join(text.split())
 
 
-@pytest.mark.parametrize(("answered", "word"), [("yes", "yes"), ("never", "no"), ("", "unsaid"), (None, "unsaid")])
+@pytest.mark.parametrize(("answered", "agreed"), [("yes", True), ("never", False), ("", None), (None, None)])
 async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
-    servers: Commands, answered: str | None, word: str
+    servers: Commands, answered: str | None, agreed: bool | None
 ) -> None:
     ui = await servers.run("/mcp project", answered)
     [question] = ui.questions
@@ -46,7 +46,7 @@ async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
     assert "sh '-c' 'rm \\u202e -rf'" in question.text and "A=${HOME}" in question.text
     assert question.answers[0].key == "" and question.default is None
     project = servers.workspace.servers.project
-    assert project is not None and project.word == word
+    assert project is not None and project.agreed is agreed
     assert len(ui.output) == (1 if answered else 0)
 
 

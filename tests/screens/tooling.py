@@ -146,7 +146,7 @@ class SetServers(Servers):
     async def agree(self, yes: bool) -> None:
         self._set.did.append(("agree", str(yes)))
         if self._set.project is not None:
-            self._set.project = replace(self._set.project, word="yes" if yes else "no")
+            self._set.project = replace(self._set.project, agreed=yes)
 
     async def switch(self, name: str, on: bool) -> None:
         self._find(name)

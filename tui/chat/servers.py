@@ -131,7 +131,7 @@ class Servers:
         """Lines for the person, each once: a project's file that needs consent, errors."""
         lines = [f"MCP: {problem}." for problem in self.configured.problems]
         project = self.project
-        if project is not None and project.word == "unsaid":
+        if project is not None and project.agreed is None:
             names = ", ".join(server.name for server in project.servers) or "nothing"
             lines.append(f"{project.path} names MCP servers ({names}). Nothing of it was started: /mcp asks you.")
         for line in self.lines:
@@ -168,7 +168,7 @@ class Servers:
         if project is None:
             return
         await asyncio.to_thread(self._put, AGREED, str(project.path), [project.sha256, yes])
-        self.configured = replace(self.configured, project=replace(project, word="yes" if yes else "no"))
+        self.configured = replace(self.configured, project=replace(project, agreed=yes))
         names = [server.name for server in project.servers]
         if not yes:
             for name in names:

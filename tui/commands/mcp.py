@@ -36,16 +36,13 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     choices = []
     for line in servers.lines:
         name, state = line.status.name, line.status.state
-        word = "on" if state == "off" else "off"
-        choices.append(Option(f"restart {name}", f"restart {plain(name)}", state))
-        choices.append(Option(f"{word} {name}", f"{word} {plain(name)}", state))
+        actions: list[tuple[str, str]] = [("restart", state), ("on" if state == "off" else "off", state)]
         if line.config.oauth is not None and state != "off":
-            choices.append(Option(f"login {name}", f"login {plain(name)}", "sign in to it in a browser"))
-            choices.append(Option(f"logout {name}", f"logout {plain(name)}", "forget the sign-in"))
+            actions += [("login", "sign in to it in a browser"), ("logout", "forget the sign-in")]
         if line.status.instructions:
-            change = "off" if servers.instructs(name) else "on"
-            description = "whether the model gets them"
-            choices.append(Option(f"instructions {change} {name}", f"instructions {change} {plain(name)}", description))
+            on = "off" if servers.instructs(name) else "on"
+            actions.append((f"instructions {on}", "whether the model gets them"))
+        choices += [Option(f"{action} {name}", f"{action} {plain(name)}", about) for action, about in actions]
     if servers.project is not None:
         choices.append(Option("project", "project", "the servers of this folder: what they would start"))
     return choices

@@ -247,10 +247,10 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
         return []
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
     name = plain(project.path.name)
-    if project.word == "unsaid":
+    if project.agreed is None:
         text, style = f"! {name} would start: {names}. /mcp project shows it and asks.", "$text-warning"
     else:
-        decision = "not started, you said no" if project.word == "no" else "started, you agreed"
+        decision = "started, you agreed" if project.agreed else "not started, you said no"
         text, style = f"{name} ({names}): {decision}. /mcp project asks again.", "$text-muted"
     return [_line(text, width, "project", style)]
 

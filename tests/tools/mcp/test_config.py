@@ -223,7 +223,7 @@ def test_a_projects_file_starts_nothing_until_the_person_agrees_to_this_very_con
     configured = find_servers(table, config, folder, {})
     assert [server.name for server in configured.servers] == ["own"]
     assert configured.project is not None
-    assert (configured.project.word, [s.name for s in configured.project.servers]) == ("unsaid", ["p", "own"])
+    assert (configured.project.agreed, [s.name for s in configured.project.servers]) == (None, ["p", "own"])
     answers = {str(configured.project.path): (configured.project.sha256, True)}
     agreed = find_servers(table, config, folder, answers)
     assert [(server.name, server.command) for server in agreed.servers] == [("own", "mine"), ("p", "evil")]
@@ -233,11 +233,11 @@ def test_a_projects_file_starts_nothing_until_the_person_agrees_to_this_very_con
     folder_with(tmp_path, text.replace("evil", "worse"))
     changed = find_servers(table, config, folder, answers)
     assert changed.project is not None
-    assert changed.project.word == "unsaid"
+    assert changed.project.agreed is None
     assert [server.name for server in changed.servers] == ["own"]
     refused = find_servers(table, config, folder, {str(configured.project.path): (changed.project.sha256, False)})
     assert refused.project is not None
-    assert refused.project.word == "no"
+    assert refused.project.agreed is False
 
 
 def test_a_projects_file_is_that_of_its_repository(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from tui.config.files import FileTooLargeError, is_file, is_there, read_all
 
@@ -18,20 +18,18 @@ FILES = ("mcp.json", ".mcp.json")
 PROJECT_FILE = ".mcp.json"
 MOST_BYTES = 1_000_000
 
-Word: TypeAlias = Literal["yes", "no", "unsaid"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
     """A file in the working directory, or its repository, that would start programs, in its own folder.
 
-    `word` is the person's answer for this content.
+    `agreed` is the person's answer for this content, None if they have not answered.
     """
 
     path: Path
     sha256: str
     servers: tuple[ServerConfig, ...]
-    word: Word = "unsaid"
+    agreed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +96,8 @@ def find_servers(
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
         sha256 = content_hash(text)
         answered, agreed = answers.get(str(project_file), ("", False))
-        word: Word = "unsaid" if answered != sha256 else "yes" if agreed else "no"
-        project = ProjectFile(project_file, sha256, servers, word)
-        if project.word == "yes":
+        project = ProjectFile(project_file, sha256, servers, agreed if answered == sha256 else None)
+        if project.agreed:
             add(servers)
     return Configured(tuple(servers_by_name.values()), project, tuple(problems))
 
