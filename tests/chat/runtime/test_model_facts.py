@@ -261,6 +261,20 @@ async def test_a_server_that_two_asked_before_it_loaded_its_model_is_asked_again
     assert facts.limits("p", "m") == ASKED
 
 
+@pytest.mark.parametrize(("stated", "window"), [(64_000, 64_000), (1_000_000, 400_000), (None, 400_000)])
+async def test_a_gateway_has_no_larger_window_than_it_says(
+    store: SessionStore, stated: int | None, window: int
+) -> None:
+    class Gateway(Stating):
+        async def limits(self, model: str) -> ModelLimits | None:
+            own = None if stated is None else ModelLimits(stated, source="probe")
+            return own if model == "fast" else ModelLimits(400_000, source="prices")
+
+    facts = ModelFacts(store, Settings(), lambda _: Gateway(None))
+    assert facts.learn_answering("p", "fast", "gpt-5")
+    assert (await facts.find("p", "fast")).context == window
+
+
 async def test_models_that_answer_for_each_other_are_asked_once_each(store: SessionStore) -> None:
     facts = model_facts(store)
     assert facts.learn_answering("p", "gpt-4o", "claude-sonnet-4-5")

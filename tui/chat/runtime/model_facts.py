@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any, Literal
 
 from tui.chat.store.database import StoreError
@@ -48,7 +49,11 @@ class ModelFacts:
         if answering == model or limits.source == "setting":
             return limits
         actual = self._limits(provider, answering)
-        return limits if actual.context is None else actual
+        if actual.context is None:
+            return limits
+        # What the server says of the name that it was asked for also holds for who answers, unless more has fitted.
+        binding = limits.source == "probe" and actual.source != "learned"
+        return limits if binding and (limits.context or inf) < actual.context else actual
 
     def _limits(self, provider: str, model: str) -> ModelLimits:
         facts, base = self._of(provider, model), self._by_server(provider, model)
