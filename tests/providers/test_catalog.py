@@ -12,9 +12,9 @@ from tui.context.usage.limits import ModelLimits
 from tui.messages import BilledPass, Usage
 from tui.providers.catalog import (
     is_listed,
+    known_limits,
     list_price,
     price,
-    prices_limits,
     resolve_limits,
     table_limits,
     unpriced_terms,
@@ -131,16 +131,15 @@ def test_no_provider_of_the_price_data_is_passed_over() -> None:
 def test_a_server_of_another_name_is_not_looked_for_in_the_price_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", None)
-    assert prices_limits("home", "some-model") is None
+    assert known_limits("home", "some-model").context is None
     assert price(Usage(1_000, 10), "home", "some-model") is None
 
 
 def test_prices_know_windows_and_admit_what_they_do_not_know() -> None:
-    limits = prices_limits("anthropic", "claude-haiku-4-5")
-    assert limits is not None
+    limits = known_limits("anthropic", "claude-haiku-4-5")
     assert (limits.context, limits.source) == (200_000, "prices")
-    assert prices_limits("anthropic", "claude-does-not-exist") is None
-    assert prices_limits("my-server", "llama3") is None
+    assert known_limits("anthropic", "claude-does-not-exist").context is None
+    assert known_limits("my-server", "llama3").context is None
 
 
 def test_cached_tokens_cost_less_and_written_ones_more() -> None:

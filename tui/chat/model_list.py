@@ -186,8 +186,8 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
 def _priced(provider: str, info: ModelInfo) -> ModelInfo:
     """With price and window from the offline data if the list has none. Slow at first use."""
     limits = info.limits or known_limits(provider, info.id)
-    known = limits if limits != UNKNOWN_LIMITS else None
-    return replace(info, price=info.price or list_price(provider, info.id), limits=known)
+    price = info.price or list_price(provider, info.id)
+    return replace(info, price=price, limits=limits if limits.context else None)
 
 
 def _info(entry: dict[str, Any]) -> ModelInfo:

@@ -1,6 +1,6 @@
 """Limits and prices without asking a server: a small table of limits, and `genai-prices`.
 
-`genai-prices` is offline data inside its package; loading it takes half a second, so call `price` and `prices_limits`
+`genai-prices` is offline data inside its package; loading it takes half a second, so call `price` and `known_limits`
 off the event loop.
 """
 
@@ -52,18 +52,18 @@ def table_limits(model: str) -> ModelLimits | None:
     return ModelLimits(context, most_input, output, "table", f"built-in table of {TABLE_DATE}")
 
 
-def prices_limits(provider: str, model: str) -> ModelLimits | None:
-    """The window in `genai-prices`, or None. Slow at first use."""
-    if not is_listed(provider):
-        return None
+def known_limits(provider: str, model: str) -> ModelLimits:
+    """Limits known without a server: by the table, by `genai-prices`, or unknown. Slow at first use."""
+    if (limits := table_limits(model)) is not None or not is_listed(provider):
+        return limits or UNKNOWN_LIMITS
     from genai_prices.data_snapshot import get_snapshot
 
     try:
         _, listed = get_snapshot().find_provider_model(model, None, _PRICE_IDS.get(provider, provider), None)
     except LookupError:
-        return None
+        return UNKNOWN_LIMITS
     window = listed.context_window
-    return ModelLimits(window, source="prices", detail=f"genai-prices, {listed.id}") if window else None
+    return ModelLimits(window, source="prices", detail=f"genai-prices, {listed.id}") if window else UNKNOWN_LIMITS
 
 
 def price(usage: Usage, provider: str, model: str) -> float | None:
@@ -136,14 +136,6 @@ def list_price(provider: str, model: str) -> tuple[float, float] | None:
 def is_listed(provider: str) -> bool:
     """Whether `genai-prices` may know a provider of this name."""
     return any(word in provider.lower() for word in _LISTED)
-
-
-def known_limits(provider: str, model: str) -> ModelLimits:
-    """Limits known without a server: by the table, the price data, or unknown. Slow at first use."""
-    limits = table_limits(model)
-    if limits is None and provider not in _FREE:
-        limits = prices_limits(provider, model)
-    return limits or UNKNOWN_LIMITS
 
 
 async def resolve_limits(provider: str, model: str, stated: ModelLimits | None) -> ModelLimits:
