@@ -317,8 +317,10 @@ def _listed_sources(chunk: Json) -> Iterator[StreamEvent]:
 
 def _merge_detail(details: list[Json], piece: Json) -> None:
     """OpenRouter streams `reasoning_details` in pieces; those of one entry come in a row with one type and index."""
-    last = details[-1] if details else None
-    if last is None or any(last.get(key) != piece.get(key) for key in ("type", "index")) or _starts_anew(last, piece):
+    last = details[-1] if details else {}
+    ids = last.get("id"), piece.get("id")
+    same = bool(details) and all(last.get(key) == piece.get(key) for key in ("type", "index"))
+    if not same or (None not in ids and ids[0] != ids[1]):
         details.append(dict(piece))
         return
     for key, value in piece.items():
@@ -326,11 +328,6 @@ def _merge_detail(details: list[Json], piece: Json) -> None:
             last[key] = text_of(last.get(key)) + value
         elif value is not None:
             last[key] = value
-
-
-def _starts_anew(last: Json, piece: Json) -> bool:
-    one, other = last.get("id"), piece.get("id")
-    return one is not None and other is not None and one != other
 
 
 @dataclass(slots=True)
