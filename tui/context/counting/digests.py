@@ -4,7 +4,7 @@ SHA-256 over a canonical encoding in which every field is preceded by its length
 Message ids, timestamps and status are not sent, and so not part of it.
 
 A message has two digests. `body` leaves out reasoning: many models take reasoning back only inside the open tool loop,
-so it leaves all earlier replies at once, and a measurement must still be found (see tracker.py).
+so it leaves all earlier replies at once, and a measurement must still be found (estimate/measurements.py).
 """
 
 from __future__ import annotations
