@@ -22,6 +22,7 @@ from tui.context.estimate.calibration import (
     SURE_CALLS,
     Calibration,
     CalibrationBook,
+    CalibrationStore,
     Errors,
     fit,
 )
@@ -160,8 +161,8 @@ def test_learned_preambles_serve_themselves_and_their_neighbours() -> None:
     assert len(calibration.preambles) == KEPT_PREAMBLES
 
 
-class Store:
-    """A `CalibrationStore` in memory that keeps JSON."""
+class Store(CalibrationStore):
+    """One in memory that keeps JSON."""
 
     def __init__(self) -> None:
         self.saved: dict[tuple[str, str], str] = {}

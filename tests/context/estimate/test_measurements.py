@@ -11,12 +11,12 @@ from tests.context.helpers import answer, estimator, request, thinking, user, wi
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook, preamble_digest
 from tui.context.estimate.ledger import Account, Ledger
-from tui.context.estimate.measurements import REMEMBERED, ConversationStateTracker, Match, Measurement
+from tui.context.estimate.measurements import REMEMBERED, ConversationStateTracker, Match, Measurement, MeasurementStore
 from tui.messages import Message, Request, Usage
 
 
-class Store:
-    """A `MeasurementStore` in memory."""
+class Store(MeasurementStore):
+    """One in memory."""
 
     def __init__(self) -> None:
         self.saved: list[Measurement] = []

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from tui.chat.store.database import Database, StoreError
-from tui.context.estimate.measurements import REMEMBERED, Measurement
+from tui.context.estimate.calibration import CalibrationStore
+from tui.context.estimate.measurements import REMEMBERED, Measurement, MeasurementStore
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +78,8 @@ class StoredCounts:
             self._database.write("DELETE FROM counts WHERE tokenizer = ?", (tokenizer,), durable=False)
 
 
-class StoredMeasurements:
-    """A `MeasurementStore` in the database."""
+class StoredMeasurements(MeasurementStore):
+    """Measurements in the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -132,8 +133,8 @@ class StoredMeasurements:
             self._database.write(sql, (provider, model), durable=False)
 
 
-class StoredCalibrations:
-    """A `CalibrationStore` in the database."""
+class StoredCalibrations(CalibrationStore):
+    """Calibrations in the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

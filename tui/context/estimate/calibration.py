@@ -10,7 +10,7 @@ from math import ceil
 from operator import mul
 from statistics import median, quantiles
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, LATIN, unpack
@@ -439,23 +439,22 @@ class Calibration:
         )
 
 
-class CalibrationStore(Protocol):
-    """Persistent storage for calibrations."""
+class CalibrationStore:
+    """Where calibrations outlive the process; this one keeps none."""
 
     def load(self, provider: str, model: str) -> Mapping[str, Any] | None:
         """The calibration saved last, or None."""
-        ...
+        return None
 
     def save(self, provider: str, model: str, data: Mapping[str, object]) -> None:
         """Replace the saved calibration."""
-        ...
 
 
 class CalibrationBook:
     """The calibrations of all models. Safe to use from several threads."""
 
     def __init__(self, store: CalibrationStore | None = None) -> None:
-        self._store = store
+        self._store = store or CalibrationStore()
         self._models: dict[tuple[str, str], Calibration] = {}
         self._lock = Lock()
 
@@ -472,7 +471,7 @@ class CalibrationBook:
             calibration = self._models.get((provider, model))
             if calibration is None:
                 try:
-                    data = self._store.load(provider, model) if self._store is not None else None
+                    data = self._store.load(provider, model)
                     calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ValueError, TypeError, KeyError, AttributeError):
                     calibration = Calibration()
@@ -484,8 +483,7 @@ class CalibrationBook:
         """Replace the calibration of a model, in the store too."""
         with self._lock:
             self._models[provider, model] = calibration
-        if self._store is not None:
-            self._store.save(provider, model, calibration.to_json())
+        self._store.save(provider, model, calibration.to_json())
 
     def forget(self, provider: str, model: str) -> None:
         """Forget what was learned of a model, in the store too."""

@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.families import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
@@ -101,24 +101,21 @@ class Measurement:
         return 100 * (self.predicted - self.input_tokens) / self.input_tokens
 
 
-class MeasurementStore(Protocol):
-    """Persistent storage for measurements."""
+class MeasurementStore:
+    """Where measurements outlive the process; this one keeps none."""
 
     def load(self, provider: str, model: str) -> Iterable[Measurement]:
         """Stored measurements of a model, oldest first."""
-        ...
+        return ()
 
     def save(self, measurement: Measurement) -> None:
         """Add one. The store may drop old ones at any time."""
-        ...
 
     def remove(self, measurement: Measurement) -> None:
         """Remove one that proved wrong."""
-        ...
 
     def clear(self, provider: str, model: str) -> None:
         """Remove all of a model."""
-        ...
 
 
 class Match(NamedTuple):
@@ -133,7 +130,7 @@ class ConversationStateTracker:
     """Remembers measurements of all models. Safe to use from several threads."""
 
     def __init__(self, store: MeasurementStore | None = None) -> None:
-        self._store = store
+        self._store = store or MeasurementStore()
         self._models: dict[tuple[str, str], _Index] = {}
         self._lock = Lock()
         self.generation = 0  # increases with each measurement
@@ -160,24 +157,21 @@ class ConversationStateTracker:
         with self._lock:
             self._index(measurement.provider, measurement.model).add(measurement)
             self.generation += 1
-        if self._store is not None:
-            self._store.save(measurement)
+        self._store.save(measurement)
 
     def withdraw(self, measurement: Measurement) -> None:
         """Remove a measurement that proved wrong, from the store too."""
         with self._lock:
             self._index(measurement.provider, measurement.model).remove(measurement)
             self.generation += 1
-        if self._store is not None:
-            self._store.remove(measurement)
+        self._store.remove(measurement)
 
     def forget(self, provider: str, model: str) -> None:
         """Remove all measurements of a model, from the store too."""
         with self._lock:
             self._models[provider, model] = _Index()
             self.generation += 1
-        if self._store is not None:
-            self._store.clear(provider, model)
+        self._store.clear(provider, model)
 
     def find(self, provider: str, model: str, account: Account, preamble: bytes, above: int = 0) -> Match | None:
         """The measurement that covers the most messages of a request, and more than `above`.
@@ -205,7 +199,7 @@ class ConversationStateTracker:
         index = self._models.get((provider, model))
         if index is None:
             index = self._models[provider, model] = _Index()
-            for measurement in self._store.load(provider, model) if self._store is not None else ():
+            for measurement in self._store.load(provider, model):
                 index.add(measurement)
         return index
 
