@@ -21,10 +21,10 @@ TEXT = "Grüße an alle: hello, world!\n"
 
 
 @pytest.mark.slow
-def test_files_and_models_stand_side_by_side(run: Run, tmp_path: Path) -> None:
+def test_files_and_models_stand_side_by_side(run_here: Run, tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(TEXT)
-    printed = run(
+    printed = run_here(
         "count", "-m", "gpt-5", "-m", "llama-3.3-70b", str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
     ).stdout
     tokens = get_tokenizer("gpt-5").count(TEXT)
@@ -36,14 +36,14 @@ def test_files_and_models_stand_side_by_side(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_counts_its_text_files_but_those_git_ignores(run: Run, tmp_path: Path) -> None:
+def test_a_folder_counts_its_text_files_but_those_git_ignores(run_here: Run, tmp_path: Path) -> None:
     folder = tmp_path / "code"
     (folder / "inner").mkdir(parents=True)
     (folder / ".gitignore").write_text("*.log\n")
     (folder / "a.log").write_text(TEXT)
     (folder / "inner" / "b.py").write_text("print(1)\n")
     (folder / "picture.bin").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(64)))
-    counts = json.loads(run("count", "--json", "-m", "gpt-5", str(folder)).stdout)
+    counts = json.loads(run_here("count", "--json", "-m", "gpt-5", str(folder)).stdout)
     assert [Path(entry["id"]).name for entry in counts] == [".gitignore", "b.py"]
 
 
@@ -57,8 +57,8 @@ def test_a_file_is_read_as_the_tools_read_it(encoding: str, capsys: pytest.Captu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("files", [(), ("-",)])
-def test_standard_input_is_counted(run: Run, files: tuple[str, ...]) -> None:
-    (entry,) = json.loads(run("count", "--json", "-m", "anthropic/claude-sonnet-4.5", *files, stdin=TEXT).stdout)
+def test_standard_input_is_counted(run_here: Run, files: tuple[str, ...]) -> None:
+    (entry,) = json.loads(run_here("count", "--json", "-m", "anthropic/claude-sonnet-4.5", *files, stdin=TEXT).stdout)
     tokens = get_tokenizer("claude-sonnet-4-5").count(TEXT)
     assert entry == {
         "id": None,
@@ -70,13 +70,13 @@ def test_standard_input_is_counted(run: Run, files: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_lines_are_counted_each_for_its_model(run: Run) -> None:
+def test_lines_are_counted_each_for_its_model(run_here: Run) -> None:
     lines = [
         {"id": "a", "text": TEXT, "model": "gpt-5"},
         {"id": 7, "text": "", "model": "nobody/knows-me"},
         {"text": TEXT, "model": "llama3.1"},
     ]
-    done = run("count", "--jsonl", stdin="".join(json.dumps(line) + "\n\n" for line in lines))
+    done = run_here("count", "--jsonl", stdin="".join(json.dumps(line) + "\n\n" for line in lines))
     counts = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(entry["id"], entry["how"]) for entry in counts] == [
         ("a", "vocabulary"),
@@ -105,19 +105,19 @@ def test_a_line_that_cannot_be_read_is_named_and_costs_only_itself(run_here: Run
 
 
 @pytest.mark.slow
-def test_models_given_with_an_option_serve_lines_without_one(run: Run) -> None:
-    done = run("count", "--jsonl", "-m", "gpt-5", "-m", "gpt-4", stdin='{"id": 1, "text": "hello"}\n')
+def test_models_given_with_an_option_serve_lines_without_one(run_here: Run) -> None:
+    done = run_here("count", "--jsonl", "-m", "gpt-5", "-m", "gpt-4", stdin='{"id": 1, "text": "hello"}\n')
     assert [json.loads(line)["model"] for line in done.stdout.splitlines()] == ["gpt-5", "gpt-4"]
 
 
 @pytest.mark.slow
-def test_many_lines_of_many_models_take_seconds(run: Run) -> None:
+def test_many_lines_of_many_models_take_seconds(run_here: Run) -> None:
     models = ("gpt-5", "claude-opus-4-7", "gemini-2.5-pro", "qwen3", "glm-5", "mistral-large-latest")
     lines = "".join(
         json.dumps({"id": index, "text": f"line {index % 97} of {TEXT}", "model": models[index % len(models)]}) + "\n"
         for index in range(6_000)
     )
-    done = run("count", "--jsonl", stdin=lines)
+    done = run_here("count", "--jsonl", stdin=lines)
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == list(range(6_000))
 
 
