@@ -219,30 +219,29 @@ class Content:
 
 
 def output_of(result: types.CallToolResult) -> ToolOutput:
-    """A call's result. Structured content is used only if there is no text."""
+    """A call's result. Structured content is used only if the texts don't say the same."""
     content = content_of(result.content)
     parts = [content.text] if result.content else []
     structured = result.structured_content
-    if structured is not None and not _says(content.text, structured, len(result.content)):
+    texts = [block.text for block in result.content if block.type == "text"]
+    if structured is not None and not _says(texts, structured):
         parts.append(json.dumps(structured, ensure_ascii=False, indent=1))
     return ToolOutput("\n\n".join(filter(None, parts)), is_error=bool(result.is_error), images=content.images)
 
 
-def _says(text: str, structured: Mapping[str, Any], blocks: int) -> bool:
-    """Whether `text`, of so many blocks, is `structured` written down: whole, or the "result" that SDKs wrap it in."""
+def _says(texts: list[str], structured: Mapping[str, Any]) -> bool:
+    """Whether `texts` are `structured` written down: whole, or the "result" that SDKs wrap it in, or each of its items.
+
+    Items may be content blocks, once more.
+    """
+    if not texts:
+        return not structured
     value = structured["result"] if structured.keys() == {"result"} else structured
-    if text == value or (blocks == 0 and not structured):
-        return True
-    if isinstance(value, list) and value and all(isinstance(e, dict) and e.get("type") == "text" for e in value):
-        return text == "\n".join(str(item.get("text")) for item in value)  # content blocks, once more
-    if isinstance(value, list) and blocks == len(value) > 1:  # a block for each item
-        written = "\n".join(item if isinstance(item, str) else _json(item) for item in value)
-        return text == written or _json([_parsed(line) for line in text.split("\n")]) == _json(value)
-    return _json(_parsed(text)) in (_json(structured), _json(value))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if isinstance(value, list) and len(value) == len(texts):
+        items = [e.get("text") if isinstance(e, dict) and e.get("type") == "text" else e for e in value]
+        if all(text == item or _parsed(text) == item for text, item in zip(texts, items, strict=True)):
+            return True
+    return len(texts) == 1 and (texts[0] == value or _parsed(texts[0]) in (value, structured))
 
 
 def _parsed(text: str) -> object:
