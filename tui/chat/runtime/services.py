@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import BUILT_IN, SystemSection
-from tui.providers.base import Provider
+from tui.providers.base import Provider, ProviderError
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
 
@@ -142,3 +143,8 @@ class Services:
         )
         tools = Toolbox(settings.tools, store, sources)
         return cls(store, CallLog(store), settings, counter, estimator, models, provider, tools)
+
+    async def prepare(self, provider: str) -> None:
+        """Load what sends requests to a provider. What is wrong with it shows when something is sent."""
+        with suppress(ProviderError):
+            await self.provider(provider).prepare()

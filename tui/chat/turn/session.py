@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,8 +102,7 @@ class ChatSession:
 
     async def prepare(self) -> None:
         """Load what the next message needs while it is being written. What is wrong with it shows when it is sent."""
-        with suppress(ProviderError):
-            await self._services.provider(self.provider).prepare()
+        await self._services.prepare(self.provider)
 
     # -- turns ---------------------------------------------------------------------------------------------------
 

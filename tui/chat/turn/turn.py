@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -127,13 +126,9 @@ class Turn:
         """
         self._limit_answers(None)
         target = self.conversation.target
-        provider = self.services.provider(target.provider)
-
-        async def load() -> None:
-            with suppress(ProviderError):  # sending raises it again
-                await provider.prepare()
-
-        await asyncio.gather(self.services.models.find(target.provider, target.model), load())
+        self.services.provider(target.provider)  # raises where there is none
+        find = self.services.models.find(target.provider, target.model)
+        await asyncio.gather(find, self.services.prepare(target.provider))
         if self.tools.waits_for_servers:
             await self.tools.box.wait_until_started()
 
