@@ -21,6 +21,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
 from tui.context.usage.usage import ContextUsage
 from tui.providers.registry import all_configs
+from tui.text.labels import finish_kind
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
@@ -34,6 +35,8 @@ async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) ->
         calls = CallLog(store).rows(imported.info.id)
         store.close()
         assert len(calls) == imported.calls
+        answers = [message for message in recording.messages if message.role == "assistant"]
+        assert {finish_kind(message.finish_reason) for message in answers} <= {"stop", "tool_calls", "length"}
         assert all(call.predicted is None for call in calls)
         usage, messages, alone = await opened(tmp_path, imported.info.id)
         assert messages == len(recording.messages)

@@ -27,7 +27,7 @@ def test_a_usual_end_needs_no_word(reason: str | None) -> None:
     assert ending_line(ended(reason, YES)) is None
 
 
-@pytest.mark.parametrize("reason", ["tool_calls", "tool_use", "function_call", "completed"])
+@pytest.mark.parametrize("reason", ["tool_calls", "tool_use", "function_call", "completed", "toolUse", "tool-calls"])
 def test_neither_does_a_tool_call(reason: str) -> None:
     assert ending_line(ended(reason, ToolCall("c", "look", "{}"))) is None
 

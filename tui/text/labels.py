@@ -126,7 +126,7 @@ FINISH_KINDS: Mapping[str, FinishKind] = {
     "pause_turn": "paused",
     **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "malformed_tool_call"), "malformed_call"),
 }
-"""Finish reasons of the providers, in lower case."""
+"""Finish reasons of the providers, in lower case. Other programs store them as "toolUse" or "tool-calls"."""
 
 _LINES: Mapping[FinishKind, str] = {
     "length": 'cut off at the output limit · write "go on", or set reserve_output higher',
@@ -145,7 +145,14 @@ _OTHER_LINES = {
 
 def finish_kind(reason: str | None) -> FinishKind:
     """The kind of end for a provider's `reason`; None (an imported answer) is a usual one."""
-    return "stop" if reason is None else FINISH_KINDS.get(reason.lower(), "other")
+    return "stop" if reason is None else _KINDS.get(_letters(reason), "other")
+
+
+def _letters(reason: str) -> str:
+    return re.sub(r"[\W_]", "", reason).lower()
+
+
+_KINDS = {_letters(reason): kind for reason, kind in FINISH_KINDS.items()}
 
 
 def ending_line(message: Message) -> str | None:
@@ -162,7 +169,7 @@ def ending_line(message: Message) -> str | None:
         case "other":
             raw = clean_line(reason)
             return _OTHER_LINES.get(reason.lower(), f"the server ended the answer with {raw!r} · /retry asks again")
-        case "content_filter" if reason.lower() not in ("content_filter", "content_filtered"):
+        case "content_filter" if _letters(reason) not in ("contentfilter", "contentfiltered"):
             return f"{_LINES[kind]} ({clean_line(reason.lower())})"
         case _:
             return _LINES[kind]
