@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.meter import Meter
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.runtime.services import Services, uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.codec import PartsBuilder
 from tui.messages import Message, Request, SystemSection, Text, Usage

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 from tui.chat.conversation import history
 from tui.chat.conversation.history import WITH_FRONTIER, Projection, RecordKind, Target, active_messages, fold_records
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
-from tui.chat.runtime.tasks import uninterruptible
+from tui.chat.runtime.services import uninterruptible
 from tui.chat.store.database import StoreError, follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.reduction.groups import whole_groups

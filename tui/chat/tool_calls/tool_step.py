@@ -14,7 +14,7 @@ from typing import Any
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, ToolFinished, ToolProgress, ToolStarted
-from tui.chat.runtime.tasks import uninterrupted
+from tui.chat.runtime.services import uninterrupted
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.store import SessionStore
 from tui.chat.tool_calls.session_tools import SessionTools

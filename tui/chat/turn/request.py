@@ -19,8 +19,7 @@ from tui.chat.conversation.events import ContextTrimmed, Emit, Notice, ReplyDelt
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.model_facts import ModelFacts
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import end_cancellation, uninterrupted
+from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.codec import PartsBuilder
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.turn.recovery import Reduce

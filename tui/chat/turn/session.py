@@ -17,8 +17,7 @@ from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, Tur
 from tui.chat.conversation.history import RecordKind, Target
 from tui.chat.conversation.meter import Meter
 from tui.chat.memory_files import MemoryFiles
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import end_cancellation, uninterrupted
+from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.turn.recovery import failure_text

@@ -22,8 +22,7 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
-from tui.chat.runtime.services import Services
-from tui.chat.runtime.tasks import end_cancellation, uninterrupted
+from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.tool_calls.tool_step import Results, ToolStep, result_limit

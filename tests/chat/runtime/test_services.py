@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tui.chat.runtime.tasks import end_cancellation, uninterrupted
+from tui.chat.runtime.services import end_cancellation, uninterrupted
 
 
 async def test_the_cancellation_comes_at_the_next_await() -> None:
