@@ -297,7 +297,7 @@ def gemini_body(body: Json) -> Json:
     request: Json = {"model": f"models/{body['model'].removeprefix('models/')}", "contents": contents}
     names: dict[str, str] = {}  # of calls, by id
     for message in body["messages"]:
-        parts = [_gemini_part(piece) for piece in _pieces(message["content"])]
+        parts = _gemini_parts(message["content"])
         if message["role"] == "system":
             request["systemInstruction"] = {"parts": parts}
             continue
@@ -322,14 +322,14 @@ def gemini_body(body: Json) -> Json:
     return {"generateContentRequest": request}
 
 
-def _pieces(content: str | list[Json] | None) -> list[Json]:
-    return [{"text": content}] if isinstance(content, str) else content or []
-
-
-def _gemini_part(piece: Json) -> Json:
-    match piece:
-        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
-            kind, _, data = url.removeprefix("data:").partition(";base64,")
-            return {"inlineData": {"mimeType": kind, "data": data}}
-        case _:
-            return {"text": piece["text"]}
+def _gemini_parts(content: str | list[Json] | None) -> list[Json]:
+    """Text and inline files."""
+    parts: list[Json] = []
+    for piece in [{"text": content}] if isinstance(content, str) else content or []:
+        match piece:
+            case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}}:
+                kind, _, data = url.removeprefix("data:").partition(";base64,")
+                parts.append({"inlineData": {"mimeType": kind, "data": data}})
+            case _:
+                parts.append({"text": piece["text"]})
+    return parts

@@ -209,7 +209,7 @@ class AnthropicReader(Reader):
         match event.get("type"):
             case "message_start":
                 message = object_of(event.get("message"))
-                self._edited(message)
+                self._edits = read_edits(message.get("context_management"))
                 yield from self._name_model(message.get("model"))
                 yield from self._merge_usage(message.get("usage"))
             case "content_block_start":
@@ -221,7 +221,7 @@ class AnthropicReader(Reader):
                 if (block := self._blocks.get(_index(event))) is not None:
                     yield from _ended(block)
             case "message_delta":
-                self._edited(event)
+                self._edits = read_edits(event.get("context_management")) or self._edits
                 yield from self._merge_usage(event.get("usage"))
                 self._stop(object_of(event.get("delta")))
 
@@ -242,10 +242,6 @@ class AnthropicReader(Reader):
             if usage := read_usage(self._reported):
                 tokens, uses = self._edits or (None, None)
                 yield from self._report(replace(usage, cleared=tokens, cleared_uses=uses))
-
-    def _edited(self, holder: Json) -> None:
-        """What the server's context editing cleared from the prompt, if reported."""
-        self._edits = read_edits(holder.get("context_management")) or self._edits
 
     def _stop(self, delta: Json) -> None:
         if reason := text_of(delta.get("stop_reason")):

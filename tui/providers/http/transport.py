@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tui.providers.base import ErrorKind, ProviderError
@@ -59,7 +59,8 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
                 raise _refusal(response, provider)
             pieces, begun = response.aiter_bytes(), b""
             if response.headers.get("content-type", "").partition(";")[0].strip().lower() in _WHOLE:
-                begun = await _beginning(pieces)  # tells what it is: a stream may have a wrong content type
+                while not begun.strip() and (piece := await anext(pieces, None)) is not None:
+                    begun += piece  # tells what it is: a stream may have a wrong content type
                 if begun.strip()[:1] in (b"{", b"[", b"<"):
                     body_bytes = b"".join([begun, *[piece async for piece in pieces]])
                     whole = body_bytes.decode(response.encoding or "utf-8", errors="replace")
@@ -88,24 +89,12 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
                 received = await pace.wait_for(pieces)
 
 
-async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
-    """The first bytes of a body, up to one that is not blank."""
-    begun = b""
-    async for piece in pieces:
-        begun += piece
-        if begun.strip():
-            break
-    return begun
-
-
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
     """Read the rest after the last event, for a short time, so that the connection can be reused."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_TIMEOUT):
             async for _ in pieces:
                 pass
-    except TimeoutError:
-        pass
 
 
 def _json_event(sent: ServerSentEvent, provider: str) -> Json | None:
