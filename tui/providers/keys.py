@@ -61,10 +61,7 @@ def one_line(text: str, limit: int = 400) -> str:
 
 def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:
     """The first non-empty variable of `names`, stripped."""
-    for name in names:
-        if value := env.get(name, "").strip():
-            return value
-    return None
+    return next((value for name in names if (value := env.get(name, "").strip())), None)
 
 
 async def key_from_command(command: str, provider: str) -> str:
