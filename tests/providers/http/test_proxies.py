@@ -181,6 +181,9 @@ def test_which_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "proxy:3128")
     assert proxy_for(AWAY) == proxy_for("https://llm.example.com/v1") == "http://proxy:3128"
     assert proxy_for("http://127.0.0.1:8080/v1") == ""
+    for user in ("me:hunter2", "me:hunt/er2", "me:hunt er2", "me:hunt@er2", "hunter2"):  # nobody quotes them
+        monkeypatch.setenv("http_proxy", f"http://{user}@proxy:3128")
+        assert proxy_for(AWAY) == "http://[key]@proxy:3128"
     monkeypatch.setenv("NO_PROXY", "other.example.com llm.example.com")
     assert proxy_for(AWAY) == ""
 

@@ -61,8 +61,10 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 def proxy_for(url: str) -> str:
-    """The proxy set in the environment for `url`, without its password; "" for none."""
-    return one_line(_proxy(url), 100)
+    """The proxy set in the environment for `url`, without user and password, whatever is in them; "" for none."""
+    scheme, separator, place = _proxy(url).partition("://")
+    _, user, host = place.rpartition("@")
+    return one_line(f"{scheme}{separator}{'[key]@' if user else ''}{host}", 100)
 
 
 def _proxy(url: str) -> str:
