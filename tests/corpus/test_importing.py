@@ -35,8 +35,8 @@ async def test_sessions_open_with_measured_numbers(kind: str, tmp_path: Path) ->
         calls = CallLog(store).rows(imported.info.id)
         store.close()
         assert len(calls) == imported.calls
-        answers = [message for message in recording.messages if message.role == "assistant"]
-        assert {finish_kind(message.finish_reason) for message in answers} <= {"stop", "tool_calls", "length"}
+        whole = [message for message in recording.messages if message.status == "complete"]
+        assert {finish_kind(message.finish_reason) for message in whole} <= {"stop", "tool_calls", "length"}
         assert all(call.predicted is None for call in calls)
         usage, messages, alone = await opened(tmp_path, imported.info.id)
         assert messages == len(recording.messages)
