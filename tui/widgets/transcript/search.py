@@ -27,9 +27,9 @@ class Hit:
 
 @dataclass(slots=True)
 class DrawnHits:
-    """The occurrences in an entry's rows, by part and by row. `key` tells whether the rows are still these."""
+    """The occurrences in `rows` of an entry, by part and by row."""
 
-    key: tuple[int, int]
+    rows: Sequence[Row]
     by_part: dict[int, list[list[Span]]] = field(default_factory=dict)
     by_row: dict[int, list[Span]] = field(default_factory=dict)
 
@@ -80,12 +80,11 @@ class Search:
 
     def _drawn_hits(self, entry: int, rows: Sequence[Row]) -> DrawnHits:
         """All occurrences in the drawn rows of an entry, found once: a step costs the same in any message."""
-        key = (id(rows[-1]) if rows else 0, len(rows))
         drawn = self._drawn.get(entry)
-        if drawn is None or drawn.key != key:
+        if drawn is None or drawn.rows is not rows:
             if len(self._drawn) >= ENTRIES:
                 self._drawn.clear()
-            drawn = self._drawn[entry] = DrawnHits(key)
+            drawn = self._drawn[entry] = DrawnHits(rows)
             for part, numbered in groupby(enumerate(rows), key=lambda item: item[1].part):
                 drawn.by_part.setdefault(part, []).extend(_occurrences(self._pattern, list(numbered)))
             for span in chain.from_iterable(chain.from_iterable(drawn.by_part.values())):
