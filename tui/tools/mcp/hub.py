@@ -56,7 +56,7 @@ class McpHub:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.until(
-                    lambda: all(s.status.state != "starting" or s.status.cached for s in self.servers.values())
+                    lambda: all(s.status.state != "starting" or s.status.tools for s in self.servers.values())
                 )
 
     async def until(self, condition: Callable[[], bool]) -> None:

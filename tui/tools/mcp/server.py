@@ -62,16 +62,9 @@ class McpServer:
         self._sign_in: SignIn | None = None
         self.config = config
         self.log = ServerLog(None if hub.log_dir is None else hub.log_dir / log_name(config.name))
-        cached = cached or CachedOffer()
         state: State = "failed" if config.error else "starting" if on else "off"
-        self.status = ServerStatus(
-            config.name,
-            state,
-            config.error,
-            tools=cached.tools,
-            instructions=cached.instructions,
-            cached=bool(cached.tools),
-        )
+        offer = cached or CachedOffer()
+        self.status = ServerStatus(config.name, state, config.error, tools=offer.tools, instructions=offer.instructions)
         self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._listing = False  # an open connection lists its tools again
@@ -322,7 +315,7 @@ class McpServer:
         )
 
     def _set_state(self, state: State, reason: str = "") -> None:
-        self.status = replace(self.status, state=state, reason=reason, cached=bool(self.status.tools))
+        self.status = replace(self.status, state=state, reason=reason)
         if state in ("failed", "off"):
             self._start_ended.set()
         else:

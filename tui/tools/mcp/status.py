@@ -56,10 +56,10 @@ class Issue:
 class ServerStatus:
     """The state of a server and what it offers.
 
-    `reason` is one line for a person where it is not ready: why, and what to do. `cached` means that the tools are
-    those of its last run: it has not listed its current ones yet. `templates` are of resources that it does not list.
-    `issues` say what of its lists can't be used. `instructions` are the server's own on how it is to be used.
-    `updated` are the URIs of resources that have changed since they were attached.
+    `reason` is one line for a person where it is not ready: why, and what to do. Its `tools` then are those that
+    it listed last, perhaps in its last run. `templates` are of resources that it does not list. `issues` say what of
+    its lists can't be used. `instructions` are the server's own on how it is to be used. `updated` are the URIs of
+    resources that have changed since they were attached.
     """
 
     name: str
@@ -69,7 +69,6 @@ class ServerStatus:
     tools: tuple[ServerTool, ...] = ()
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
-    cached: bool = False
     templates: tuple[ResourceTemplate, ...] = ()
     issues: tuple[Issue, ...] = ()
     instructions: str = ""
