@@ -56,6 +56,7 @@ async def read(pieces: Sequence[bytes], limit: int = LIMIT) -> list[str]:
         ([b"one\ntw", b"o\n"], ["one\n", "two\n"]),
         ([b"a", b"b", b"c\nd\n"], ["abc\nd\n"]),
         (["ü\n".encode()[:1], "ü\n".encode()[1:]], ["ü\n"]),
+        ([b"\xef\xbb", b"\xbfone\n"], ["one\n"]),
         ([b"one\nno end"], ["one\n"]),
         ([b"\n\n"], ["\n\n"]),
         ([b"x" * LIMIT + b"\n"] * 3, ["x" * LIMIT + "\n"] * 3),

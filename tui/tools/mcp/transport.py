@@ -93,7 +93,8 @@ async def bounded_lines(stream: ByteReceiveStream, encoding: str, errors: str) -
     of a line without limit, in quadratic time.
     """
     limit, status = line_limit.get()
-    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    with_mark = "utf-8-sig" if encoding == "utf-8" else encoding  # which PowerShell writes
+    decoder = codecs.getincrementaldecoder(with_mark)(errors)
     begun: list[str] = []  # pieces of a line without its end
     size = 0
     async for data in stream:
