@@ -122,11 +122,9 @@ class LocalServer:
         )
         stdin = self._process.stdin
         assert stdin is not None
-        try:
+        with contextlib.suppress(OSError):  # it died at once; the exit code is reported below
             stdin.write(json.dumps(options).encode() + b"\n")
             stdin.flush()
-        except OSError:
-            pass  # it died at once; the exit code is reported below
         return self._process
 
     def _started(self, answer: dict[str, str]) -> str:

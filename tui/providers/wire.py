@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
@@ -128,14 +129,11 @@ def encoded(part: Attachment, request: Request) -> str:
 
 def arguments_object(arguments: str) -> Json:
     """A tool call's arguments as a JSON object; other text is wrapped, so that the call can be sent."""
-    try:
+    with suppress(ValueError):
         return parse_object(arguments)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return {"value": parse_json(arguments)}
-    except ValueError:
-        return {"invalid_json": arguments}
+    return {"invalid_json": arguments}
 
 
 def arguments_text(arguments: str) -> str:

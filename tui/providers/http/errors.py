@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from html import unescape
@@ -297,10 +298,8 @@ def retry_after(headers: Mapping[str, str], text: str, pairs: list[tuple[str, ob
     if value := lower.get("retry-after"):
         if (wait := _number(value)) is not None:
             return wait
-        try:
+        with suppress(ValueError, OverflowError):
             return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-        except (ValueError, OverflowError):
-            pass
     if match := _WAIT.search(text):
         return sum(float(number) * _UNIT[unit.lower()] for number, unit in _WAIT_PART.findall(match.group(1)))
     delays = [value for key, value in pairs if key == "retryDelay" and isinstance(value, str)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -100,10 +101,8 @@ def bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
 
 def _excepts(entry: str, host: str, port: int | None) -> bool:
     bare = entry.removeprefix("[").replace("]", "")
-    try:
+    with suppress(ValueError):  # a name on one side
         return ip_address(host) in ip_network(bare, strict=False)
-    except ValueError:
-        pass  # a name on one side
     name, colon, number = entry.rpartition(":")
     if colon and number.isdigit():
         if int(number) != port:
