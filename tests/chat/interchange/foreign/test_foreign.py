@@ -220,6 +220,9 @@ def test_files_of_other_programs_are_found_newest_first(tmp_path: Path) -> None:
     old = put(home / ".claude" / "projects" / "-work" / "a.jsonl", 90)
     new = put(codex / "sessions" / "2026" / "05" / "01" / "rollout-x.jsonl", 10)
     put(home / ".claude" / "projects" / "-work" / "a" / "subagents" / "agent-1.jsonl", 5)
+    os.mkfifo(old.with_name("pipe.jsonl"))
+    old.with_name("folder.jsonl").mkdir()
+    old.with_name("device.jsonl").symlink_to("/dev/zero")
     files = session_files({"CODEX_HOME": str(codex)}, home)
     assert [(file.program, file.path) for file in files] == [("Codex", new), ("Claude Code", old)]
 

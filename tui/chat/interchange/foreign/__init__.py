@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from stat import S_ISREG
 
 from tui.chat.interchange.foreign import (
     aider,
@@ -100,7 +101,8 @@ def session_files(env: Mapping[str, str], home: Path) -> list[SessionFile]:
                 status = path.stat()
             except OSError:
                 continue
-            files.append(SessionFile(program, path, status.st_mtime, status.st_size))
+            if S_ISREG(status.st_mode):
+                files.append(SessionFile(program, path, status.st_mtime, status.st_size))
     return sorted(files, key=lambda file: -file.changed)
 
 
