@@ -125,7 +125,7 @@ CHATGPT = {
 }
 
 
-@pytest.mark.parametrize("document", [GEMINI, OPENCODE, CHATGPT])
+@pytest.mark.parametrize("document", [GEMINI, OPENCODE, CHATGPT | {"current_node": ["two"]}])
 @pytest.mark.parametrize("end", ["", "\x00\x00\n", "\nrest of a log"])
 def test_an_odd_entry_and_odd_ends_of_a_document_cost_only_themselves(
     tmp_path: Path, document: dict[str, Any], end: str

@@ -62,6 +62,11 @@ def test_a_circle_of_parents_ends() -> None:
     assert ancestors({"a": None}, "z") == []
 
 
+def test_a_parent_that_is_no_id_is_none() -> None:
+    assert ancestors({"a": "b", "b": ["c"]}, "a") == ["a", "b"]
+    assert ancestors({"a": None}, ["a"]) == []
+
+
 def test_a_usage_without_input_is_none() -> None:
     assert usage_apart({"in": 5, "out": 3, "read": 10}, "in", "out", "read", "write") == Usage(15, 3, 10, 0)
     assert usage_apart({"out": 3}, "in", "out", "read", "write") is None

@@ -382,9 +382,9 @@ def as_json(value: Any) -> str:
 
 
 def ancestors(parents: Mapping[str, Any], leaf: Any) -> list[str]:
-    """The nodes of a tree from `leaf` back to the root: a dict, so that a circle ends."""
+    """The nodes of a tree from `leaf` back to the root; a circle, or a parent that is no id, ends it."""
     path: dict[str, None] = {}
-    while leaf in parents and leaf not in path:
+    while isinstance(leaf, str) and leaf in parents and leaf not in path:
         path[leaf] = None
         leaf = parents[leaf]
     return list(path)

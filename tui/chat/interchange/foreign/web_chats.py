@@ -58,7 +58,7 @@ class _Tree(Builder):
     def __init__(self, nodes: Mapping[str, Any], leaf: Any, parent: str) -> None:
         super().__init__()
         parents = {ident: node.get(parent) for ident, node in nodes.items() if isinstance(node, dict)}
-        if leaf not in parents:
+        if not isinstance(leaf, str) or leaf not in parents:
             inner = set(map(str, parents.values()))
             leaf = next((ident for ident in reversed(list(parents)) if ident not in inner), None)
         self.path = ancestors(parents, leaf)[::-1]
