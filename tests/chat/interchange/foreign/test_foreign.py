@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.interchange.foreign.files import claude_line, write
+from tests.chat.interchange.foreign.files import claude_line, pi_line, write
 from tests.recordings import read_recording
 from tui.chat.interchange.foreign import session_files
 from tui.chat.interchange.recording import RecordingError, checked, write_jsonl
@@ -107,6 +107,23 @@ def test_damage_costs_only_itself(tmp_path: Path, how: str) -> None:
     recording = read_recording(path)
     assert [message.text for message in recording.messages] == ["one", "two", "three"]
     assert bool(recording.skipped) == (how in SKIPPED)
+
+
+KIMI_WORDS = {"role": "user", "content": [{"type": "text", "text": "one"}]}
+WITHOUT_HEADER: dict[str, list[dict[str, Any]]] = {
+    "gemini-cli": [{"id": "1", "type": "user", "content": "one", "timestamp": "2026-05-01T10:00:00Z"}],
+    "kimi": [{"type": "config.update"}, {"type": "context.append_message", "message": KIMI_WORDS}],
+    "pi": [pi_line("1", None, "user", "one")],
+}
+
+
+@pytest.mark.parametrize("source", WITHOUT_HEADER)
+def test_a_session_is_recognised_without_its_first_line(tmp_path: Path, source: str) -> None:
+    """As after a power cut, which leaves NULs in its place."""
+    path = write(tmp_path / "a.jsonl", *WITHOUT_HEADER[source])
+    path.write_text("\x00" * 80 + "\n" + path.read_text("utf-8"), "utf-8")
+    recording = read_recording(path)
+    assert (recording.source, [message.text for message in recording.messages]) == (source, ["one"])
 
 
 GEMINI = {"sessionId": "x", "messages": [{"type": "user", "content": "one"}, {"type": "user", "content": "two"}]}

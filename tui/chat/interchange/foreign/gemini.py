@@ -21,7 +21,11 @@ def detect(file: SourceFile) -> bool:
         return True
     if _checkpoint(document) is not None:
         return True
-    return any("sessionId" in line and "projectHash" in line for line in file.lines[:1])
+    return any(
+        ("sessionId" in line and "projectHash" in line)
+        or (line.get("type") in ("user", "gemini") and {"id", "timestamp", "content"} <= line.keys())
+        for line in file.lines[:5]
+    )
 
 
 def read(file: SourceFile) -> Iterator[Recording]:

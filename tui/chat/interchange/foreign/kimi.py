@@ -15,15 +15,17 @@ PROVIDER = "moonshotai"
 
 def detect(file: SourceFile) -> bool:
     """Whether `file` is a wire file, or a context file (messages beside `_usage` and `_checkpoint` records)."""
-    first = file.lines[:1]
-    if any(line.get("type") == "metadata" and "protocol_version" in line for line in first):
-        return True
-    return any(str(line.get("role", "")).startswith("_") for line in file.lines[:5])
+    return any(
+        (line.get("type") == "metadata" and "protocol_version" in line)
+        or line.get("type") == "config.update"
+        or str(line.get("role", "")).startswith("_")
+        for line in file.lines[:5]
+    )
 
 
 def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`."""
-    if file.lines[0].get("type") == "metadata":
+    if not any("role" in line for line in file.lines[:5]):
         reader = _Wire()
         file.feed(reader.read_line)
         yield reader.recording(SOURCE, file.stem)

@@ -16,8 +16,11 @@ _STATUS: Mapping[str, MessageStatus] = {"aborted": "cancelled", "error": "failed
 
 
 def detect(file: SourceFile) -> bool:
-    """Whether the first line is a session's header."""
-    return any(line.get("type") == "session" for line in file.lines[:1])
+    """Whether it begins with a session's header, or has entries of a tree."""
+    return any(
+        line.get("type") == "session" or ("parentId" in line and isinstance(line.get("message"), dict))
+        for line in file.lines[:5]
+    )
 
 
 def read(file: SourceFile) -> Iterator[Recording]:
