@@ -14,7 +14,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
-from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInNeededError, SignInPage, TokenStore, refusal
+from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInPage, TokenStore, refusal
 from tui.tools.mcp.status import TransportStatus
 
 log = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ async def authorization(
 ) -> AsyncIterator[OAuthClientProvider | None]:
     """The `httpx2.Auth` for a server, variables filled in; None if there are no tokens and nobody signs in.
 
-    Without `sign_in` tokens are used and renewed; a server that requires more fails with `SignInNeededError`, and
-    `status` has that for whoever meets only the closed connection.
+    Without `sign_in` tokens are used and renewed. That a server requires more is in `status`: who waits for an answer
+    meets only the closed connection.
     """
     data, oauth = await asyncio.to_thread(store.read), config.oauth
     if oauth is None or (sign_in is None and not data.get("tokens")):
@@ -153,7 +153,7 @@ class Provider(OAuthClientProvider):
     async def _perform_authorization(self) -> Request:
         if self._sign_in is None or self._sign_in.done.done():
             self._status.sign_in_needed = True
-            raise SignInNeededError
+            raise SignInError("it wants you to sign in")
         self._choose_auth_method()  # the metadata are there by now
         if not self._code_endpoint:
             return await super()._perform_authorization()

@@ -34,13 +34,6 @@ LONGEST_REQUEST = 16_384  # bytes of the browser's request to the callback
 PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 
 
-class SignInNeededError(Exception):
-    """The server requires a sign-in."""
-
-    def __init__(self) -> None:
-        super().__init__("it wants you to sign in")
-
-
 class SignInError(Exception):
     """Signing in failed. `str()` is one line: why."""
 

@@ -21,7 +21,7 @@ from tui.providers.keys import redact
 from tui.text.clean import clean_line, clean_output
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig
-from tui.tools.mcp.oauth import SignInError, SignInNeededError
+from tui.tools.mcp.oauth import SignInError
 from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, ServerTool
 
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
@@ -80,8 +80,7 @@ def failure_reason(
 ) -> tuple[str, bool]:
     """Why a connection ended or failed, in one line, and whether a retry would fail the same way."""
     cause = innermost(error)
-    asks = status.sign_in_needed or (status.by_oauth and config.oauth is not None)
-    if asks or isinstance(cause, SignInNeededError):
+    if status.sign_in_needed or (status.by_oauth and config.oauth is not None):
         return f"it wants you to sign in: /mcp login {config.name}", True
     if isinstance(cause, SignInError) or type(cause).__name__.startswith("OAuth"):  # the SDK's, not loaded for this
         return f"signing in did not work: {error_text(cause)}", True
