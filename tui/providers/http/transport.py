@@ -16,7 +16,7 @@ from tui.providers.http.errors import body_message, body_values, classify_error
 from tui.providers.http.proxies import proxy_for
 from tui.providers.http.sse import ServerSentEvent, SSEDecoder, TooLargeError, check_json_cost, too_large
 from tui.providers.keys import one_line, redact
-from tui.providers.wire import Json
+from tui.providers.wire import Json, object_of
 from tui.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -171,10 +171,9 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
 
 def _reports_failure(body: object) -> bool:
     """Whether it has an error, or says in another way that the request failed: {"success": false}, {"code": 500}."""
-    if not isinstance(body, dict):
-        return False
-    code = body.get("code") or body.get("status")
-    return bool(body.get("error")) or body.get("success") is False or (isinstance(code, int) and code >= 400)
+    fields = object_of(body)
+    code = fields.get("code") or fields.get("status")
+    return bool(fields.get("error")) or fields.get("success") is False or (isinstance(code, int) and code >= 400)
 
 
 def _is_page(text: str) -> bool:
