@@ -43,22 +43,28 @@ async def test_one_try_for_each_measurement_also_when_the_server_refuses_after_i
         assert len([e for e in events if isinstance(e, CompactionStarted)]) == 1
 
 
-async def test_after_an_overflow_no_summary_is_asked_behind_the_conversation_that_overflowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("claimed", [100_000, None])
+async def test_after_an_overflow_a_summary_is_asked_for_with_less_than_was_refused(
+    tmp_path: Path, claimed: int | None
+) -> None:
     def reply(request: Request) -> Answer:
         if not is_summary(request) and real_tokens(request) > 3_000:
             return [ProviderError("overflow_input", "too long")]
         return answer("Noted. " * 10)
 
-    provider = ScriptedProvider(window=None, claimed=100_000, report_usage=False, fallback=reply)
+    provider = ScriptedProvider(window=None, claimed=claimed, report_usage=False, fallback=reply)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
         events: list[object] = []
         for number in range(18):
-            events += await drain(session.send(f"{number} {LONG}"))
+            events += await drain(session.send(f"{number} {LONG * 3}"))
         assert [e for e in events if isinstance(e, CompactionFinished)]
         requests = [request for request in provider.requests if is_summary(request)]
         assert requests
         assert all(len(request.messages) == 1 for request in requests)
+        assert max(map(real_tokens, requests)) <= 3_000
+        refused = [r for r in provider.requests if not is_summary(r) and real_tokens(r) > 3_000]
+        assert len(refused) <= 4  # it leaves room for the next turns, whatever the window is said to be
 
 
 async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ class RequestFitter:
         """Compact; trim if that failed and the request does not fit."""
         failed = ""
         try:
-            if await self.compactor.run(trigger, usage=usage):
+            if await self.compactor.run(trigger, usage=replace(usage, budget=budgets[0])):
                 self._refusal_told = False
         except CompactionRefusedError as error:
             if budgets[0].fits(usage.upper_bound):
@@ -390,9 +390,14 @@ def _narrowed(usage: ContextUsage, share: float | None = None) -> tuple[Budget, 
     """
     budget = usage.budget
     if share is not None:
-        return (replace(budget, max_input=int(usage.total * share)),)
+        return (_within(budget, int(usage.total * share)),)
     if usage.source != "estimated" and budget.max_input is not None and usage.total > budget.max_input:
         return (budget,)
     shares = UNSURE_SHARES if usage.source == "estimated" else UNSURE_SHARES[-1:]
     sizes = [int(usage.total * share) for share in shares]
-    return tuple(replace(budget, max_input=min(size, budget.max_input or size)) for size in sizes)
+    return tuple(_within(budget, min(size, budget.max_input or size)) for size in sizes)
+
+
+def _within(budget: Budget, most: int) -> Budget:
+    at = budget.compaction_at
+    return replace(budget, max_input=most, compaction_at=None if at is None else min(at, most))
