@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.counting.words import CLASSES, LATIN, unpack
+from tui.context.counting.words import CLASSES, LATIN, total, unpack
 from tui.text.numbers import plural
 
 KEPT_ERRORS = 256
@@ -248,7 +248,7 @@ class Calibration:
     def text(self, content: float, classes: int) -> float:
         """Tokens of `content` (`classes` packed) with the learned factors. Unclassified content counts as Latin."""
         by_class = unpack(classes)
-        rest = content - sum(tokens for _, tokens in by_class)
+        rest = content - total(classes)
         learned = sum(self.class_factor(kind) * tokens for kind, tokens in by_class)
         return learned + self.class_factor(LATIN) * rest
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from tui.context.counting.counting import MessageCount
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.counting.words import LATIN, unpack
+from tui.context.counting.words import LATIN, total, unpack
 from tui.context.estimate.calibration import ENOUGH_CALLS, MARGIN_CALL, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
@@ -140,7 +140,7 @@ def predict(
 def estimate_margin(guessed: float, sums: Sums, model: str) -> float:
     """By how much the estimate of unknown costs, `guessed`, may be off: text by class, the rest as any tokenizer's."""
     texts, margins = unpack(sums.classes), get_tokenizer(model).margins
-    rest = max(0.0, guessed - sum(tokens for _, tokens in texts))
+    rest = max(0.0, guessed - total(sums.classes))
     return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
 
 

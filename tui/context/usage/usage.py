@@ -8,7 +8,7 @@ from math import ceil
 from operator import attrgetter
 from typing import NamedTuple
 
-from tui.context.counting.words import CLASSES, unpack
+from tui.context.counting.words import CLASSES, total, unpack
 from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.prediction import Situation, TotalSource
@@ -197,7 +197,7 @@ def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
 def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
     estimate, base, account, _, calibration = situation
     by_class, measurement = unpack(account.sums.all_classes), base.measurement
-    least = max(1.0, NAMED_SHARE * sum(tokens for _, tokens in by_class))
+    least = max(1.0, NAMED_SHARE * total(account.sums.all_classes))
     classes = [
         ClassFactor(CLASSES[kind], round(tokens), calibration.class_factor(kind))
         for kind, tokens in by_class
