@@ -169,16 +169,10 @@ class Connection:
         """Everything the server offers now. A list that it announces but can't deliver is empty."""
         client, config = self._client, self._config
         has, info = client.server_capabilities, client.server_info
-        tools = await self._pages(client.list_tools, lambda page: page.tools) if has.tools else ()
-        resources: Sequence[types.Resource] = ()
-        templates: Sequence[types.ResourceTemplate] = ()
-        prompts: Sequence[types.Prompt] = ()
-        if has.resources:
-            resources = await self._optional(self._pages(client.list_resources, lambda page: page.resources))
-            ask = client.list_resource_templates
-            templates = await self._optional(self._pages(ask, lambda page: page.resource_templates))
-        if has.prompts:
-            prompts = await self._optional(self._pages(client.list_prompts, lambda page: page.prompts))
+        tools = await self._listed(client.list_tools, "tools") if has.tools else []
+        resources = await self._listed(client.list_resources, "resources") if has.resources else []
+        templates = await self._listed(client.list_resource_templates, "resource_templates") if has.resources else []
+        prompts = await self._listed(client.list_prompts, "prompts") if has.prompts else []
         issues = [replace(issue, text=line(issue.text)) for issue in self._normalizer.issues]
         if (more := len(tools) - MOST_TOOLS) > 0:
             issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
@@ -279,24 +273,21 @@ class Connection:
         for limit in self._limits:
             limit.reschedule(self._deadline())
 
-    async def _pages(self, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], Sequence[T]]) -> Sequence[T]:
-        listed: list[T] = []
+    async def _listed(self, ask: Callable[..., Awaitable[Any]], key: str) -> list[Any]:
+        """The items of all pages. Only without its tools a server can't be used."""
+        items: list[Any] = []
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = await ask(cursor=cursor)
-            listed += items(page)
-            cursor = page.next_cursor
-            if not cursor:
-                break
-        return listed
-
-    async def _optional(self, ask: Awaitable[Sequence[T]]) -> Sequence[T]:
         try:
-            return await ask
+            for _ in range(MOST_PAGES):
+                page = await ask(cursor=cursor)
+                items += getattr(page, key)
+                cursor = page.next_cursor
+                if not cursor:
+                    break
         except MCPError as error:
-            if error.code == CLOSED:
+            if error.code == CLOSED or key == "tools":
                 raise
-            return ()
+        return items
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
