@@ -308,3 +308,16 @@ async def test_a_number_that_is_far_too_small_may_be_of_a_cut_prompt(tmp_path: P
         (notice,) = of(Notice, await drain(session.send("word " * 9_000)))
     assert "implausible: 30 tokens for" in notice.text
     assert notice.text.endswith("tell chatctx with /window")
+
+
+async def test_a_server_that_reads_too_little_is_asked_again_for_its_window(tmp_path: Path) -> None:
+    """Ollama after another program had the model loaded with a smaller window."""
+    small: Answer = [TextDelta("Sure."), UsageUpdate(Usage(30, 3)), StreamEnd("stop", "stop")]
+    provider = ScriptedProvider([small], window=None, claimed=32_000, report_usage=False)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        assert (await session.refresh_usage()).limits.context == 32_000
+        await drain(session.send("word " * 9_000))
+        provider.claimed = 4_096
+        await drain(session.send("go on"))
+        assert (await session.refresh_usage()).limits.context == 4_096

@@ -128,6 +128,13 @@ class ModelFacts:
         except TimeoutError:
             log.info("%s does not say the window of %s", provider, model)
 
+    def ask_anew(self, provider: str, model: str) -> None:
+        """Have the server asked again before the next request: it seems to have another window than it said.
+
+        Ollama loads a model anew, with another window, for each program that wants so.
+        """
+        self._asked.discard((provider, model))
+
     # -- what a person sets -----------------------------------------------------------------------------------------
 
     def set_window(self, provider: str, model: str, window: int) -> None:

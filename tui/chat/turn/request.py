@@ -244,6 +244,7 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
             return None
         text = f"The server's token count is implausible: {verdict.reason}. The number shown is estimated (~)"
         if reported.input_total < usage.total:
+            models.ask_anew(reply.provider, reply.model)
             text += f". If the server cuts prompts, {RAISE_WINDOW}"
         return Notice("warning", text)
     if reported.cleared and reported.cleared > usage.basis.cleared:  # not again for the same model
@@ -267,6 +268,7 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
 
 def _cut_notice(reply: Message, verdict: Verdict, models: ModelFacts) -> Notice:
     """The server read only part of the prompt; if its window follows from that, it is used from now on."""
+    models.ask_anew(reply.provider, reply.model)
     seems = ""
     if verdict.window is not None:
         if models.learn_cut(reply.provider, reply.model, verdict.window):
