@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
 from tui.providers.base import (
@@ -189,7 +189,7 @@ class _Block:
     index: int  # index in our events, counted by kind
     place: int  # among all blocks of the answer
     item: Json | None = None  # the whole block, for kinds that are sent back unchanged
-    input: str = ""  # the input received so far
+    input: list[str] = field(default_factory=list)  # the pieces of the input received so far
     whole: bool = False  # whether its end was sent
 
 
@@ -268,8 +268,8 @@ class AnthropicReader(Reader):
             case "tool_use":
                 yield ToolCallDelta(block.index, str(content.get("id") or ""), str(content.get("name") or ""))
                 if arguments := object_of(content.get("input")):
-                    block.input = json.dumps(arguments, ensure_ascii=False)
-                    yield ToolCallDelta(block.index, arguments=block.input)
+                    block.input = [json.dumps(arguments, ensure_ascii=False)]
+                    yield ToolCallDelta(block.index, arguments=block.input[0])
             case _:
                 block.item = content
 
@@ -277,7 +277,7 @@ class AnthropicReader(Reader):
 def _ended(block: _Block) -> Iterator[StreamEvent]:
     block.whole = True
     if block.item is not None:
-        whole = block.item | ({"input": as_object(block.input)} if block.input else {})
+        whole = block.item | ({"input": as_object("".join(block.input))} if block.input else {})
         yield ItemReceived(block.kind, json.dumps(whole, ensure_ascii=False))
         block.item = None
 
@@ -292,7 +292,7 @@ def _delta(block: _Block, delta: Json) -> Iterator[StreamEvent]:
         case {"type": "signature_delta", "signature": str(signature)}:
             yield ReasoningMeta(block.index, signature=signature)
         case {"type": "input_json_delta", "partial_json": str(piece)} if piece:
-            block.input += piece
+            block.input.append(piece)
             if block.kind == "tool_use":
                 yield ToolCallDelta(block.index, arguments=piece)
         case {"type": "text_delta" | "thinking_delta" | "citations_delta"}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import (
@@ -181,7 +181,7 @@ class _Item:
     key: object  # its index or id, which items may share
     index: int  # counted within its kind
     place: int  # among all items of the answer
-    text: str = ""  # received in deltas
+    received: list[str] = field(default_factory=list)  # the deltas of its text
     refused: str = ""  # refusal text received in deltas
     named: bool = False  # whether its phase or existence was reported
     parts: int = 0  # summary parts begun
@@ -200,7 +200,8 @@ class _Item:
 
     def rest(self, whole: str) -> Iterator[StreamEvent]:
         """The part of its whole text that was not in its deltas; nothing if the two disagree."""
-        before, self.text = self.text, whole or self.text
+        before = "".join(self.received)
+        self.received = [whole or before]
         if whole.startswith(before) and whole != before:
             yield self.event(whole[len(before) :])
 
@@ -234,13 +235,13 @@ class ResponsesReader(Reader):
                 yield RefusalDelta(delta)
             case _ if kind in _DELTAS and isinstance(delta, str):
                 item = self._item(event, _DELTAS[kind])
-                item.text += delta
+                item.received.append(delta)
                 yield item.event(delta)
             case "response.reasoning_summary_part.added":
                 item = self._item(event, "reasoning")
                 item.parts += 1
                 if item.parts > 1:
-                    item.text += "\n\n"
+                    item.received.append("\n\n")
                     yield item.event("\n\n")
 
     def _item(self, event: Json, kind: str, *, adding: bool = False) -> _Item:

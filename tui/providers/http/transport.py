@@ -49,7 +49,7 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
 
     provider, idle, limit = client.config.name, client.config.idle_timeout, client.config.max_response
     with _translated_errors(client, idle):
-        content = await asyncio.to_thread(encode_json, body)
+        content = await asyncio.to_thread(client.encoder.encode, body)
         # The read timeout restarts with every byte.
         patience = httpx2.Timeout(idle, connect=CONNECT_TIMEOUT)
         response = await client.ask(path, content, patience=patience, stream=True)
