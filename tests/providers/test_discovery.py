@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.providers.replay import replay_server
+from tests.providers.replay import Answer, replay_server
 from tests.providers.serving import serving
 from tui.messages import Message, Request, Text
+from tui.providers.base import ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.discovery import MOST_MODELS, entry_info, entry_limits, is_for_chat
 from tui.providers.registry import make_provider
@@ -236,6 +237,13 @@ async def test_a_list_is_as_large_as_lists_are() -> None:
         models = await provider.models()
     assert len(models) == MOST_MODELS - 1
     assert models[0].id == "m0"
+
+
+async def test_a_broken_list_does_not_speak_of_an_answer() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.by_path["/v1/models"] = Answer([b"{broken"], content_type="application/json")
+        with pytest.raises(ProviderError, match=r"broken JSON\.$"):
+            await provider.models()
 
 
 async def test_geminis_own_list_names_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
