@@ -191,7 +191,7 @@ class ReadingPanel(Panel[None]):
             set_title(panel, self._heading)
             panel.border_subtitle = clickable(self, self.closing)
             with VerticalScroll():
-                yield Static(markup=False)
+                yield Static(self._drawn(), markup=False)
 
     def on_mount(self) -> None:
         """Scroll with the keys at once."""
@@ -206,11 +206,16 @@ class ReadingPanel(Panel[None]):
             log.exception("a panel could not be filled")
             line = Content(error_line(error))
             self._lines = lambda _width: [line]
-        self.on_resize()
+        self.query_one(Static).update(self._drawn())
 
     def on_resize(self) -> None:
-        """Draw for this width."""
-        self.query_one(Static).update(Content("\n").join(self._lines(self.list_width)))
+        """Draw for another width. An update in the first layout may leave the old height (Textual 8.2)."""
+        if self._width != self.list_width:
+            self.query_one(Static).update(self._drawn())
+
+    def _drawn(self) -> Content:
+        self._width = self.list_width
+        return Content("\n").join(self._lines(self._width))
 
 
 class UsagePanel(ReadingPanel):
