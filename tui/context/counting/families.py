@@ -18,9 +18,12 @@ _PREFIXES = {
     "claude-3": "claude-1 claude-2 claude-3 claude-instant claude-opus-4 claude-sonnet-4 claude-haiku-4 claude-4",
     "gemma3": "gemini gemma",
     "gemma2": "gemini-1 gemma2 gemma-2 gemma-7b gemma-1 gemma: codegemma",
-    "llama3": "llama meta-llama smollm3 deepseek-r1-distill-llama hermes-3-llama nemotron",
+    "llama3": "llama meta-llama smollm3 deepseek-r1-distill-llama deepseek-r1:70b hermes-3-llama nemotron",
     "llama4": "llama4 llama-4 meta-llama-4",
-    "qwen2": "qwen qwq qvq coder-model deepseek-r1-distill-qwen",
+    "qwen2": (
+        "qwen qwq qvq coder-model deepseek-r1-distill-qwen "
+        "deepseek-r1:1.5b deepseek-r1:7b deepseek-r1:8b deepseek-r1:14b deepseek-r1:32b"  # Ollama's distillations
+    ),
     "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6",
     "deepseek": "deepseek r1-v1 v3-v1 v3.1 v3.2",  # r1-v1: Bedrock's deepseek.r1-v1:0
     "tekken": (
@@ -48,7 +51,7 @@ _VENDORS = (
 def plain_name(model: str) -> str:
     """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise;
     "chatgpt-4o" is "gpt-4o"."""
-    name = model.lower().rsplit("/", 1)[-1]
+    name = model.lower().rsplit("/", 1)[-1].removeprefix("ft:")  # OpenAI's fine-tuned models
     for vendor in _VENDORS:
         head, vendor_found, rest = name.partition(vendor)
         if vendor_found and rest and len(head) <= 3:  # a region such as "us." may stand before it
