@@ -16,10 +16,10 @@ from tui.text.numbers import (
     change_percent,
     clock_time,
     duration,
-    list_price,
     money,
     percent,
     plural,
+    price_per_million,
     share,
     signed_percent,
     size_text,
@@ -150,11 +150,11 @@ def test_money_shows_small_change() -> None:
 @given(st.floats(1e-12, 1e9))
 def test_a_cost_is_never_written_as_nothing(dollars: float) -> None:
     assert any(digit in "123456789" for digit in money(dollars))
-    assert any(digit in "123456789" for digit in list_price(dollars))
+    assert any(digit in "123456789" for digit in price_per_million(dollars))
 
 
 def test_list_prices_are_short_and_never_in_powers_of_ten() -> None:
-    texts = [list_price(price) for price in (0, 3.0, 0.25, 0.00001, 12_345.0)]
+    texts = [price_per_million(price) for price in (0, 3.0, 0.25, 0.00001, 12_345.0)]
     assert texts == ["free", "3", "0.25", "<0.0001", "12,345"]
 
 

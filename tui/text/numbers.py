@@ -125,7 +125,7 @@ def spent(cost: Cost) -> str:
     return f"~{figure}" if cost.estimated and cost.priced else figure
 
 
-def list_price(dollars: float) -> str:
+def price_per_million(dollars: float) -> str:
     """A list price (dollars per million tokens), in its shortest form: "3", "0.25", "free"."""
     if dollars == 0:
         return "free"

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from tui.context.usage.limits import BudgetSettings, ModelLimits, make_budget
 from tui.text.cells import pad, plain
-from tui.text.numbers import list_price, percent, tokens_exact, tokens_short
+from tui.text.numbers import percent, price_per_million, tokens_exact, tokens_short
 from tui.views.view import Menu, Option, matching
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def price_text(price: tuple[float, float] | None) -> str:
     """Dollars per million tokens of input and of output: "$3/$15", "free", "?"."""
     if price is None:
         return "?"
-    return f"${list_price(price[0])}/${list_price(price[1])}" if any(price) else "free"
+    return f"${price_per_million(price[0])}/${price_per_million(price[1])}" if any(price) else "free"
 
 
 def effort_text(effort: str | None, sent: str | None) -> str:

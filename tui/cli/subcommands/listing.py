@@ -16,7 +16,7 @@ from tui.chat.workspace import Workspace
 from tui.cli import complain, table, write
 from tui.config.settings import Settings, settings_schema
 from tui.context.usage.usage import usage_to_json
-from tui.text.numbers import list_price, timestamp, tokens_exact
+from tui.text.numbers import price_per_million, timestamp, tokens_exact
 
 MOST_SESSIONS = 1_000
 
@@ -128,7 +128,7 @@ def _row(model: ListedModel) -> tuple[str, ...]:
         model.full_name,
         tokens_exact(limits.context),
         limits.detail if limits.context else "?",
-        *(("?", "?") if info.price is None else map(list_price, info.price)),
+        *(("?", "?") if info.price is None else map(price_per_million, info.price)),
         _word(info.images),
         _word(info.tools),
         model.able.reasoning_return.replace("_", " "),
