@@ -130,12 +130,15 @@ def test_dividers_end_stretches_that_are_not_sent() -> None:
 
 
 def test_a_result_replaces_the_line_of_its_call() -> None:
-    doc = document([Message("assistant", (Text("x"), ToolCall("c", "ls", "{}")), "1", model="a")])
-    doc.draw(0)
-    assert any("ls" in row.text for row in doc.entries[0].rows or [])
-    doc.append(Message("tool", (ToolResult("c", "ls", "out"),), "2"))
-    doc.draw(0)
-    assert not any("ls" in row.text for row in doc.entries[0].rows or [])
+    calls = ToolCall("c", "ls", "{}"), ToolCall("d", "grep", "{}")
+    doc = document([Message("assistant", (Text("x"), *calls), "1", model="a")])
+    for shown in (("ls", "grep"), ("grep",), ()):
+        doc.draw(0)
+        text = " ".join(row.text for row in doc.entries[0].rows or [])
+        assert [call.name for call in calls if call.name in text] == list(shown)
+        if shown:
+            call = next(call for call in calls if call.name == shown[0])
+            doc.append(Message("tool", (ToolResult(call.id, call.name, "out"),), call.id))
 
 
 def test_counts_touch_only_what_changes() -> None:
@@ -202,6 +205,18 @@ def test_much_that_arrived_unseen_is_drawn_elsewhere() -> None:
     assert job is not None and doc.accept(0, job, job.large_rows()) is not None
     live.feed("text", "more", "", 0.0)
     assert doc.draw_more(0, 0.0) > LARGE // 10 and later == [0]
+
+
+def test_rows_that_came_too_late_are_drawn_again_when_they_are_right_again() -> None:
+    doc, later = document([Message("assistant", (Text("word " * LARGE),), "m")]), list[int]()
+    doc._later = later.append
+    doc.draw(0)
+    job = doc.entries[0].job
+    doc.resize(60)
+    assert job is not None and doc.accept(0, job, job.large_rows()) is None
+    doc.resize(40)
+    doc.draw(0)
+    assert later == [0, 0]
 
 
 def test_mappings_may_change_in_their_owner_s_hands() -> None:

@@ -64,7 +64,7 @@ class Document:
         self._last_counts: dict[str, Count] = {}  # of what is not sent any more
         self._not_sent: Mapping[str, str] = {}
         self._calls: dict[str, dict[int, ToolCall]] = {}  # message id -> part -> the call that it answers
-        self._answered: dict[str, set[int]] = {}  # message id -> parts that are answered calls
+        self._answered: dict[str, frozenset[int]] = {}  # message id -> parts that are answered calls
         self._open: tuple[str, dict[int, ToolCall]] = ("", {})  # the last message with calls: id, part -> open call
         self._dividers: dict[int, str] = {}
         self._drawn: set[int] = set()
@@ -104,7 +104,7 @@ class Document:
                 called = next((place for place, call in waiting.items() if call.id == part.call_id), None)
                 if called is not None:
                     self._calls.setdefault(message.id, {})[number] = waiting.pop(called)
-                    self._answered.setdefault(caller, set()).add(called)
+                    self._answered[caller] = self._answered.get(caller, frozenset()) | {called}
 
     def append(self, message: Message) -> None:
         """Add a message. A tool's results replace the calls they answer."""
@@ -225,9 +225,12 @@ class Document:
 
     def accept(self, index: int, drawing: Drawing, rows: list[Row]) -> int | None:
         """Take the rows of entry `index`; returns the change of its height, None if they are outdated."""
-        if index >= len(self.entries) or self._drawing(index) != drawing:
+        if index >= len(self.entries):
             return None
         entry = self.entries[index]
+        if self._drawing(index) != drawing:
+            entry.job = None if entry.job is drawing else entry.job  # an equal one may be wanted again
+            return None
         entry.rows, entry.drawn, entry.job, entry.live = rows, drawing, None, drawing.live
         self._drawn.add(index)
         return self.heights.set(index, len(rows))
