@@ -21,6 +21,7 @@ from tui.providers.registry import make_provider
         ({"id": "m", "max_model_len": 32768}, (32768, None, None)),  # vLLM
         ({"id": "m", "context_window": 131072, "max_completion_tokens": 8192}, (131072, None, 8192)),  # Groq
         ({"id": "m", "max_context_length": 262144}, (262144, None, None)),  # Mistral
+        ({"id": "m", "context_length": 131072, "max_model_len": 32768}, (32768, None, None)),  # vLLM behind a gateway
         ({"id": "m", "context_length": 131072}, (131072, None, None)),  # Together
         (
             {

@@ -17,9 +17,8 @@ from tui.providers.wire import Json, as_object, at_path, find_count, object_of, 
 # Keys for the window of a model in lists of servers; dots lead into inner objects.
 CONTEXT_KEYS = (
     "context_length", "context_window", "max_context_length", "max_model_len", "meta.n_ctx", "context_size",
-    "limits.max_context_window_tokens", "limits.context", "limits.max_context_length", "limits.max_prompt_tokens",
-    "capabilities.limits.max_context_window_tokens", "max_input_tokens", "inputTokenLimit",
-    "top_provider.context_length",
+    "limits.max_context_window_tokens", "limits.context", "limits.max_context_length",
+    "capabilities.limits.max_context_window_tokens", "top_provider.context_length",
 )  # fmt: skip
 INPUT_KEYS = (
     "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
@@ -65,11 +64,12 @@ EFFORT_KEYS = (*_EFFORTS, *(f"reasoning.{key}" for key in _EFFORTS))
 
 def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model list") -> ModelLimits | None:
     """The limits in one entry of a model list, or None."""
-    context, most_input = (find_count(entry, *keys, least=1) for keys in (CONTEXT_KEYS, INPUT_KEYS))
+    most_input = find_count(entry, *INPUT_KEYS, least=1)
+    # The smallest of several: OpenRouter has the model's window, and that of the server that will answer.
+    windows = filter(None, (find_count(entry, key, least=1) for key in CONTEXT_KEYS))
+    context = min(windows, default=most_input or find_count(entry, "max_input_tokens", "inputTokenLimit", least=1))
     if context is None:
         return None
-    top = find_count(entry, "top_provider.context_length", least=1)
-    context = min(context, top or context)  # OpenRouter: the model's window, and that of the server that will answer
     beside = ("max_tokens",) if "max_input_tokens" in entry else ()  # Anthropic: the longest answer
     most_output = find_count(entry, *OUTPUT_KEYS, *beside, least=1)
     return ModelLimits(
