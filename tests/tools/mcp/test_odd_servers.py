@@ -46,6 +46,16 @@ async def offered(monkeypatch: pytest.MonkeyPatch, *tools: object) -> tuple[dict
             None,
             "tool 'odd' is left out: annotations.readOnlyHint: Input should be a valid boolean",
         ),
+        (  # as PHP writes an empty object
+            {"inputSchema": {"type": "object", "properties": []}},
+            None,
+            "tool 'odd' is left out: inputSchema.properties: Input should be a valid dictionary",
+        ),
+        (
+            {"inputSchema": {"type": "object", "required": "a"}},
+            None,
+            "tool 'odd' is left out: inputSchema.required: Input should be a valid list",
+        ),
         (
             {"inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
             None,

@@ -26,6 +26,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types.methods import validate_server_result
 from pydantic import BaseModel, ValidationError
 
 from tui.config.files import at_home
@@ -247,6 +248,7 @@ class Normalizer:
     def __init__(self) -> None:
         self._pending: dict[int | str, str] = {}
         self._issues: dict[str, list[Issue]] = {}
+        self._version = "2025-11-25"  # of the protocol; the SDK checks answers by it
         self.stale = False
 
     @property
@@ -286,7 +288,10 @@ class Normalizer:
         result = message.result
         match method:
             case "initialize":
+                self._version = str(result.get("protocolVersion", self._version))
                 message.result = _introduction(result)
+            case "server/discover":
+                self._version = "2026-07-28"
             case "tools/call":
                 message.result = _call_result(result)
             case "prompts/get" if isinstance(result.get("messages"), list):
@@ -313,8 +318,9 @@ class Normalizer:
                 issues += [Issue(f"{what}: {oddity}")] if oddity else []
             try:
                 model.model_validate(item, by_name=False)
+                validate_server_result(method, self._version, {key: [item], **_UNCACHED})
             except ValidationError as error:
-                issues.append(Issue(f"{what} is left out: {_first(error)}"))
+                issues.append(Issue(f"{what} is left out: {_first(error).removeprefix(f'{key}.0.')}"))
             else:
                 usable.append(item)
         del issues[_MOST_ISSUES:]
