@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,7 +24,7 @@ from tests.context.helpers import (
     user,
     without_reasoning,
 )
-from tui.context.counting.counting import TokenCounter
+from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
@@ -413,6 +414,27 @@ def test_a_switch_to_another_vocabulary_borrows_only_what_no_text_explains(hidde
     estimate = hybrid.estimate(request(thai, model="claude-sonnet-4-5"))
     assert estimate.tokens == pytest.approx(alone["claude-sonnet-4-5"] + 1.21 * hidden, abs=10)
     assert estimate.source == "estimated"
+
+
+def test_after_a_switch_to_another_vocabulary_the_conversation_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hybrid = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+    talk = [user(f"question {number}") for number in range(200)]
+    hybrid.record(request(*talk, model="gpt-5"), REPLY, Usage(9_000, 200), at=0.0)
+    looked_up: list[int] = []
+    raw_counts = hybrid.counter.raw_counts
+
+    def counted(messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
+        looked_up.append(len(messages))
+        return raw_counts(messages, model, digests)
+
+    monkeypatch.setattr(hybrid.counter, "raw_counts", counted)
+    hybrid.estimate(request(*talk, user("first"), model="claude-sonnet-4-5"))
+    looked_up.clear()
+    for last in ("changed", "changed again"):  # as when reasoning leaves after a turn
+        estimate = hybrid.estimate(request(*talk, user(last), model="claude-sonnet-4-5"))
+    assert sum(looked_up) < 50
+    fresh = hybrid.copy().estimate(request(*talk, user("changed again"), model="claude-sonnet-4-5"))
+    assert (estimate.tokens, estimate.upper_bound) == (fresh.tokens, fresh.upper_bound)
 
 
 def test_a_failed_count_is_estimated_by_characters() -> None:

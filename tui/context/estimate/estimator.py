@@ -70,6 +70,8 @@ class _Session:
     preamble: tuple[object, Preamble | None] = (None, None)  # and what it is the estimate of
     base: Base | None = None
     stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
+    searched: int = 0  # messages of the account of which measurements were looked for with these inputs
+    borrowed: tuple[object, Base] = (None, Base())  # what another model's measurement gave, and from what
     anchored: Anchored | None = None
     reports: ReportLog = field(default_factory=ReportLog)
 
@@ -286,15 +288,16 @@ class HybridTokenEstimator:
         provider, model = request.provider, request.model
         stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
         before = session.base if session.stamp == stamp else None
-        above = 0 if before is None else before.covered
+        above = 0 if before is None else session.searched
         match = self.tracker.find(provider, model, account, preamble.digest, above)
+        session.searched = len(account.lines)
         if match is None and before is not None:
             return before
         if match is not None:
             base = corrected(match, account, preamble, calibration)
         else:
             other = self.tracker.find_other(provider, model, account)
-            base = Base() if other is None else self._borrowed(other, account)
+            base = Base() if other is None else self._borrowed(session, other, account)
         anchored = session.anchored
         if anchored is not None and base.measurement is not anchored.measurement:
             rebased = trimmed(anchored, account, preamble, calibration)
@@ -304,14 +307,20 @@ class HybridTokenEstimator:
         session.base, session.stamp = base, stamp
         return base
 
-    def _borrowed(self, match: Match, account: Account) -> Base:
+    def _borrowed(self, session: _Session, match: Match, account: Account) -> Base:
         provider, model = match.measurement.provider, match.measurement.model
         if family_of(model) == family_of(account.model):
             return borrowed(match)
-        ledger = Ledger(provider, self.counter, self.costs, Account(model))
-        sums = ledger.update(tuple(line.message for line in account.lines[: match.covered])).sums
-        text = sums.known + learned(sums, self.calibrations.get(provider, model))
-        return unexplained(match, account.model, text, sums.reasoning)
+        calibration = self.calibrations.get(provider, model)
+        made_from = match, calibration, account.sums_before(match.covered)
+        before, base = session.borrowed
+        if before != made_from:  # counts all of the messages, in the other vocabulary
+            ledger = Ledger(provider, self.counter, self.costs, Account(model))
+            sums = ledger.update(tuple(line.message for line in account.lines[: match.covered])).sums
+            text = sums.known + learned(sums, calibration)
+            base = unexplained(match, account.model, text, sums.reasoning)
+            session.borrowed = made_from, base
+        return base
 
     def _overrule(self, session: _Session) -> None:
         for measurement in session.reports.overrule():
