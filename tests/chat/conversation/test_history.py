@@ -202,6 +202,11 @@ def test_a_result_without_a_call_and_a_second_one_are_left_out() -> None:
     ]
 
 
+def test_a_tool_message_without_a_result_is_left_out() -> None:
+    history = (message("user", Text("hi")), message("tool", Text("of an import")))
+    assert sent(*history) == history[:1]
+
+
 def test_a_result_that_came_late_stands_behind_its_call() -> None:
     history = (
         message("assistant", ToolCall("c", "f", "{}"), ident="1"),

@@ -294,6 +294,7 @@ def _outgoing(
                 says_something = says_something or not isinstance(sent, Reasoning)
         if parts and says_something:
             messages.append(with_parts(message, parts))
+            has_tools = has_tools or message.role == "tool"
     return _paired(messages, call_ids_sent) if has_tools else tuple(messages)
 
 
