@@ -336,6 +336,7 @@ def _growth(usages: Sequence[Usage]) -> float | None:
 
 def _stamp(path: Path) -> tuple[float, ...]:
     """Size in bytes and time of the last change of a file, and of the write-ahead log of a database."""
-    log = path.with_name(path.name + "-wal")
-    states = [file.stat() for file in ((path, log) if log.exists() else (path,))]
+    states = [path.stat()]
+    with suppress(FileNotFoundError):
+        states.append(path.with_name(path.name + "-wal").stat())
     return tuple(value for state in states for value in (state.st_size, state.st_mtime))
