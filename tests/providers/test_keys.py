@@ -6,6 +6,7 @@ import shlex
 import sys
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.providers import keys
 from tui.providers.base import ProviderError
 from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.dialects.openai_chat import OpenAIChat
 from tui.providers.keys import hold_secret, key_from_command, key_from_env, redact
 
 
@@ -124,6 +126,20 @@ async def test_a_count_asks_for_the_key_again(dialect: Dialect, tmp_path: Path) 
         server.answers[:] = [Answer([b"{}"], 401)]
         server.json({"input_tokens": 37})
         assert await provider.count_tokens(REQUEST) == 37
+
+
+async def test_a_refused_request_holds_no_connection_while_its_key_is_renewed(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("key-0001")
+    async with serving("openai-chat", api_key_command=f"cat {shlex.quote(str(token))}") as (server, provider):
+        assert isinstance(provider, OpenAIChat)
+        server.answers += [Answer(pieces("openai-chat")), Answer([b"{}"], 401)]
+        await collect(provider, REQUEST)
+        token.unlink()
+        got = await collect(provider, REQUEST)
+        assert got.error is not None and "api_key_command ended with exit code 1" in str(got.error)
+        transport: Any = (await provider.client())._http._transport
+        assert [connection.is_idle() for connection in transport._pool.connections] == [True]
 
 
 async def test_a_missing_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

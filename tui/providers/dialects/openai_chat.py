@@ -296,7 +296,8 @@ class ChatReader(Reader):
             case list():
                 for piece in content:
                     yield from self._content(piece)
-            case {"type": "thinking", "thinking": thinking}:
+            case {"type": "thinking"}:
+                thinking = content.get("thinking")
                 pieces = objects_of(thinking) or [{"text": thinking}]
                 if text := "".join(text_of(item.get("text")) for item in pieces):
                     yield ReasoningDelta(text)

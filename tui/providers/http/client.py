@@ -65,10 +65,10 @@ class Client:
         """
         key = self._key
         response = await self._send(path, content, patience, stream)
-        if response.status_code != 401 or not await self._renew(key):
+        if response.status_code != 401 or not self.config.api_key_command:
             return response
-        await response.aclose()
-        return await self._send(path, content, patience, stream)
+        await response.aread()  # the command takes time, and may fail: no connection waits for it
+        return await self._send(path, content, patience, stream) if await self._renew(key) else response
 
     async def _send(
         self, path: str, content: bytes | None, patience: float | httpx2.Timeout, stream: bool
@@ -102,8 +102,6 @@ class Client:
 
     async def _renew(self, refused: str | None) -> bool:
         """Whether there is another key than the one that was `refused`. Raises `ProviderError`."""
-        if not self.config.api_key_command:
-            return False
         async with self._renewing:
             if self._key == refused:  # else it was done for another request
                 self._key = await self.config.key()
