@@ -105,6 +105,7 @@ class TestAnthropic:
             {"type": "message_start", "message": None},
             {"type": "content_block_start", "index": 0},
             {"type": "content_block_delta", "index": 7, "delta": {"type": "text_delta", "text": "lost"}},
+            {"type": "content_block_start", "content_block": {"type": "text", "signature": "of no thinking"}},
             {"type": "content_block_delta"},
             {"type": "content_block_stop"},
             {"type": "message_delta"},
@@ -222,6 +223,11 @@ def chunk(**fields: Any) -> dict[str, Any]:
 
 
 # One call in each dialect: a placeholder or the whole, then something poorer. The model is named once.
+@pytest.mark.parametrize("piece", [{"type": "thinking"}, {"type": "thinking", "text": "not said aloud"}])
+def test_a_piece_of_thinking_is_never_a_part_of_the_text(piece: dict[str, Any]) -> None:
+    assert read(ChatReader(), [{"choices": [{"delta": {"content": [piece]}}]}]).events == []
+
+
 POORER_LATER: list[tuple[AnthropicReader | ChatReader | ResponsesReader, list[dict[str, Any]]]] = [
     (
         ChatReader(),

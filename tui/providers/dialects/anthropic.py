@@ -261,7 +261,7 @@ class AnthropicReader(Reader):
         match content.get("type"):
             case "text" | "thinking":
                 yield from _piece(block, content)
-                if signature := content.get("signature"):
+                if kind == "reasoning" and (signature := content.get("signature")):
                     yield ReasoningMeta(block.index, signature=str(signature))
             case "redacted_thinking":
                 yield ReasoningMeta(block.index, redacted=str(content.get("data", "")))

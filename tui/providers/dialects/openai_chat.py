@@ -296,9 +296,8 @@ class ChatReader(Reader):
             case list():
                 for piece in content:
                     yield from self._content(piece)
-            case {"type": "thinking"}:
-                thinking = content.get("thinking")
-                pieces = objects_of(thinking) or [{"text": thinking}]
+            case {"type": "thinking", **rest}:
+                pieces = objects_of(rest.get("thinking")) or [{"text": rest.get("thinking")}]
                 if text := "".join(text_of(item.get("text")) for item in pieces):
                     yield ReasoningDelta(text)
             case str(text) | {"text": str(text)}:
