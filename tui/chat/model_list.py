@@ -154,15 +154,14 @@ class ModelList:
             limits.context is None or (info.limits.source == "probe" and limits.source not in ("setting", "learned"))
         ):
             limits = info.limits
-        sure = known_to_see_and_call(info.id)  # by its family; the list and what its provider lacks come first
-        tools = facts.takes_tools(provider.name, info.id)
+        family, tools = known_to_see_and_call(info.id), facts.takes_tools(provider.name, info.id)
         tools = info.tools if tools is None else tools
         info = replace(
             info,
             limits=limits if limits.context else None,
-            images=info.images if info.images is not None else sure if able.images else False,
+            images=_supported(info.images, family, able.images),
             pdfs=info.pdfs if info.pdfs is not None else able.pdfs or None,
-            tools=tools if tools is not None else sure if able.tools else False,
+            tools=_supported(tools, family, able.tools),
         )
         return ListedModel(provider.name, info, able, used.get(f"{provider.name}/{info.id}"))
 
@@ -178,6 +177,13 @@ def best_match(name: str, models: Sequence[ListedModel]) -> str:
             return model.full_name
     near = [model.full_name for model in models if query in model.full_name.lower()]
     return near[0] if len(near) == 1 else ""
+
+
+def _supported(listed: bool | None, family: bool | None, able: bool) -> bool | None:
+    """By precedence: what the list says, what the provider lacks, what all models of the family support."""
+    if listed is not None:
+        return listed
+    return family if able else False
 
 
 def _priced(provider: str, info: ModelInfo) -> ModelInfo:

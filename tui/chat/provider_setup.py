@@ -81,10 +81,8 @@ class ProviderSetup:
         before = self._tables.get(name, ProviderSettings())
         if table.api_key_command or before.api_key_command:
             values["api_key_command"] = table.api_key_command  # an earlier one would take precedence over the variable
-        if not table.api_key_command and table.api_key_env not in (
-            None,
-            *(PRESETS[name].key_env if name in PRESETS else ()),
-        ):
+        usual = PRESETS[name].key_env if name in PRESETS else ()
+        if table.api_key_env and not table.api_key_command and table.api_key_env not in usual:
             values["api_key_env"] = table.api_key_env
         if not values:
             return f"{name} is ready. Nothing had to be written."

@@ -350,10 +350,8 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
     everything, hidden = account.sums, calibration.hidden
     factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
     fixed = calibration.preamble_tokens(preamble.digest, preamble.total)
-    prompt, margin = (
-        preamble_margin(preamble, account.model, calibration),
-        text_margin(everything, account.model, calibration),
-    )
+    prompt = preamble_margin(preamble, account.model, calibration)
+    margin = text_margin(everything, account.model, calibration)
     prompt_text = min(preamble.size, sum(preamble.sections) + PLAUSIBLE_MARGINS * prompt)
     return Claim(
         tokens=tokens,

@@ -148,10 +148,10 @@ class Account(NamedTuple):
     def extended(self, lines: Sequence[Line], shares: Sequence[Sequence[Share]]) -> Account:
         """The account of these messages and those of `lines`, which have `shares` of the rows."""
         before, sums, rows = list(self.before), self.sums, dict(self.rows)
-        for index, line in enumerate(lines, len(self.lines) + 1):
+        for number, (line, of_line) in enumerate(zip(lines, shares, strict=True), len(self.lines) + 1):
             sums = sums.plus(line.sums)
-            add_shares(rows, shares[index - len(self.lines) - 1])
-            if index % BLOCK == 0:
+            add_shares(rows, of_line)
+            if number % BLOCK == 0:
                 before.append(Totals(sums, dict(rows)))
         return Account(self.model, (*self.lines, *lines), tuple(before), sums, rows)
 
