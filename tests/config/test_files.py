@@ -112,6 +112,14 @@ def test_a_file_and_a_pipe_are_read_up_to_a_size(tmp_path: Path) -> None:
         writer.join()
 
 
+def test_a_pipe_that_nothing_writes_to_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.config.files.PIPE_SECONDS", 0.0)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="nothing writes to this pipe"):
+        read_all(pipe, 5)
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero on this system")
 def test_a_device_never_ends_and_is_not_begun() -> None:
     with pytest.raises(OSError, match="it is a device"):

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import stat
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +36,9 @@ def short_path(path: Path, home: Path) -> str:
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
+PIPE_SECONDS = 2.0  # to wait for a writer
+
+
 class FileTooLargeError(Exception):
     """More bytes than allowed."""
 
@@ -46,10 +50,29 @@ def read_all(path: Path, most: int) -> bytes:
         raise OSError(errno.EINVAL, "it is a device")
     if status.st_size > most:
         raise FileTooLargeError
-    with path.open("rb") as file:
-        data = file.read(most + 1)
+    with open(path, "rb", opener=_open_at_once) as file:
+        data = _first_of_pipe(file.fileno()) if stat.S_ISFIFO(path.lstat().st_mode) else b""
+        os.set_blocking(file.fileno(), True)
+        data += file.read(most + 1)
     if len(data) > most:
         raise FileTooLargeError
+    return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe also if nothing writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _first_of_pipe(descriptor: int) -> bytes:
+    """What a named pipe holds now. Raises OSError if nothing writes to it for `PIPE_SECONDS`."""
+    end = time.monotonic() + PIPE_SECONDS
+    data = b""
+    with suppress(BlockingIOError):  # there is a writer, who has not written yet
+        while not (data := os.read(descriptor, 65_536)):
+            if time.monotonic() > end:
+                raise OSError(errno.EPIPE, "nothing writes to this pipe")
+            time.sleep(0.01)
     return data
 
 
