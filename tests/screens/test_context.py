@@ -219,6 +219,8 @@ async def test_fits_where_lists_the_models() -> None:
         await run.shows(
             "anthropic/claude-x", "128k   ~41 %  fits", "~636 %  ~45,956 would have to go", "window unknown"
         )
+        at = [at for at, line in enumerate(run.text.splitlines()) if "Fits where?" in line or "● " in line]
+        assert at == [at[0], at[0] + 1]  # the current model is in sight, however many there are
 
 
 async def test_it_opens_before_there_are_numbers() -> None:

@@ -126,7 +126,7 @@ class Fit:
 
 
 def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) -> list[Fit]:
-    """This conversation in each model ("provider/model", limits), largest window first, unknown ones last.
+    """This conversation in the current model, then in each other ("provider/model", limits), the largest window first.
 
     Tokens are those of the current model: another tokenizer may count some percent more or less.
     """
@@ -142,7 +142,7 @@ def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) 
         over = max(0, usage.total - budget.max_input) if budget.max_input is not None else None
         sure = name == present and usage.source == "exact"
         result.append(Fit(name, window, 100 * usage.total / window, over, name == present, sure))
-    return sorted(result, key=lambda fit: (fit.window is None, fit.percent or 0.0, fit.name))
+    return sorted(result, key=lambda fit: (not fit.current, fit.window is None, fit.percent or 0.0, fit.name))
 
 
 def fit_line(fit: Fit, width: int) -> Content:
