@@ -122,6 +122,7 @@ CONTENT = {
     "Shopify": "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\n",
     "Telegram": "TOKEN=7301945826:AAHk9sQ2nLz4xWvB7mTr9cYpKd3fGh5jUiE\n",
     "JWT": "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJrYXRlIiwiaWF0IjoxN30.Kq8sQ2nLz4xWvB7mTr9cYpKd3fGh5jUiEo1\n",
+    "JWT, long": f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJrYXRlIiwiaWF0IjoxN30{'Kq8sQ2nLz4xWvB7m' * 100}.Kq8sQ2nLz4xW",
     "address": "DATABASE_URL=postgres://app:tr0ub4dor-and-3@db.internal:5432/app\n",
     "Azure": "AccountKey=Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFzZGZnaGprbHF3ZXJ0eXVpb3B6eGN2Ym5tUVdFUlRZ==\n",
 }

@@ -153,7 +153,7 @@ _CONTENT: tuple[tuple[str, bytes, bytes], ...] = (
     ("a Linear key", b"lin_api_", rb"lin_api_[A-Za-z0-9]{40}"),
     ("a Sentry token", b"sntrys_", rb"sntrys_[\w=/+]{40}"),
     ("a token of a Telegram bot", b":AA", rb"\d{8,10}:AA[\w-]{33}"),
-    ("a token (JWT)", b"eyJ", rb"eyJ[\w-]{10,1000}\.eyJ[\w-]{10,1000}\.[\w-]{27}"),
+    ("a token (JWT)", b"eyJ", rb"eyJ[\w-]{10,300}+\.eyJ[\w-]{27}"),
     ("a password in an address", b"://", rb"://[^\s:/@\"'<>${}]{1,60}:[^\s:/@\"'<>${}]{8,80}@[\w.-]{3}"),
 )
 """A kind of secret, bytes that all of its kind contain, and its pattern, as documented by the issuers.
