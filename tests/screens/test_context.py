@@ -11,10 +11,12 @@ from tests.screens.talks import TALK, EchoProvider, Talk, assistant, ident, long
 from tests.usages import make_usage
 from tui.chat.turn.session import ChatSession
 from tui.context.estimate.measurements import Verdict
+from tui.context.usage.limits import ModelLimits
 from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import Capabilities
 from tui.screens.context import ContextPanel
 from tui.views.context_table import ContextView
+from tui.views.models import fits
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -219,8 +221,12 @@ async def test_fits_where_lists_the_models() -> None:
         await run.shows(
             "anthropic/claude-x", "128k   ~41 %  fits", "~636 %  ~45,956 would have to go", "window unknown"
         )
-        at = [at for at, line in enumerate(run.text.splitlines()) if "Fits where?" in line or "● " in line]
-        assert at == [at[0], at[0] + 1]  # the current model is in sight, however many there are
+
+
+def test_the_current_model_is_first_however_large_others_are() -> None:
+    listed = fits(make_usage(), [("lab/large", ModelLimits(2_000_000)), ("lab/huge", ModelLimits(9_000_000))])
+    assert [fit.current for fit in listed] == [True, False, False]
+    assert [fit.name for fit in listed[1:]] == ["lab/huge", "lab/large"]
 
 
 async def test_it_opens_before_there_are_numbers() -> None:
