@@ -142,6 +142,10 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ("[providers.x]\nbase_url = 'http://x:99999'", "is no address"),
         ("[providers.x]\nbase_url = 'http://x/v1 '", "is no address"),
         (
+            "[providers.x]\nbase_url = 'http://me:se/cret@x/v1'",
+            "base_url: '…@x/v1' is no address",
+        ),  # no password is shown
+        (
             "[providers.x]\nidle_timeout = 2_000_000",
             "is not a number of seconds; write a number from 0.001 to 1,000,000",
         ),
