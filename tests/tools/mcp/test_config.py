@@ -111,6 +111,7 @@ FORMS = {
         "disabled": false, "disabled_tools": ["one"], "env": {}}}}""",
     "zed": '{"context_servers": {"a": {"source": "custom", "command": "npx", "args": ["-y", "pkg"], "env": null}}}',
     "zed, at first": '{"context_servers": {"a": {"command": {"path": "npx", "args": ["-y", "pkg"], "env": null}}}}',
+    "written by PHP": '{"mcpServers": {"a": {"command": "npx", "args": ["-y", "pkg"], "env": []}}}',
     "alone": '{"a": {"command": "npx", "args": ["-y", "pkg"]}}',
     "cline": '{"mcpServers": {"a": {"transportType": "stdio", "command": "npx", "args": ["-y", "pkg"]}}}',
 }

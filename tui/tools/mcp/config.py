@@ -317,7 +317,7 @@ class _Table:
 
     def table(self, *names: str) -> Mapping[str, str]:
         """A table of texts; numbers and booleans are converted."""
-        entries = self._checked(self.get(*names, default={}), dict, names[0], "a table of texts")
+        entries = self._checked(self.get(*names) or {}, dict, names[0], "a table of texts")  # PHP writes {} as []
         return {
             str(name): self._text(json.dumps(entry) if isinstance(entry, int | float) else entry, f"{names[0]}.{name}")
             for name, entry in entries.items()
