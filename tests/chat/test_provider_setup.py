@@ -113,6 +113,8 @@ async def test_a_preset_writes_only_what_is_not_usual(tmp_path: Path, monkeypatc
     assert not (tmp_path / "config.toml").exists()
     await provider_setup.use("groq", ProviderSettings(api_key_env="GROQ_2"))
     assert (tmp_path / "config.toml").read_text() == '[providers.groq]\napi_key_env = "GROQ_2"\n'
+    await provider_setup.use("groq", ProviderSettings(api_key_env="GROQ_API_KEY"))  # and back
+    assert (tmp_path / "config.toml").read_text() == '[providers.groq]\napi_key_env = "GROQ_API_KEY"\n'
     # A command from before would win over the variable: it goes, and what else is set there stays.
     tables = {"anthropic": ProviderSettings("anthropic", api_key_command="pass x", context_management=True)}
     (tmp_path / "config.toml").write_text(

@@ -45,7 +45,7 @@ class ProviderSetup:
         self._configs = configs
         self._drop = drop
         self._config_file = config_file
-        self._tables = tables
+        self._tables = dict(tables)
 
     def choices(self) -> list[ProviderConfig]:
         """Those that can be set up: with a key first, then those that need one, then local servers."""
@@ -75,14 +75,14 @@ class ProviderSetup:
         """
         self._configs[name] = self._config(name, table)
         await self._drop(name)
+        before, applied = self._tables.get(name, ProviderSettings()), self._applied(name, table)
         values: dict[str, str | None] = {}
         if table.base_url is not None:
             values = {"kind": table.kind, "base_url": table.base_url}
-        before = self._tables.get(name, ProviderSettings())
         if table.api_key_command or before.api_key_command:
             values["api_key_command"] = table.api_key_command  # an earlier one would take precedence over the variable
         usual = PRESETS[name].key_env if name in PRESETS else ()
-        if table.api_key_env and not table.api_key_command and table.api_key_env not in usual:
+        if not table.api_key_command and (before.api_key_env or table.api_key_env not in (None, *usual)):
             values["api_key_env"] = table.api_key_env
         if not values:
             return f"{name} is ready. Nothing had to be written."
@@ -91,10 +91,11 @@ class ProviderSetup:
         except (OSError, ValueError) as error:
             lines = "; ".join(provider_table(name, values).splitlines())
             return f"{name} is ready for this run. {self._config_file} was not changed ({error}); add: {lines}"
+        self._tables[name] = applied
         return f"{name} is ready. {self._config_file} says where its key comes from; the key is kept nowhere."
 
     def _config(self, name: str, table: ProviderSettings) -> ProviderConfig:
-        """The provider's configuration: its table in the config file with `table` applied. Raises `SetupError`."""
+        """The provider's configuration with `table` applied. Raises `SetupError`."""
         if table.base_url is not None:
             if not _NAME.fullmatch(name) or name in PRESETS:
                 raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
@@ -102,12 +103,16 @@ class ProviderSetup:
                 raise SetupError("The address begins with http:// or https://, for example http://127.0.0.1:8080/v1")
         if table.api_key_env and not table.api_key_command:
             _check_variable(table.api_key_env)
-        before = table if table.base_url is not None else self._tables.get(name, table)
-        variable = before.api_key_env if table.api_key_command else table.api_key_env
         try:
-            return provider_config(name, replace(before, api_key_env=variable, api_key_command=table.api_key_command))
+            return provider_config(name, self._applied(name, table))
         except ValueError as error:
             raise SetupError(redact(str(error))) from None
+
+    def _applied(self, name: str, table: ProviderSettings) -> ProviderSettings:
+        """The provider's table in the config file with `table` applied."""
+        before = table if table.base_url is not None else self._tables.get(name, table)
+        variable = before.api_key_env if table.api_key_command else table.api_key_env
+        return replace(before, api_key_env=variable, api_key_command=table.api_key_command)
 
 
 def _check_variable(name: str) -> None:
