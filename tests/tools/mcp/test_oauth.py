@@ -342,10 +342,11 @@ class Keyring:
             raise RuntimeError("locked")
         return self.secrets.get((service, name))
 
-    def set_password(self, service: str, name: str, text: str) -> None:
+    def set_password(self, service: str, name: str, text: str) -> object:
         if not self.works:
             raise RuntimeError("locked")
         self.secrets[service, name] = text
+        return "stored"  # `keyring` gives it no meaning
 
     def delete_password(self, service: str, name: str) -> None:
         del self.secrets[service, name]

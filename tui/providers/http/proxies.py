@@ -100,13 +100,12 @@ def bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
 
 
 def _excepts(entry: str, host: str, port: int | None) -> bool:
-    bare = entry.removeprefix("[").replace("]", "")
     with suppress(ValueError):  # a name on one side
-        return ip_address(host) in ip_network(bare, strict=False)
+        return ip_address(host) in ip_network(entry.removeprefix("[").replace("]", ""), strict=False)
     name, colon, number = entry.rpartition(":")
     if colon and number.isdigit():
         if int(number) != port:
             return False
         entry = name.strip("[]")
-    bare = entry.removeprefix("*").lstrip(".")
-    return any(fnmatchcase(host, pattern) for pattern in (entry, bare, f"*.{bare}"))
+    domain = entry.removeprefix("*").lstrip(".")
+    return any(fnmatchcase(host, pattern) for pattern in (entry, domain, f"*.{domain}"))

@@ -188,7 +188,12 @@ class TokenStore:
         """Store `data`. Raises OSError. Not on the event loop."""
         _hold(data)
         text = json.dumps(data)
-        if self._in_keyring(lambda keyring, *place: keyring.set_password(*place, text) is None, False):
+
+        def put(keyring: Any, *place: str) -> bool:
+            keyring.set_password(*place, text)
+            return True
+
+        if self._in_keyring(put, False):
             self._remove_file()
         elif self._path is not None:
             private_folder(self._path.parent)
