@@ -88,6 +88,9 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
         await run.until(lambda: ("restart", "docs") in setup.did)
         await run.press("o")
         await run.shows("switched off")
+        setup.servers = setup.servers[1:]  # it is gone, and the panel does not know yet
+        await run.press("o")
+        await run.shows("There is no MCP server 'docs'")
         await run.press("escape")
         assert len(run.app.screen_stack) == 1
 

@@ -152,12 +152,11 @@ class McpPanel(ToolListPanel):
         self.command = command
 
     def on_mount(self) -> None:
-        """Draw what is known, then with the tokens of the tools."""
+        """Draw what is known. The base class's own handler, which is called too, reads the tokens of the tools."""
         self.app.clear_notifications()  # server news is shown here
         failed = (line.status.name for line in self.servers.lines if line.status.state == "failed")
         self.expanded = frozenset(f"server:{name}" for name in failed)
         self.redraw()
-        self.follow()
 
     def redraw(self) -> None:
         """Draw everything."""
@@ -186,8 +185,8 @@ class McpPanel(ToolListPanel):
         if kind == "tool" and (on := next((tool.on for tool in self._tools if tool.name == name), None)) is not None:
             self._change(name, self.session.tools.switch(name, not on))
         elif kind == "server":
-            state = next(line.status.state for line in self.servers.lines if line.status.name == name)
-            self._change(name, self.servers.switch(name, state in ("off", "failed")))
+            states = {line.status.name: line.status.state for line in self.servers.lines}  # it may be gone by now
+            self._change(name, self.servers.switch(name, states.get(name) in ("off", "failed")))
 
     def action_restart(self) -> None:
         """Restart the highlighted server."""
