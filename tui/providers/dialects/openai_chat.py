@@ -388,7 +388,8 @@ class _Calls:
 
     def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
         """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
-        for index, earlier in reversed(list(enumerate(self._calls))):
+        for index in reversed(range(len(self._calls))):
+            earlier = self._calls[index]
             if named is not None and None not in (wire_index, earlier.wire_index) and wire_index != earlier.wire_index:
                 continue  # another call, even with the same id
             same_id = bool(call_id) and call_id == earlier.id

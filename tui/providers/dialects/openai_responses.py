@@ -270,7 +270,8 @@ class ResponsesReader(Reader):
             return
         announced = len(self._items)
         item = self._item(event, str(wire.get("type")))  # or an earlier one of its index or id that has not ended
-        item = next((one for one in self._items if (one.key, one.kind) == (item.key, item.kind) and not one.done), item)
+        open_items = (one for one in self._items if not one.done)
+        item = next((one for one in open_items if one.key == item.key and one.kind == item.kind), item)
         item.done = True
         parts = objects_of(wire.get("content"))
         match item.kind:
