@@ -124,6 +124,14 @@ async def test_each_route_is_asked_for_once() -> None:
     assert "/props" in paths and len(paths) == len(set(paths))
 
 
+async def test_a_gateway_that_drops_connections_for_other_routes_is_known_by_its_list() -> None:
+    async with serving("openai-chat") as (server, provider):
+        server.by_path["/api/show"] = Answer(end="cut")
+        server.json({"data": [{"id": "m", "max_model_len": 32_768}]}, path="/v1/models")
+        info = await provider.describe("m")
+    assert info.limits is not None and info.limits.context == 32_768
+
+
 async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:
     paths = NAMES | {"/props": {"default_generation_settings": {"n_ctx": 2048}}}
     assert await discovered_window(paths, needs_key=True, api_key_command="echo some-key") is None

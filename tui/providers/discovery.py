@@ -211,13 +211,21 @@ async def describe(client: Client, model: str) -> ModelInfo:
     info = replace(entry_info(find_entry(entries, model) or alone), id=model)
     if hosted:
         return replace(info, tools=None)
-    shown = await _probe(client, f"{client.root}/api/show", {"model": model})  # Ollama
+    try:
+        return await _with_details(client, info)
+    except ProviderError:  # some gateways drop the connection for a path that they don't know
+        return info
+
+
+async def _with_details(client: Client, info: ModelInfo) -> ModelInfo:
+    """`info` with what the routes of Ollama, llama.cpp and LM Studio say in addition. Raises `ProviderError`."""
+    shown = await _probe(client, f"{client.root}/api/show", {"model": info.id})  # Ollama
     props = await _probe(client, f"{client.root}/props")  # llama.cpp
     tools = (_says(shown, "capabilities:tools"), _says(props, "chat_template_caps.supports_tools"), info.tools)
-    limits = info.limits or await _ollama_limits(client, model, shown)
+    limits = info.limits or await _ollama_limits(client, info.id, shown)
     if limits is None and (slot := find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)):
         limits = ModelLimits(slot, source="probe", detail="llama.cpp (/props)")
-    limits = limits or await _lmstudio_limits(client, model)
+    limits = limits or await _lmstudio_limits(client, info.id)
     return replace(info, limits=limits, tools=next((takes for takes in tools if takes is not None), None))
 
 
