@@ -9,6 +9,7 @@ import pytest
 from tests.chat.interchange.test_following import append, lines, state
 from tests.machine import Terminal
 from tui.chat.interchange.following import Follower
+from tui.chat.interchange.recording import RecordingError
 from tui.chat.store.store import UsageError
 from tui.cli.subcommands import watch
 from tui.cli.subcommands.watch import status_text, watch_lines
@@ -61,3 +62,10 @@ def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -
 def test_one_line_or_a_stream_of_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't go together"):
         watch.run(Settings(), file=tmp_path / "s.jsonl", line=True, as_json=True, window=None)
+
+
+def test_of_a_database_that_is_no_session_it_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    file.write_text("not a database")
+    with pytest.raises(RecordingError, match=r"notes\.db: the database can't be read \(file is not a database\)"):
+        watch.run(Settings(), file=file, line=False, as_json=True, window=None)

@@ -56,7 +56,7 @@ def _follower(file: Path | None) -> Follower:
     session = ""
     if path.suffix == ".db":
         with SourceFile(path) as source:
-            session = opencode.newest_session(source, folder) if opencode.detect(source) else ""
+            session = opencode.newest_session(source, folder)
     if path == Path() or (path.suffix == ".db" and not session):
         raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
     return Follower(path, session)
