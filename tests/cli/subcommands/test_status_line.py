@@ -170,20 +170,21 @@ def test_what_cannot_be_read_at_once_is_left_to_watch(tmp_path: Path) -> None:
 def test_the_newest_session_of_the_folder_without_a_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home, work = tmp_path / "home", tmp_path / "my work"
+    home, work = tmp_path / "home", tmp_path / "my wörk"
     work.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     assert status_line.run() is None
     day = home / ".codex" / "sessions" / "2026" / "05" / "01"
-    claude = home / ".claude" / "projects" / "".join(c if c.isalnum() else "-" for c in str(work))
+    claude = home / ".claude" / "projects" / "".join(c if c.isascii() and c.isalnum() else "-" for c in str(work))
     day.mkdir(parents=True)
     claude.mkdir(parents=True)
     count = {"payload": {"info": CODEX_INFO}}
-    (day / "rollout-1.jsonl").write_text(of({"payload": {"cwd": str(work)}}, count), "utf-8")
+    began = json.dumps({"payload": {"cwd": str(work)}}, ensure_ascii=False)
+    (day / "rollout-1.jsonl").write_text(f"{began}\n{of(count)}", "utf-8")
     (day / "rollout-2.jsonl").write_text(of({"payload": {"cwd": str(tmp_path)}}, count), "utf-8")
     agent = {"payload": {"cwd": str(work), "source": {"subagent": "review"}}}
     (day / "rollout-3.jsonl").write_text(
@@ -198,6 +199,12 @@ def test_the_newest_session_of_the_folder_without_a_status(
     os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")
     os.utime(claude / "s.jsonl", (2, 2))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    moved = tmp_path / "config" / "claude" / "projects" / claude.name / "s.jsonl"
+    moved.parent.mkdir(parents=True)
+    moved.touch()
+    assert status_line.newest(str(work)) == str(moved)
+    os.utime(moved, (2, 2))
     chat = home / ".gemini" / "tmp" / "my-work" / "chats" / "session-1.json"
     chat.parent.mkdir(parents=True)
     digest = hashlib.sha256(str(work).encode()).hexdigest()

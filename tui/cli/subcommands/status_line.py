@@ -233,7 +233,8 @@ def newest(folder: str, *, thorough: bool = False) -> str:
     home = os.path.expanduser("~")  # noqa: PTH111 - as above
     claude = os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
     named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
-    files = _files(f"{claude}/projects/{named}") + _files(f"{home}/.config/claude/projects/{named}")
+    config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    files = _files(f"{claude}/projects/{named}") + _files(f"{config}/claude/projects/{named}")
     for name in {named, folder.replace("/", "-")}:
         files += _files(f"{home}/.pi/agent/sessions/-{name}--")
     codex = os.environ.get("CODEX_HOME") or f"{home}/.codex"
@@ -242,12 +243,12 @@ def newest(folder: str, *, thorough: bool = False) -> str:
         codex_days = [f"{day}/{name}" for day in codex_days for name in sorted(_names(day))[days:]]
     data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
     gemini, older = f"{home}/.gemini/tmp", f"{data}/opencode/storage/session"  # of opencode before 1.2
-    here = json.dumps(folder).encode()
+    here = os.fsencode(json.dumps(folder, ensure_ascii=False))
     chats = [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", (".json", ".jsonl"))]
     if chats:
         import hashlib
 
-        files += _first(chats, hashlib.sha256(folder.encode()).hexdigest().encode(), most)
+        files += _first(chats, hashlib.sha256(os.fsencode(folder)).hexdigest().encode(), most)
     files += _first([file for day in codex_days for file in _files(day)], here, most)
     files += _first([file for name in _names(older) for file in _files(f"{older}/{name}", ".json")], here, most)
     changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(f"{data}/opencode", (".db", ".db-wal")))}
