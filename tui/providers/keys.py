@@ -30,7 +30,8 @@ _LOOKS_SECRET = re.compile(
 _LABELLED = re.compile(
     r"(?i)\b(api[-_ ]?key|x-api-key|authorization|token|secret)([\"']?\s*[:=]\s*[\"']?)([A-Za-z0-9._~+/-]{12,})"
 )
-_URL_PASSWORD = re.compile(r"(://)[^/\s:@]*:[^/\s]+@")
+# A user alone may be a token; over SSH it is none.
+_URL_USER = re.compile(r"(?<=://)[^/\s:@]*:[^/\s]+@|(?:(?<=http://)|(?<=https://))[^/\s:@?#]+@")
 
 # Keys that this process has read, for `redact`. They are kept nowhere else.
 _secrets: set[str] = set()
@@ -48,7 +49,7 @@ def redact(text: str) -> str:
         text = text.replace(secret, "[key]")
     text = _LOOKS_SECRET.sub("[key]", text)
     text = _LABELLED.sub(r"\1\2[key]", text)
-    return _URL_PASSWORD.sub(r"\1[key]@", text)
+    return _URL_USER.sub("[key]@", text)
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")

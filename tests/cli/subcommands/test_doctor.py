@@ -79,6 +79,7 @@ async def _nobody(_: object) -> list[str]:
         (ProviderSettings("anthropic", api_key_env="NONE"), "problem", "mine: no key; set NONE, or api_key_command"),
         (ProviderSettings("anthropic"), "problem", "mine: no key; set a variable and name it by api_key_env, or "),
         (ProviderSettings(base_url="http://me:hunter2@h/v1"), "ok", "mine: http://[key]@h/v1"),
+        (ProviderSettings(base_url="https://hunter2@h/v1"), "ok", "mine: https://[key]@h/v1"),
     ],
 )
 def test_where_a_key_comes_from_or_what_to_do(
