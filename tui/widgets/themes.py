@@ -181,7 +181,7 @@ def _table(data: Mapping[str, Any], name: str, allowed: tuple[str, ...] | None) 
         if allowed is None and isinstance(value, str) and set(value.split()) <= _STYLES:
             continue
         try:
-            Color.parse(value)
-        except (ColorParseError, TypeError):
+            Color.parse(str(value))
+        except ColorParseError:
             raise ThemeError(f"{name}.{key} is {value!r}, which is no colour; write it like #7fb2ff") from None
     return dict(table)
