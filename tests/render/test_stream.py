@@ -122,7 +122,17 @@ def test_later_text_that_changes_what_stands_above(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["a\n#b", "a\n#b\nc", "x\n``` a`b\ny", "- a\n-b", "a\n---x", "[a]: /u\nb [a]", "y\n$$\n$$ a $$ b"]
+    "source",
+    [
+        "a\n#b",
+        "a\n#b\nc",
+        "x\n``` a`b\ny",
+        "- a\n-b",
+        "a\n---x",
+        "[a]: /u\nb [a]",
+        "y\n$$\n$$ a $$ b",
+        "a\n| b |\n:-:|:-\nc",
+    ],
 )
 def test_an_unfinished_line_decides_nothing(source: str, palette: Palette) -> None:
     assert drawn(streamed(source, 40, palette, [1])) == drawn(markdown_rows(source, 40, palette))

@@ -150,8 +150,9 @@ class StreamRenderer:
         return rows if self._glued or not rows else [blank_row(), *rows]
 
     def _is_certain(self, token: Token) -> bool:
-        """Whether a block certainly begins here: its line is complete, and cannot become a part of a formula."""
-        return _first_line(token) < min(self._pending.count("\n"), self._open_formula)
+        """Whether a block certainly begins here: its line (of a table two) is complete, and not a part of a formula."""
+        line = _first_line(token)
+        return line < self._open_formula and line + (token.type == "table_open") < self._pending.count("\n")
 
     def _drop_lines(self, count: int) -> None:
         position = 0
