@@ -157,6 +157,18 @@ def test_definitions_known_before_their_use_work(palette: Palette) -> None:
     assert drawn(streamed(source, 40, palette, [1])) == whole
 
 
+@pytest.mark.parametrize(
+    ("text", "stale"), [("nothing\n\n", False), ("see [3]\n\n", True), ("see [a text][3]\n\n", True)]
+)
+def test_only_a_definition_of_a_link_above_draws_all_again(palette: Palette, text: str, stale: bool) -> None:
+    """Otherwise a list of them at the end of an answer would draw all of it at every line."""
+    renderer = StreamRenderer(80, palette)
+    for piece in (text, "last\n\n", *(f"[{number}]: https://example.org/{number}\n" for number in range(5))):
+        renderer.feed(piece)
+        renderer.update()
+    assert renderer.stale is stale
+
+
 def test_half_a_line_end_is_held_back(palette: Palette) -> None:
     for source in ("a\r\n\r\nb", "a\r\rb"):
         assert drawn(streamed(source, 40, palette, [1])) == drawn(markdown_rows("a\n\nb", 40, palette))

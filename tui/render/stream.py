@@ -39,6 +39,7 @@ KEEP_LINES = 6
 _HALF_DEFINITION = re.compile(
     r"""[\s>*+\-\d.)]*+\[[^\[\]\n]*+\]:\s*+(?:<[^>\n]*+>?+|\S*+)\s*+(?:(?<=\s)["'(][^\n]*+)?$"""
 )
+_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\]")
 _LISTS = frozenset({"bullet_list_open", "ordered_list_open"})
 
 
@@ -57,11 +58,11 @@ class StreamRenderer:
         self._pending = ""  # clean source of the open block; what follows if `unmarked`
         self._references: dict[str, Any] = {}  # link definitions above the open block
         self._defined: set[str] = set()  # labels of all definitions so far
+        self._used: set[str] = set()  # labels above the open block that may be references
         self._open_formula = 0  # the first line that may begin a formula
         self._piece = WHOLE
         self._extents: Extents | None = None  # of a table that was cut
         self._glued = True  # no blank line before what comes next
-        self._any_final = False
         self._last_line = ""  # of what is drawn without markup
         self._until_redrawn = 0  # characters
 
@@ -89,7 +90,6 @@ class StreamRenderer:
             final += self._spaced(rows)
             self._glued = True
             tokens = self._parse()
-        self._any_final = self._any_final or bool(final)
         tail = self._rows(tokens)
         line = self._pending.rfind("\n") if tokens and tokens[0].type == "fence" else 0
         if tail and len(self._pending) - line > LONG:
@@ -123,7 +123,7 @@ class StreamRenderer:
         env: dict[str, Any] = {"references": dict(self._references)}
         tokens = parse(self._pending, env)
         new = env["references"].keys() - self._defined
-        self.stale = self.stale or (self._any_final and bool(new))
+        self.stale = self.stale or not self._used.isdisjoint(new)
         self._defined |= new
         self._open_formula = env.get("open_formula", len(self._pending))
         return tokens
@@ -159,6 +159,10 @@ class StreamRenderer:
         for _ in range(count):
             position = self._pending.index("\n", position) + 1
         dropped = self._pending[:position]
+        if "[" in dropped:
+            from markdown_it.common.utils import normalizeReference
+
+            self._used.update(normalizeReference(match.group(1)) for match in _LABEL.finditer(dropped))
         if "]:" in dropped:
             env = {"references": self._references}
             parse(dropped, env)
