@@ -195,6 +195,10 @@ def test_the_newest_session_of_the_folder_without_a_status(
         (day.with_name(f"0{number}")).mkdir()
     assert status_line.newest(str(work)) == ""
     assert status_line.newest(str(work), thorough=True) == str(day / "rollout-1.jsonl")
+    shortened = claude.with_name("shortened-1a2b") / "s.jsonl"
+    shortened.parent.mkdir()
+    shortened.write_text(json.dumps({"cwd": str(work)}, ensure_ascii=False), "utf-8")
+    assert status_line.newest(str(work), thorough=True) == str(shortened)
     (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
     os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")

@@ -227,7 +227,8 @@ def _database(path: str) -> list[bytes | str]:
 def newest(folder: str, *, thorough: bool = False) -> str:
     """The session file that was written last in `folder`, "" without one.
 
-    Claude Code and pi have a folder for it; of the others the newest few are looked at, or all if `thorough`.
+    Claude Code and pi have a folder for it; of the others the newest few are looked at. If `thorough`, all are: also
+    Claude Code's of other folders (it shortens long names), and what Codex has archived.
     """
     days, most = (None, None) if thorough else (-CODEX_DAYS, CHATS)
     home = os.path.expanduser("~")  # noqa: PTH111 - as above
@@ -250,6 +251,10 @@ def newest(folder: str, *, thorough: bool = False) -> str:
 
         files += _first(chats, hashlib.sha256(os.fsencode(folder)).hexdigest().encode(), most)
     files += _first([file for day in codex_days for file in _files(day)], here, most)
+    if thorough:
+        projects = [f"{root}/projects" for root in (claude, f"{config}/claude")]
+        elsewhere = [file for root in projects for name in _names(root) for file in _files(f"{root}/{name}")]
+        files += _first(elsewhere + _files(f"{codex}/archived_sessions"), here, most)
     files += _first([file for name in _names(older) for file in _files(f"{older}/{name}", ".json")], here, most)
     changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(f"{data}/opencode", (".db", ".db-wal")))}
     files += [(time, path) for path, time in changed.items() if _database(path)]
