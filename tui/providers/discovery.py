@@ -260,12 +260,20 @@ async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
 
 
 async def _probe(client: Client, path: str, body: Json | None = None) -> object:
-    """The JSON of a route, None if it is refused. Raises `ProviderError` if the server can't be reached."""
+    """The JSON of a route, None if it is refused; one that is missing is asked for once.
+
+    Raises `ProviderError` if the server can't be reached.
+    """
+    route = (path, *(body or {}).values())
+    if route in client.missing_routes:
+        return None
     try:
         return await ask_json(client, path, body)
     except ProviderError as error:
         if error.kind == "network":
             raise
+        if error.kind == "not_found" or error.status in (404, 405, 501):
+            client.missing_routes.add(route)
         return None
 
 

@@ -50,6 +50,7 @@ class Client:
         if config.dialect == "anthropic":
             self.base_url = self.root  # the paths of its routes begin with /v1
         self.encoder = BodyEncoder()
+        self.missing_routes: set[tuple[object, ...]] = set()  # with what they were asked for
         self._http = http
         self._query = dict(parse_qsl(query))
         self._key = key
