@@ -87,6 +87,7 @@ def test_what_was_cut_is_drawn_again_where_later_text_makes_it_untrue(
 
 
 NUMBERS = LONG_PIECES[0]
+TABLE = "| a | b |\n|---|--:|\n" + "".join(f"| {number} | x |\n" for number in range(30))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,7 @@ NUMBERS = LONG_PIECES[0]
         LONG_PIECES[5] + LONG_PIECES[7],
         LONG_PIECES[5] + LONG_PIECES[8],
         LONG_PIECES[10] + LONG_PIECES[11],
+        TABLE + "\\begin{align}\na &= b\n\n- c\n\\end{align}\n",  # its first lines look like wide rows
         LONG_PIECES[10].rstrip() + " a | b\n---|---\nc | d\n",
         "as [ref] says\n\nsecond\n\nthird\n\n[ref]: /x\n\nend\n",
         "as [ref] says\n\nsecond\n\nthird\n\n[ref]: /x y z\n\nend\n",
@@ -110,6 +112,7 @@ NUMBERS = LONG_PIECES[0]
         "cell of lines",
         "records",
         "heading",
+        "formula that looked like rows",
         "table",
         "link",
         "none",

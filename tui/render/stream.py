@@ -217,13 +217,14 @@ class StreamRenderer:
         if len(body) <= (KEEP_LINES if len(self._pending) > LONG // 2 else 3 * KEEP_LINES):
             return None
         table = read_table(tokens, self._palette)
-        extents = measure(table)
-        self._extents = extents = extents.with_others(self._extents) if self._extents else extents
+        extents = measure(table).with_others(self._extents) if self._extents else measure(table)
         layout = self._piece.layout or table_layout(table, extents, self._width, self._palette)
         count = len(body) - KEEP_LINES
         index = next(number for number, token in enumerate(tokens) if token is body[count])
-        piece = replace(self._piece, layout=layout)
-        rows = block_rows([*tokens[:index], tokens[-1]], self._width, self._palette, piece)
+        frozen = [*tokens[:index], tokens[-1]]
+        rows = block_rows(frozen, self._width, self._palette, replace(self._piece, layout=layout))
+        extents = measure(read_table(frozen, self._palette))  # the others may still turn out to be no rows
+        self._extents = extents.with_others(self._extents) if self._extents else extents
         head = "\n".join(self._pending.split("\n", 2)[:2])
         self._drop_lines(_first_line(body[count]))
         self._pending = f"{head}\n{self._pending}"
