@@ -97,9 +97,11 @@ class ModelList:
 
     def _with_key(self) -> list[str]:
         """Providers that can be asked without probing, in the order of the configuration."""
-        own = self._configs.keys() - LOCAL_SERVERS
+        configured = self._configs.keys() - LOCAL_SERVERS
         return [
-            name for name, config in self._configs.items() if config.has_key() or (name in own and not config.needs_key)
+            name
+            for name, config in self._configs.items()
+            if config.has_key() or (name in configured and not config.needs_key)
         ]
 
     async def _ask_one(self, name: str) -> str:

@@ -176,9 +176,9 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         begin = state.bMarks[start] + state.tShift[start]
         masked = "".join("x" if at in inside else character for at, character in enumerate(header))
         state.src = source[:begin] + masked + source[begin + len(masked) :]
-        found = table(state, start, end, silent)
+        is_table = table(state, start, end, silent)
         state.src = source
-        if not found:
+        if not is_table:
             return False
     tokens, state.tokens[first:] = state.tokens[first:], []
     columns = sum(token.type == "th_open" for token in tokens)

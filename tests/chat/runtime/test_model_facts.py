@@ -267,8 +267,8 @@ async def test_a_gateway_has_no_larger_window_than_it_says(
 ) -> None:
     class Gateway(Stating):
         async def limits(self, model: str) -> ModelLimits | None:
-            own = None if stated is None else ModelLimits(stated, source="probe")
-            return own if model == "fast" else ModelLimits(400_000, source="prices")
+            limits = None if stated is None else ModelLimits(stated, source="probe")
+            return limits if model == "fast" else ModelLimits(400_000, source="prices")
 
     facts = ModelFacts(store, Settings(), lambda _: Gateway(None))
     assert facts.learn_answering("p", "fast", "gpt-5")

@@ -305,9 +305,9 @@ async def test_a_server_that_did_not_start_is_told_with_the_line_that_says_why(
 ) -> None:
     pytest.importorskip("mcp")
     complaint = "echo \"npm error 404  'x@*' is not in this registry.\" >&2; echo 'npm error A complete log of it' >&2"
-    gone = {"gone": {"command": "sh", "args": ["-c", f"{complaint}; exit 1"]}}
+    servers = {"gone": {"command": "sh", "args": ["-c", f"{complaint}; exit 1"]}}
     provider, wait = ScriptedProvider([answer("done")]), ToolSettings(wait=60)
-    async with open_workspace(tmp_path, provider, tool_settings=wait, mcp_servers=gone) as workspace:
+    async with open_workspace(tmp_path, provider, tool_settings=wait, mcp_servers=servers) as workspace:
         await asked_with(workspace, tmp_path, monkeypatch)
     out, err = capsys.readouterr()
     assert out == "done\n"

@@ -255,7 +255,7 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
 
     where = redact(base_url)
     reason = one_line(str(error), 120) or type(error).__name__
-    kept = "" if idle is None else " What arrived is kept; /retry goes on."
+    retry_hint = "" if idle is None else " What arrived is kept; /retry goes on."
     match error:
         case RedirectError():
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
@@ -272,9 +272,9 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
         case httpx2.ConnectError():
             return not_reached(reason, base_url)
         case httpx2.HTTPError():
-            return "network", f"the connection to {where} broke ({reason}).{kept}"
+            return "network", f"the connection to {where} broke ({reason}).{retry_hint}"
         case ValueError() | RecursionError():  # includes numbers of thousands of digits, and deep nesting
-            return "protocol", f"the server sent broken JSON.{kept}"
+            return "protocol", f"the server sent broken JSON.{retry_hint}"
         case _:
             return None
 

@@ -202,15 +202,15 @@ class Reader(Builder):
         context = self.messages[self.start :]
         if not context or not path & self._lines.get(context[0].id, set()):
             return  # the beginning is in another file, or was compacted: nothing can be said
-        left = {m.id for m in context if m.role != "tool" and not self._lines.get(m.id, path) & path}
-        answers = [m for m in context if m.role == "assistant" and m.id in left]
+        abandoned = {m.id for m in context if m.role != "tool" and not self._lines.get(m.id, path) & path}
+        answers = [m for m in context if m.role == "assistant" and m.id in abandoned]
         calls = {part.id for m in answers for part in m.parts if isinstance(part, ToolCall)}
         for other in context:
             results = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
             if results and calls.issuperset(results):
-                left.add(other.id)
+                abandoned.add(other.id)
         if answers:
-            self.set_aside((m.id for m in context if m.id in left), seconds(line.get("timestamp")))
+            self.set_aside((m.id for m in context if m.id in abandoned), seconds(line.get("timestamp")))
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":
