@@ -31,11 +31,7 @@ class ToolOutput:
     more: str = ""
 
 
-def _nobody(_text: str) -> None:
-    """Ignores progress."""
-
-
-progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=_nobody)
+progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=lambda _text: None)
 """Reports the progress of the running call, a few words for a person. On the event loop."""
 
 

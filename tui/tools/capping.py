@@ -25,19 +25,24 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
-    (b"RIFF", "a WebP image or a WAV file"),
+    (b"GIF87a", "a GIF image"),
+    (b"GIF89a", "a GIF image"),
     (b"%PDF-", "a PDF"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"\x1f\x8b", "gzip data"),
     (b"\x7fELF", "an ELF program"),
 )
 
+PICTURES = {f"a {name} image": f"image/{name.lower()}" for name in ("PNG", "JPEG", "GIF", "WebP")}
+"""Media types of images that models accept, by `kind_of`."""
+
 CountTokens = Callable[[str], int]
 
 
 def kind_of(data: bytes) -> str:
     """The kind of `data`, judged by its first bytes, for a person: "a PNG image", "binary data"."""
+    if data.startswith(b"RIFF"):
+        return "a WebP image" if data[8:12] == b"WEBP" else "a WAV or AVI file"
     return next((name for magic, name in _MAGIC if data.startswith(magic)), "binary data")
 
 

@@ -124,13 +124,24 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
+def test_ignore_rules_are_git_s(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
     """Held against git itself, here and from a folder below the top of the repository."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    own = home / ("dotfiles/ignore" if nested else ".config/git/ignore")
+    own.parent.mkdir(parents=True)
+    own.write_text("*.own\n!mine\n")
+    if nested:
+        (home / ".gitconfig").write_text("[user]\n\tname = x\n[Core]\n\teditor = vi\n\texcludesFile = ~/linked\n")
+        (home / "linked").symlink_to(own)
     lines = ["*.tmp", "/top", "build/", "doc/*.txt", "a/**/z", "!b.tmp", "\\#x", "sp ace ", "[ab]c", "**/deep", "x?",
              "[^k]9", "two//x", "three//"]  # fmt: skip
     paths = ["a.tmp", "b.tmp", "top", "sub/top", "build/x", "sub/build/x", "doc/a.txt", "doc/s/a.txt", "a/z", "a/q/r/z",
              "#x", "sp ace", "ac", "bc", "cc", "q/w/deep", "xy", "x", "sub/xy", "k.py",
-             "k9", "z9", "two/x", "three/x", "mine", "sub/mine", "not/mine"]  # fmt: skip
+             "k9", "z9", "two/x", "three/x", "mine", "sub/mine", "not/mine", "a.own", "b.own.tmp"]  # fmt: skip
     top = tmp_path / "sub" if nested else tmp_path
     for path in paths:
         (top / path).parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +153,18 @@ def test_ignore_rules_are_git_s(tmp_path: Path, nested: bool) -> None:
     by_git = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip("\0").split("\0")
     mine = [line.rsplit("  ", 1)[0] for line in listed(top, glob="**").splitlines() if not line.startswith("[")]
     assert sorted(mine) == sorted(by_git)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_file_whose_name_is_not_utf_8_is_listed_read_and_searched(tmp_path: Path, engine: str | None) -> None:
+    (tmp_path / os.fsdecode(b"d\xe9")).mkdir()
+    (tmp_path / os.fsdecode(b"d\xe9/caf\xe9.py")).write_text("needle")
+    assert listed(tmp_path, glob="*.py") == r"d\xe9/caf\xe9.py  6 B"
+    assert read(tmp_path, r"d\xe9/caf\xe9.py").text == "     1\tneedle"
+    assert await search(tmp_path, "needle", engine) == r"d\xe9/caf\xe9.py:1: needle"
+    assert await search(tmp_path, "needle", engine, path=r"d\xe9") == r"d\xe9/caf\xe9.py:1: needle"
+    (tmp_path / r"as\xe9.py").write_text("it is written")
+    assert read(tmp_path, r"as\xe9.py").text == "     1\tit is written"
 
 
 def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(tmp_path: Path) -> None:

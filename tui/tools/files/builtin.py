@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from tui.messages import BUILT_IN
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.files import list_files, read_file, search_files
 from tui.tools.files.confine import Confinement
 from tui.tools.files.secret_files import SensitiveFile, sensitive_file
-
-P = ParamSpec("P")
 
 SLOW = 25.0  # seconds; for file systems that don't respond, since each tool has its own, shorter limit
 
@@ -54,8 +52,8 @@ class BuiltInTools:
         return await search_files.search_files(arguments, self._confinement, file, program)
 
 
-async def _in_thread(tool: Callable[P, ToolOutput], *args: P.args, **kwargs: P.kwargs) -> ToolOutput:
+async def _in_thread(tool: Callable[..., ToolOutput], *args: object) -> ToolOutput:
     try:
-        return await asyncio.wait_for(asyncio.to_thread(tool, *args, **kwargs), SLOW)
+        return await asyncio.wait_for(asyncio.to_thread(tool, *args), SLOW)
     except TimeoutError:
         raise ToolError(f"The file system did not answer within {SLOW:.0f} seconds.") from None

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tui.config.files import is_link
+from tui.config.files import is_link, is_there
 from tui.tools.base import ToolError
+from tui.tools.files.texts import printable, unescaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,8 @@ class Confinement:
             raise ToolError("A path can't hold a NUL character.")
         try:
             wanted = self.root / Path(path.strip() or ".").expanduser()
+            if "\\x" in path and not is_there(wanted):
+                wanted = self.root / unescaped(path.strip())
             real = wanted.resolve()
         except (OSError, ValueError, RuntimeError) as error:  # loops of links, names too long, no such user
             raise ToolError(f"{path[:200]} can't be resolved ({error}).") from None
@@ -74,15 +77,13 @@ class Confinement:
                 parts = real.relative_to(base).parts
                 if len(base.parts) == 1 and not _KERNEL.isdisjoint(parts[:1]):
                     raise ToolError(f"{path[:200]} belongs to the operating system: only plain files can be read.")
-                return Place(base, parts, self._shown(base, parts))
+                shown = "/".join(parts) or "." if base == self.root else real.as_posix()
+                return Place(base, parts, printable(shown))
         linked = " (it is a link that leads there)" if is_link(wanted) else ""
         raise ToolError(
             f"{path[:200]} is outside the working directory{linked}: only files in it can be read. The person can allow"
             " another folder with [tools] allow in the config file."
         )
-
-    def _shown(self, base: Path, parts: tuple[str, ...]) -> str:
-        return "/".join(parts) or "." if base == self.root else base.joinpath(*parts).as_posix()
 
     @contextmanager
     def opened(self, place: Place, kind: Kind) -> Iterator[int]:

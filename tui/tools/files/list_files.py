@@ -39,7 +39,17 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
         count += 1
         if len(shown) < MOST_LISTED:
             shown.append(_line(entry))
-    return ToolOutput("\n".join([*shown, *_notes(place.shown, walk, count, len(shown), glob)]))
+    if count > len(shown):
+        least = "at least " if walk.cut else ""
+        narrower = "a longer path or a narrower glob shows them" if glob is not None else "a glob shows some of them"
+        shown.append(f"[and {least}{count - len(shown):,} more; {narrower}]")
+    elif walk.cut:
+        shown.append(f"[not all of {place.shown} was looked at: {walk.cut}; a longer path helps]")
+    if not count:
+        shown.append("[no file fits]" if glob is not None else "[empty]")
+    if walk.ignored:
+        shown.append(f"[{walk.ignored:,} ignored by git {'is' if walk.ignored == 1 else 'are'} not listed]")
+    return ToolOutput("\n".join(shown))
 
 
 def _line(entry: WalkEntry) -> str:
@@ -47,18 +57,3 @@ def _line(entry: WalkEntry) -> str:
     if entry.is_link:
         return f"{name}@"
     return f"{name}/" if entry.is_folder else f"{name}  {entry.size:,} B" if entry.size is not None else f"{name}="
-
-
-def _notes(shown: str, walk: Walk, count: int, listed: int, glob: object) -> list[str]:
-    notes = []
-    if count > listed:
-        least = "at least " if walk.cut else ""
-        narrower = "a longer path or a narrower glob shows them" if glob is not None else "a glob shows some of them"
-        notes.append(f"[and {least}{count - listed:,} more; {narrower}]")
-    elif walk.cut:
-        notes.append(f"[not all of {shown} was looked at: {walk.cut}; a longer path helps]")
-    if not count:
-        notes.append("[no file fits]" if glob is not None else "[empty]")
-    if walk.ignored:
-        notes.append(f"[{walk.ignored:,} ignored by git {'is' if walk.ignored == 1 else 'are'} not listed]")
-    return notes

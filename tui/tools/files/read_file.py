@@ -11,9 +11,10 @@ from typing import Any
 from tui.messages import ToolSchema
 from tui.text.numbers import plural
 from tui.tools.base import ToolError, ToolImage, ToolOutput
+from tui.tools.capping import PICTURES, kind_of
 from tui.tools.files.confine import Confinement, Place
 from tui.tools.files.secret_files import SCANNED, SensitiveFile, check_approved, secret_in
-from tui.tools.files.texts import SAMPLE, described, encoding_of, picture_type
+from tui.tools.files.texts import SAMPLE, encoding_of
 
 SCHEMA = ToolSchema(
     "read_file",
@@ -45,25 +46,19 @@ def read_file(
         check_approved(descriptor, path, place, approved)
         size = os.fstat(descriptor).st_size
         sample = file.read(SAMPLE)
-        if media_type := picture_type(sample):
-            return _picture(place, media_type, sample, file, size)
+        if media_type := PICTURES.get(kind_of(sample)):
+            about = f"{place.shown} is a picture ({media_type}, {size:,} bytes)"
+            if size > LARGEST_PICTURE:
+                return ToolOutput(f"{about}: too large to be shown.")
+            return ToolOutput(f"{about}:", images=(ToolImage(media_type, sample + file.read(LARGEST_PICTURE)),))
         encoding = encoding_of(sample)
         if encoding is None:
-            return ToolOutput(described(place.shown, sample, size))
+            return ToolOutput(f"{place.shown} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown.")
         file.seek(0)
         output = _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
         if approved is None and size > SCANNED and (what := secret_in(output.text.encode(errors="replace"))):
             raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
         return output
-
-
-def _picture(place: Place, media_type: str, sample: bytes, file: io.BufferedReader, size: int) -> ToolOutput:
-    if size > LARGEST_PICTURE:
-        return ToolOutput(f"{place.shown} is a picture ({media_type}) of {size:,} bytes: too large to be shown.")
-    data = sample + file.read(LARGEST_PICTURE)
-    return ToolOutput(
-        f"{place.shown} is a picture ({media_type}, {size:,} bytes):", images=(ToolImage(media_type, data),)
-    )
 
 
 def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, limit: int) -> ToolOutput:

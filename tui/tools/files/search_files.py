@@ -8,7 +8,9 @@ after `SECONDS`.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
 import shutil
 import sys
 import time
@@ -181,8 +183,9 @@ async def _run(command: Sequence[str], folder: Path, task: str, matches: list[Ma
         process.stdin.close()
         while len(matches) < MOST_FOUND and (line := await process.stdout.readline()):
             match json.loads(line):
-                case {"type": "match", "data": {"path": {"text": str(path)}, "line_number": int(number)}}:
-                    matches.append(Match(path.removeprefix("./"), number))
+                case {"type": "match", "data": {"path": dict(path), "line_number": int(number)}}:
+                    name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
+                    matches.append(Match(name.removeprefix("./"), number))
         if len(matches) < MOST_FOUND and await process.wait() == 2:
             text = (await complaint).decode("utf-8", "replace").strip().splitlines()
             raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")

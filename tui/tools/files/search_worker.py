@@ -17,7 +17,8 @@ LARGEST = 5_000_000  # bytes of a file
 def main() -> int:
     """Search the files of the task, whose names are relative to the working directory."""
     task = json.loads(sys.stdin.readline())
-    end_after(task["seconds"])
+    # It ends by then even if its parent was killed; this needs no interpreter lock.
+    faulthandler.dump_traceback_later(task["seconds"], exit=True, file=os.open(os.devnull, os.O_WRONLY))
     try:
         pattern = re.compile(task["pattern"], re.IGNORECASE if task["ignore_case"] else 0)
     except (re.error, RecursionError, OverflowError) as error:
@@ -29,11 +30,6 @@ def main() -> int:
             sys.stdout.write(json.dumps({"type": "match", "data": match}) + "\n")
         sys.stdout.flush()
     return 0
-
-
-def end_after(seconds: float) -> None:
-    """End this process after that time, even if its parent was killed. Needs no interpreter lock."""
-    faulthandler.dump_traceback_later(seconds, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 def matching_lines(path: str, pattern: re.Pattern[str], most: int) -> list[int]:

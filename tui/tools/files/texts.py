@@ -1,10 +1,9 @@
-"""The kind of a file's content: text in some encoding, an image, or something to be described only. Pure."""
+"""The encoding of a file's text, and file names on one line. Pure."""
 
 from __future__ import annotations
 
 import codecs
-
-from tui.tools.capping import kind_of
+import re
 
 SAMPLE = 65_536  # bytes read to determine the kind of a file
 
@@ -15,12 +14,7 @@ _MARKS: tuple[tuple[bytes, str], ...] = (  # the longer ones first: UTF-32's beg
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_PICTURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
+_BYTE = re.compile("[\udc80-\udcff]")  # that is not UTF-8, in a name (PEP 383)
 
 
 def marked_encoding(data: bytes) -> str:
@@ -51,18 +45,12 @@ def encoding_of(sample: bytes) -> str | None:
     return "utf-8"
 
 
-def picture_type(sample: bytes) -> str | None:
-    """The media type of an image that models accept, by its first bytes; None for anything else."""
-    if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
-        return "image/webp"
-    return next((name for mark, name in _PICTURES if sample.startswith(mark)), None)
-
-
-def described(name: str, sample: bytes, size: int) -> str:
-    """The placeholder for content that is not text; `size` in bytes."""
-    return f"{name} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown."
-
-
 def printable(name: str) -> str:
-    """A file's name on one line, escaped so that it can't pass for another line."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in name)
+    r"""A file's name on one line: bytes that are not UTF-8 as `\xe9`, others that can't be shown replaced."""
+    escaped = _BYTE.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:x}", name)
+    return "".join(char if char.isprintable() else "\ufffd" for char in escaped)
+
+
+def unescaped(name: str) -> str:
+    """The name of a file that `printable` has shown, with its bytes that are not UTF-8."""
+    return re.sub(r"\\x([89a-f][0-9a-f])", lambda byte: chr(0xDC00 + int(byte[1], 16)), name)

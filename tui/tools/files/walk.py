@@ -1,6 +1,7 @@
 """Walks a confined folder: names in order, links not followed, files ignored by git left out, all within limits.
 
-What git ignores is read from `.gitignore` files and the repository's `info/exclude` (gitignore(5)); git is not needed.
+What git ignores is read from `.gitignore` files, the repository's `info/exclude` and the person's own ignore file
+(gitignore(5)); git is not needed.
 Globs are matched in time that grows only with path and glob: both may be hostile.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.config.files import is_there
+from tui.config.files import at_home, is_there
 from tui.tools.base import ToolError
 from tui.tools.files.confine import BY_FOLDER, OPEN_FOLDER, Confinement, Place
 
@@ -23,6 +24,7 @@ MOST_SEEN = 200_000  # entries after which a walk ends
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})  # folders of version control: never listed, never searched
 LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
+_EXCLUDES_FILE = re.compile(r'^[ \t]*\[core\][^\[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n#;]+)', re.I | re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +172,35 @@ def ignore_verdict(path: str, is_folder: bool, rules: Sequence[IgnoreRule]) -> b
 def rules_above(folder: Path) -> tuple[str, tuple[IgnoreRule, ...]]:
     """The path down to `folder` from the root of its git repository, with "/" at its end, and the rules on the way.
 
-    Those of the repository's `info/exclude` are the first. A folder in no repository has neither.
+    Those of the person's own ignore file and of the repository's `info/exclude` are the first. A folder in no
+    repository has none of them.
     """
     root = next((above for above in (folder, *folder.parents) if is_there(above / ".git")), folder)
-    rules = parse_ignore(read_at(None, root / ".git" / "info", "exclude"), "")
+    rules = parse_ignore(_own_rules(), "") if is_there(root / ".git") else []
+    rules += parse_ignore(read_at(None, root / ".git" / "info", "exclude"), "")
     for above in reversed(folder.parents):
         if above.is_relative_to(root) and (text := read_at(None, above)):
             rules += parse_ignore(text, "" if above == root else above.relative_to(root).as_posix())
     return "" if folder == root else f"{folder.relative_to(root).as_posix()}/", tuple(rules)
 
 
-def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE) -> str:
+def _own_rules() -> str:
+    """The person's own ignore file, by git's settings or where it is by default; "" if there is none."""
+    folder = at_home(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "git"
+    for settings in (at_home("~/.gitconfig"), folder / "config"):
+        if match := _EXCLUDES_FILE.search(read_at(None, settings.parent, settings.name, follow=True)):
+            file = at_home(match[1].strip())
+            return read_at(None, file.parent, file.name, follow=True)
+    return read_at(None, folder, "ignore", follow=True)
+
+
+def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE, *, follow: bool = False) -> str:
     """An ignore file's text, read through an open folder (or its path where that is not possible); "" if there is none.
 
-    Links are not followed, as in git, and a pipe is not waited for.
+    Links are not followed, as in git, except to the person's own files; a pipe is not waited for.
     """
     try:
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
         path = name if descriptor is not None else folder / name
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
             return file.read(LARGEST_IGNORE_FILE).decode("utf-8-sig", "replace")
