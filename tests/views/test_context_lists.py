@@ -15,7 +15,7 @@ from tui.context.usage.rows import MessageTokens
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
 from tui.text.numbers import clock_time
 from tui.views.context_lists import (
-    HEADS,
+    CALL_HEADS,
     Call,
     accuracy_line,
     calls_of,
@@ -46,7 +46,7 @@ DOUBTED = replace(
 
 def test_a_line_has_what_was_predicted_reported_and_why_it_is_not_believed() -> None:
     heads, line = ledger_rows([DOUBTED])
-    assert heads == HEADS
+    assert heads == CALL_HEADS
     assert line[1:] == (
         *("1,010", "1,100", "1,000", "", "64,000", "38,400", "anthropic/x-2026-11-01"),
         "not believed: 100 tokens again, although about 900 were added",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LEDGER = 100
 """Requests that are listed, the newest."""
 
-HEADS = ("when", "predicted", "at most", "reported", "off", "window", "left out", "answered by", "verdict")
+CALL_HEADS = ("when", "predicted", "at most", "reported", "off", "window", "left out", "answered by", "verdict")
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6})
 """Columns that are numbers."""
 
@@ -87,7 +87,7 @@ def verdict_text(row: CallRow) -> str:
 
 def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
     """A table with its heads, a line a request."""
-    return [HEADS, *map(_cells, rows)]
+    return [CALL_HEADS, *map(_cells, rows)]
 
 
 def _cells(row: CallRow) -> tuple[str, ...]:

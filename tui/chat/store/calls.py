@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RECENT = 500
 """Number of latest calls searched for recently used models."""
 
-CallKind: TypeAlias = Literal["chat", "compaction", "title", "sampling"]
+CallKind: TypeAlias = Literal["chat", "compaction", "sampling"]
 
 
 @dataclass(frozen=True, slots=True)
