@@ -121,11 +121,11 @@ class Person:
                 with contextlib.suppress(*FAILURES):
                     await self._summary(action == "preview")
             case "rolling":
-                await session.set_rolling(not session.rolling)
+                await session.set_rolling(not session.conversation.info.rolling)
             case "pin" | "exclude" if messages:
                 await getattr(session, action)(chance.choice(messages).id, chance.random() < 0.6)
             case "fork" if whole := [m for m in messages if m.kind == "chat" and m.status == "complete"]:
-                if not session._conversation.unsaved:
+                if not session.conversation.unsaved:
                     self._session, self._kept = await self._workspace.fork(session.id, chance.choice(whole).id), {}
                     self._read = set()
             case "model":
@@ -137,7 +137,7 @@ class Person:
             case "window":
                 await session.set_window(chance.choice((None, None, 500, 3_000)))
             case "reopen":
-                await session.save_draft("")  # as the screen does on leaving
+                await session.conversation.save_draft("")  # as the screen does on leaving
                 await self._stack.aclose()
                 database._last = 0  # as in another run of the program
                 await self._open(session.id)
@@ -151,7 +151,7 @@ class Person:
                 await session.tools.switch(chance.choice(("fetch", "*")), chance.random() < 0.7)
             case "full":
                 await self._on_a_full_disk()
-            case "export" if messages and not self._behind and not session._conversation.unsaved:
+            case "export" if messages and not self._behind and not session.conversation.unsaved:
                 await self._there_and_back()
             case "clock":
                 self._clock[0] -= 3_600_000_000_000
@@ -207,7 +207,7 @@ class Person:
         try:
             with contextlib.suppress(StoreError):
                 await self._hear(self._session.send(self._words()))
-                await self._session.rename("x")
+                await self._session.conversation.update(title="x")
                 await self._hear(self._session.compact())
         finally:
             self._full = False
@@ -258,10 +258,10 @@ class Person:
             and usage.total + sum(p or 0 for p in parts[:3]) - (usage.space.over or 0) != usage.limits.context
         ):
             self.faults.append(f"the window does not add up: {usage.total}, {parts} of {usage.limits.context}")
-        assert session.not_sent is not None
+        assert session.conversation.not_sent() is not None
         if [query(f"SELECT * FROM {table}") for table in tables] != before:
             self.faults.append("looking changed something")
-        waiting = {m.id for m in session._conversation.unsaved}
+        waiting = {m.id for m in session.conversation.unsaved}
         stored = [m for m in self._workspace.store.messages(session.id) if m.id not in waiting]
         if not self._behind and stored != [m for m in session.messages if m.id not in waiting]:
             self.faults.append("memory and store differ")

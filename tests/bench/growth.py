@@ -122,7 +122,7 @@ async def measured(folder: Path, size: int, url: str, *, rolling: bool = False) 
             assert session is not None
             assert len(session.messages) == size + 2 * (TURNS + 1)
             assert all(message.status == "complete" for message in session.messages)
-            conversation = session._conversation
+            conversation = session.conversation
             style = OpenAIChat(ProviderConfig("bench", "openai-chat", url)).style("model")
 
             def once() -> bytes:

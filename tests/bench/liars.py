@@ -340,7 +340,7 @@ def _judge(
     if failed or usage is None:
         held.wrong.append(f"turn {turn} refused: {failed}")
         return
-    truth = server.truth(session._conversation.request())
+    truth = server.truth(session.conversation.request())
     if server.lying and cell.liar == "a prompt of its own":
         truth += HIDDEN
     off = abs(usage.total - truth)

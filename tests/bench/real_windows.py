@@ -99,7 +99,7 @@ async def converse(server: LlamaServer, mode: str, turns: int, folder: Path) -> 
 def _figures(
     session: ChatSession, mode: str, texts: Sequence[str], counts: dict[type, int], refused: int, seconds: float
 ) -> Figures:
-    stored = session._conversation.store.messages(session.id)
+    stored = session.conversation.store.messages(session.id)
     calls = session._services.calls.rows(session.id)
     chat = [call for call in calls if call.kind == "chat"]
     pairs = [(c.predicted, c.input_total) for c in chat if c.predicted is not None and c.input_total is not None]

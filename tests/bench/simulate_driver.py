@@ -262,7 +262,7 @@ class Simulation:
         self.outcome.refusals += 1
         usage = session.usage
         limit = usage.budget.max_input if usage is not None else None
-        request = session._conversation.request()
+        request = session.conversation.request()
         truth = preamble_tokens(request) + _least_tokens(session.messages)
         least = max(truth, truth * (1 + self.scenario.off))
         if limit is not None and self.scenario.mode != "off" and least < 0.8 * limit:

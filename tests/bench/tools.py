@@ -84,7 +84,7 @@ async def _session(workspace: Workspace, way: str) -> ChatSession:
         await session.tools.switch("*", False)
     await session.set_window(WINDOW)
     await session.set_system("Answer briefly.")
-    await session._conversation.add_message(Message("user", (Text("What is a shipment?"),), id=new_id()))
+    await session.conversation.add_message(Message("user", (Text("What is a shipment?"),), id=new_id()))
     return session
 
 

@@ -104,7 +104,7 @@ async def test_the_usage_of_the_summary_call_is_billed_and_never_a_measurement(t
         events = await drain(session.compact())
         (done,) = of(CompactionFinished, events)
         assert session.usage is not None
-        true_size = real_tokens(session._conversation.request())
+        true_size = real_tokens(session.conversation.request())
         assert session.usage.total == pytest.approx(true_size, rel=0.15)
         assert done.after == session.usage.total
         rows = workspace.services.calls.rows(session.id)
@@ -123,12 +123,12 @@ async def test_a_failed_compaction_changes_neither_numbers_nor_messages(tmp_path
         session = await workspace.new_session()
         for number in range(8):
             await drain(session.send(f"{number} {LONG}"))
-        before = session._conversation.request()
+        before = session.conversation.request()
         usage = await session.refresh_usage()
         events = await drain(session.compact())
         assert not of(CompactionFinished, events)
         assert "Nothing was changed" in of(Notice, events)[-1].text
-        assert session._conversation.request() == before
+        assert session.conversation.request() == before
         assert (await session.refresh_usage()).total == usage.total
 
 
@@ -324,13 +324,13 @@ async def test_compaction_and_undo_void_bound_reasoning_from_before_them(tmp_pat
         session = await workspace.new_session()
         for number in range(8):
             await drain(session.send(f"{number}"))
-        assert len(thoughts(session._conversation.request().messages)) == 8
+        assert len(thoughts(session.conversation.request().messages)) == 8
         assert of(CompactionFinished, await drain(session.compact()))
-        assert thoughts(session._conversation.request().messages) == []
+        assert thoughts(session.conversation.request().messages) == []
         await drain(session.send("on"))
-        assert len(thoughts(session._conversation.request().messages)) == 1
+        assert len(thoughts(session.conversation.request().messages)) == 1
         await session.undo()
-        assert thoughts(session._conversation.request().messages) == []
+        assert thoughts(session.conversation.request().messages) == []
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ async def test_a_session_sends_them_and_context_shows_them(tmp_path: Path, monke
         await drain(session.send("again"))
         assert "Answer in verse." in sent(provider).system[1].text  # read once: the prefix stays as it is
         await session.set_system("Be long.")
-        assert len(session._conversation.request().system) == 2
+        assert len(session.conversation.request().system) == 2
 
 
 async def test_switched_off_it_stays_off_and_changes_are_said_once(
@@ -143,30 +143,30 @@ async def test_switched_off_it_stays_off_and_changes_are_said_once(
     provider = ScriptedProvider()
     async with open_workspace(tmp_path / "data", provider) as workspace:
         session = await workspace.new_session()
-        name = session.memory.files[0].name
+        name = session.conversation.memory.files[0].name
         await drain(session.send("hello"))
         await session.switch_memory(name, False)
         await drain(session.send("again"))
         assert sent(provider).system == ()
 
         again = await workspace.resume(session.id)
-        assert (again.memory.notices, again.memory.files[0].on) == ((), False)
+        assert (again.conversation.memory.notices, again.conversation.memory.files[0].on) == ((), False)
         await again.switch_memory(name, True)
         path.write_text("Answer in prose.")
         looked = await workspace.resume(session.id, look=True)
         changed = await workspace.resume(session.id)
-        assert looked.memory.notices == changed.memory.notices
-        assert "has changed" in changed.memory.notices[0]
-        assert "prose" in changed._conversation.request().system[0].text
-        assert (await workspace.resume(session.id)).memory.notices == ()
+        assert looked.conversation.memory.notices == changed.conversation.memory.notices
+        assert "has changed" in changed.conversation.memory.notices[0]
+        assert "prose" in changed.conversation.request().system[0].text
+        assert (await workspace.resume(session.id)).conversation.memory.notices == ()
         path.unlink()
         gone = await workspace.resume(session.id)
-        assert "not found" in gone.memory.notices[0]
-        assert gone._conversation.request().system == ()
+        assert "not found" in gone.conversation.memory.notices[0]
+        assert gone.conversation.request().system == ()
 
 
 async def test_none_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "AGENTS.md").write_text("Answer in verse.")
     monkeypatch.chdir(tmp_path)
     async with open_workspace(tmp_path / "data", ScriptedProvider(), memory_files=()) as workspace:
-        assert (await workspace.new_session()).memory == MemoryFiles()
+        assert (await workspace.new_session()).conversation.memory == MemoryFiles()

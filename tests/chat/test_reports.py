@@ -46,7 +46,7 @@ async def turn(session: ChatSession, text: str) -> list[object]:
 
 
 def truth(session: ChatSession) -> int:
-    return real_tokens(session._conversation.request())
+    return real_tokens(session.conversation.request())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def state(session: ChatSession, workspace: FakeWorkspace) -> object:
         workspace.store.messages(session.id),
         workspace.store.records(session.id),
         workspace.store.session(session.id),
-        dict(session.not_sent),
+        dict(session.conversation.not_sent()),
         session.usage,
     )
 

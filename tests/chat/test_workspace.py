@@ -38,4 +38,4 @@ async def test_a_working_directory_that_is_deleted_meanwhile_costs_no_conversati
     async with open_workspace(tmp_path, ScriptedProvider([])) as workspace:
         folder.rmdir()
         session = await workspace.new_session()
-    assert not session.memory.files
+    assert not session.conversation.memory.files

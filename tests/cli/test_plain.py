@@ -252,7 +252,7 @@ async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None
         session = await workspace.new_session()
         await drain(session.send("hello"))
         answer = replace(session.messages[-1], id=new_id(), parts=(Text("kept back"),))
-        session._conversation.unsaved.append(answer)
+        session.conversation.unsaved.append(answer)
 
         async def end() -> None:
             return None

@@ -12,17 +12,21 @@ async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) 
     after = await talk.session.refresh_usage()
     assert f"{before.total - after.total:,} tokens less" in line
     assert before.total > after.total
-    assert set(talk.session.not_sent) == {m for m in sent if talk.session.not_sent.get(m) == "excluded"} != set()
+    assert (
+        set(talk.session.conversation.not_sent())
+        == {m for m in sent if talk.session.conversation.not_sent().get(m) == "excluded"}
+        != set()
+    )
     assert "is sent again" in await talk.output("/leave-out")
     assert (await talk.session.refresh_usage()).total == before.total
 
 
 async def test_of_a_turn_that_is_not_sent_any_more_it_says_why(talk: Commands) -> None:
     await talk.session.rewind(talk.session.messages[0].id)
-    before = dict(talk.session.not_sent)
+    before = dict(talk.session.conversation.not_sent())
     ui = await talk.run("/leave-out")
     assert "set aside when you went back" in ui.refusals[0]
-    assert talk.session.not_sent == before
+    assert talk.session.conversation.not_sent() == before
 
 
 async def test_without_a_turn_it_says_so(commands: Commands) -> None:

@@ -19,7 +19,7 @@ async def with_files(commands: Commands, tmp_path: Path) -> Commands:
 
 
 async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
-    name = with_files.session.memory.files[0].name
+    name = with_files.session.conversation.memory.files[0].name
     ui = await with_files.run("/memory AGENTS.md")
     assert ui.output == [f"{name} is not sent any more, from the next message on."] and ui.changes == 1
     ui = await with_files.run("/memory", name)
@@ -31,7 +31,7 @@ async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
 
 
 async def test_a_name_that_is_none_is_refused(with_files: Commands) -> None:
-    name = with_files.session.memory.files[0].name
+    name = with_files.session.conversation.memory.files[0].name
     assert await with_files.refusal("/memory x") == f"No single memory file matches 'x': there is {name}."
     assert await with_files.completions("/memory AGENTS") == [f"/memory {name}"]
     assert (await with_files.run("/memory", None)).output == []

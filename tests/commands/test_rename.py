@@ -8,7 +8,7 @@ from tests.commands.scripted_ui import Commands
 async def test_the_conversation_gets_a_title(talk: Commands) -> None:
     ui = await talk.run("/rename All about boats")
     assert ui.output == ["This conversation is called All about boats."] and ui.changes == 1
-    assert talk.session.title == "All about boats"
+    assert talk.session.conversation.info.title == "All about boats"
 
 
 async def test_without_a_title_it_is_refused(talk: Commands) -> None:

@@ -12,9 +12,9 @@ from tui.providers.dialects.dialect import Style
 async def test_the_effort_is_shown_and_changed(commands: Commands) -> None:
     assert await commands.output("/thinking") == "Reasoning effort: provider default."
     assert await commands.output("/thinking HIGH") == "Reasoning effort: high."
-    assert commands.session.reasoning == "high"
+    assert commands.session.conversation.target.reasoning == "high"
     await commands.run("/thinking default")
-    assert commands.session.reasoning is None
+    assert commands.session.conversation.target.reasoning is None
 
 
 async def test_what_is_no_effort_is_refused(commands: Commands) -> None:

@@ -159,7 +159,7 @@ async def test_it_is_what_the_server_counts(
         workspace = await Workspace.open(settings_for(tmp_path, provider, model, server.url))
         try:
             session = await workspace.new_session()
-            assert session.capabilities.reasoning_return == returned
+            assert session.conversation.target.capabilities.reasoning_return == returned
             for number, question in enumerate(QUESTIONS):
                 usage, draft = await session.refresh_usage(), session.draft_tokens(question)
                 assert draft is not None

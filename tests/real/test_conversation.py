@@ -105,7 +105,7 @@ async def test_many_turns_in_a_small_window(llama_server: StartServer, tmp_path:
             turns += 1
         assert acted == 2
         assert {call.verdict for call in calls_of(session)} <= {"believed", "confirmed"}
-        stored = session._conversation.store.messages(session.id)
+        stored = session.conversation.store.messages(session.id)
         questions = [m.text for m in stored if m.role == "user" and m.kind == "chat"]
         assert questions == [STORY.format(n=number) for number in range(turns)]
         assert len([m for m in stored if m.role == "assistant"]) == turns

@@ -44,8 +44,8 @@ async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
         for fact in (*FACTS, "nothing new"):
             question = Message("user", (Text(f"Please note that {fact}."),), id=new_id())
             answer = Message("assistant", (Text("It is noted in the book."),), id=new_id())
-            await session._conversation.add_message(question)
-            await session._conversation.add_message(answer)
+            await session.conversation.add_message(question)
+            await session.conversation.add_message(answer)
         before = (await session.refresh_usage()).total
         [done] = [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         assert len(requests) >= 2  # the source is larger than what one request takes beside its instructions
@@ -57,6 +57,6 @@ async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
         assert done.summary is not None
         assert not [e for e in await drain(session.send("And now?")) if isinstance(e, TurnFailed)]
         assert requests[-1].messages[0].text == done.summary.text
-        stored = "\n".join(m.text for m in session._conversation.store.messages(session.id))
+        stored = "\n".join(m.text for m in session.conversation.store.messages(session.id))
         assert [fact for fact in FACTS if fact not in stored] == []
     assert server.refusals(since) == []

@@ -227,7 +227,7 @@ class Talk:
 
     def show(self, session: ChatSession) -> None:
         """Let the session show what this says."""
-        conversation, meter = session._conversation, session._meter
+        conversation, meter = session.conversation, session._meter
         if self.memory is not None:
             conversation.memory = self.memory
         if self.not_sent:
@@ -238,9 +238,11 @@ class Talk:
 
             def measure(_request: Request) -> ContextUsage:
                 answers = sum(message.role == "assistant" for message in session.messages[stored:])
-                if not answers and session.rolling is self.rolling:
+                if not answers and session.conversation.info.rolling is self.rolling:
                     return first
-                return shown_usage(first.total + 120 * answers, first.limits.context, rolling=session.rolling)
+                return shown_usage(
+                    first.total + 120 * answers, first.limits.context, rolling=session.conversation.info.rolling
+                )
 
             override(meter, measure=measure)
             meter.latest = first

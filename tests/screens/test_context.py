@@ -40,7 +40,7 @@ async def test_looking_changes_nothing_in_the_session() -> None:
         store, session = run.workspace.store, run.session
 
         def stored() -> tuple[object, ...]:
-            return session.usage, session._conversation.state, store.messages(TALK), store.records(TALK)
+            return session.usage, session.conversation.state, store.messages(TALK), store.records(TALK)
 
         before = stored()
         await run.press(
@@ -82,7 +82,7 @@ async def test_rolling_is_turned_on_from_here_and_the_threshold_goes() -> None:
         await run.shows("compaction buffer", "t rolling on")
         await run.press("t")
         await run.shows("t rolling off")
-        assert run.session.rolling
+        assert run.session.conversation.info.rolling
         assert "compaction buffer" not in run.text
         await run.press("escape")
         await run.shows("rolling on")
@@ -157,13 +157,13 @@ async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
         await run.press("home")
         await run.shows("question 1 ")
         await run.press("p")
-        await run.until(lambda: run.session.pinned == {ident("m1")})
+        await run.until(lambda: run.session.conversation.state.pinned == {ident("m1")})
         await run.shows("◆ question 1 ")
         await run.press("x")
-        await run.until(lambda: run.session.not_sent.get(ident("m1")) == "excluded")
+        await run.until(lambda: run.session.conversation.not_sent().get(ident("m1")) == "excluded")
         await run.shows("2 not sent any more", "excluded")
         await run.press("x")
-        await run.until(lambda: ident("m1") not in run.session.not_sent)
+        await run.until(lambda: ident("m1") not in run.session.conversation.not_sent())
         await run.press("s", "enter")
         await run.until(lambda: run.app.screen is run.chat)
         await run.shows("question 2\n")

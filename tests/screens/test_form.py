@@ -116,9 +116,11 @@ async def test_a_half_filled_form_is_a_part_of_the_draft_until_it_is_closed(
         for text in ("Paris", f" {SECRET}", "4711"):
             await run.type(text)
             await run.press("tab")
-        await run.until(lambda: run.session.draft.startswith("city: Paris\nstreet: High Street [key]"))
-        assert run.session.draft.endswith("my draft")
-        assert "4711" not in run.session.draft and "pin" not in run.session.draft
+        await run.until(
+            lambda: run.session.conversation.info.draft.startswith("city: Paris\nstreet: High Street [key]")
+        )
+        assert run.session.conversation.info.draft.endswith("my draft")
+        assert "4711" not in run.session.conversation.info.draft and "pin" not in run.session.conversation.info.draft
         await run.press("escape")
         assert await asking is None
-        await run.until(lambda: run.session.draft == "my draft")
+        await run.until(lambda: run.session.conversation.info.draft == "my draft")

@@ -72,7 +72,7 @@ class SetTools(SessionTools):
 
     def __init__(self, session: ChatSession, tooling: Tooling) -> None:
         self._set = tooling
-        super().__init__(session._conversation, session._services, session._emit)
+        super().__init__(session.conversation, session._services, session._emit)
 
     async def prepare(self) -> None:
         """There is nothing to count."""

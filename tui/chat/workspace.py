@@ -303,7 +303,7 @@ class Workspace:
         for resource in self.servers.mentioned(text):
             attachments += await self.servers.attach(resource)
             await self.servers.follow(resource)
-        check_taken(attachments, session.capabilities, session.model)
+        check_taken(attachments, session.conversation.target.capabilities, session.model)
         return attachments
 
     async def import_file(self, path: Path, *, again: bool = False) -> Imported:

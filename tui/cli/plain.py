@@ -144,7 +144,7 @@ class PlainChat:
         try:
             for text in unsent:
                 await self.workspace.add_prompt(text)
-            await self.session.save_draft(self.session.draft)
+            await self.session.conversation.save_draft(self.session.conversation.info.draft)
         except StoreError as error:
             settings = self.workspace.settings
             path = write_unsent("\n".join(unsent), (settings.data_dir, settings.log_dir)) if unsent else None
@@ -153,13 +153,14 @@ class PlainChat:
     def introduce(self) -> None:
         """Print the model, and where a stored conversation ended."""
         session = self.session
-        for notice in session.memory.notices:
+        for notice in session.conversation.memory.notices:
             complain(notice)
         if not self.talks:
             return
         write(f"{session.provider}/{session.model}. {self.workspace.place(session.provider)}")
         if session.messages:
-            write(f"{clean_line(session.title)}: {len(session.messages):,} messages. The last of them:")
+            title = clean_line(session.conversation.info.title)
+            write(f"{title}: {len(session.messages):,} messages. The last of them:")
             chat_messages = (message for message in reversed(session.messages) if message.kind == "chat")
             last = next(chat_messages, session.messages[-1])  # not a summary
             write(f"{label_of(last)}: {clean_text(last.text)}")

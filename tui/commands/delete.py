@@ -29,7 +29,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         return
     if not session.messages:
         raise CommandError("There is nothing in this conversation yet.")
-    title = session.title
+    title = session.conversation.info.title
     await workspace.delete_session(session.id)
     await ui.attach(await workspace.new_session())
     await ui.say(f"{title!r} is deleted. /delete {UNDO} restores it.", passing=True)

@@ -14,7 +14,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     questions = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
     if not questions:
         raise CommandError("There is no turn to leave out yet: write a message first.")
-    left_out = session.not_sent.get(questions[-1], "")
+    left_out = session.conversation.not_sent().get(questions[-1], "")
     if reason := why_not(left_out, pin=False):
         raise CommandError(reason)
     turn = [message.id for message in session.messages if message.id >= questions[-1]]

@@ -13,8 +13,7 @@ from tui.views.view import Menu, Option, filtered
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """Files by name."""
-    session = chat.session
-    files = session.memory.files
+    session, files = chat.session, chat.session.conversation.memory.files
     tokens = await asyncio.to_thread(lambda: [session.draft_tokens(file.section().text) for file in files])
     return [
         Option(
@@ -37,18 +36,18 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
 )
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch the named file, or one chosen from the list, on or off."""
-    session = chat.session
-    if not session.memory.files:
+    memory = chat.session.conversation.memory
+    if not memory.files:
         await ui.say("No memory files found. AGENTS.md in this folder or above would be one.")
         return
     source = filtered(lambda: complete(ui, chat, ""))
     name = args or await ui.choose(Menu("Memory files: Enter switches one", source, "/memory FILE", "search files"))
     if not name:
         return
-    file = session.memory.find(name)
+    file = memory.find(name)
     if file is None:
-        names = ", ".join(memory_file.name for memory_file in session.memory.files)
+        names = ", ".join(memory_file.name for memory_file in memory.files)
         raise CommandError(f"No single memory file matches {name!r}: there is {names}.")
-    await session.switch_memory(file.name, not file.on)
+    await chat.session.switch_memory(file.name, not file.on)
     await ui.changed()
     await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")

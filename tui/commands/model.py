@@ -88,7 +88,7 @@ def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Ques
         f"{tokens_exact(usage.limits.context)} takes {tokens_exact(usage.budget.max_input)} of input."
     )
     present = f"{session.provider}/{session.model}"
-    if session.rolling:
+    if session.conversation.info.rolling:
         later = "old content is left out until it fits"
     elif usage.budget.compaction_at is not None:
         later = f"{full_name} summarises it itself, in parts, before your next message"
@@ -113,7 +113,7 @@ def _not_taken(session: ChatSession) -> str:
     from tui.messages import Attachment
 
     parts = [part for message in session.messages for part in message.parts if isinstance(part, Attachment)]
-    kinds = {part.name: kind for part in parts if (kind := not_taken(part, session.capabilities))}
+    kinds = {part.name: kind for part in parts if (kind := not_taken(part, session.conversation.target.capabilities))}
     if not kinds:
         return ""
     names = ", ".join([*list(kinds)[:2], *([f"{len(kinds) - 2} more"] if len(kinds) > 2 else [])])

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
+from tui.chat.conversation.completion import Sampling
 from tui.commands import UI, Chat
 from tui.providers.base import ProviderError
 from tui.terminal.browser import open_in_browser
@@ -106,7 +107,7 @@ async def _filled_in(ui: UI, question: FormQuestion) -> Reply:
 
 async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     """Show the whole request with its cost. Nothing of the conversation is sent."""
-    sampling = chat.session.sampling
+    sampling = Sampling(chat.session.conversation, chat.workspace.services)
     prepared = await sampling.prepare(question)
     request = prepared.request
     if prepared.problem:

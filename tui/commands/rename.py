@@ -10,6 +10,6 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set the title."""
     if not args:
         raise CommandError("/rename needs a title.")
-    await chat.session.rename(args)
+    await chat.session.conversation.update(title=args)
     await ui.changed()
     await ui.say(f"This conversation is called {args}.", passing=True)

@@ -18,7 +18,8 @@ OFF = "Rolling context is off: old content is summarised when the window is near
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch it on or off; without an argument, toggle it."""
     session = chat.session
-    on = {"": not session.rolling, "toggle": not session.rolling, "on": True, "off": False}.get(args.lower())
+    switched = not session.conversation.info.rolling
+    on = {"": switched, "toggle": switched, "on": True, "off": False}.get(args.lower())
     if on is None:
         raise CommandError(f"/rolling-context takes on or off, not {args!r}.")
     await session.set_rolling(on)

@@ -26,4 +26,4 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         raise CommandError(f"/thinking takes {', '.join(EFFORTS)} or {DEFAULT}, not {args!r}.")
     if effort:
         await session.set_reasoning(None if effort == DEFAULT else effort)
-    await ui.say(effort_text(session.reasoning, session.reasoning_sent))
+    await ui.say(effort_text(session.conversation.target.reasoning, session.reasoning_sent))

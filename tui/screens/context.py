@@ -84,7 +84,7 @@ class ContextPanel(RowsPanel[str, Line]):
     def _row_hints(self, usage: ContextUsage) -> dict[str, str]:
         """The possible actions for each row."""
         hints = {"messages": "m  list messages", **row_hints(self.session.tools.plan)}
-        rolling = self.session.rolling
+        rolling = self.session.conversation.info.rolling
         if usage.space.buffer:
             hints["buffer"] = "kept free; c compacts now"
         if any(row.key == "tool_results" for row in usage.rows):
@@ -102,7 +102,7 @@ class ContextPanel(RowsPanel[str, Line]):
             ("f", "fits where?", "fits"),
             ("e", "exact count", "exact"),
             ("c", "compact", "compact"),
-            ("t", f"rolling {'off' if self.session.rolling else 'on'}", "rolling"),
+            ("t", f"rolling {'off' if self.session.conversation.info.rolling else 'on'}", "rolling"),
         ]
 
     def action_choose(self) -> None:
@@ -174,7 +174,7 @@ class ContextPanel(RowsPanel[str, Line]):
 
     async def action_rolling(self) -> None:
         """Switch rolling context, and show the effect."""
-        await self.session.set_rolling(not self.session.rolling)
+        await self.session.set_rolling(not self.session.conversation.info.rolling)
         await self.session.refresh_usage()
         self._note = ""
         self._recount()
@@ -213,14 +213,10 @@ def _fit_lines(
 def item_text(session: ChatSession, row: str, item: UsageItem) -> tuple[str, str] | None:
     """The title and text of a row's item; None for a message, which is shown in the conversation."""
     match row:
-        case "system":
-            return "System prompt", session.system
-        case "memory":
-            file = next((f for f in session.memory.files if f.name == item.ref), None)
-            return (item.ref, file.section().text) if file is not None else None
-        case "instructions":
-            section = next((section for section in session.instructions if section.name == item.ref), None)
-            return (item.ref, section.text) if section is not None else None
+        case "system" | "memory" | "instructions":
+            sections = session.conversation.target.system
+            section = next((part for part in sections if (part.kind, part.name) == (row, item.ref)), None)
+            return (item.ref.capitalize() if row == "system" else item.ref, section.text) if section else None
         case "tools":
             tool = next((t for t in session.tools.plan.sent if t.name == item.ref), None)
             return (f"{item.ref} · {tool.origin}", tool_text(tool)) if tool is not None else None

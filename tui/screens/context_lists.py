@@ -271,8 +271,8 @@ class MessagesPanel(Panel[str]):
         self.lines = message_lines(
             self.session.messages,
             self.session.usage,
-            not_sent=self.session.not_sent,
-            pinned=self.session.pinned,
+            not_sent=self.session.conversation.not_sent(),
+            pinned=self.session.conversation.state.pinned,
             by_size=self.by_size,
         )
         now = time.time()
@@ -331,7 +331,8 @@ class MessagesPanel(Panel[str]):
 
 async def select_message(session: ChatSession, message_id: str, *, pin: bool) -> str:
     """Pin a message or leave it out, or undo that. Returns why not, "" if it was done."""
-    left_out, pinned = session.not_sent.get(message_id, ""), message_id in session.pinned
+    left_out = session.conversation.not_sent().get(message_id, "")
+    pinned = message_id in session.conversation.state.pinned
     if (reason := why_not(left_out, pin=pin)) and not (pin and pinned):
         return reason
     if pin:

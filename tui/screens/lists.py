@@ -370,7 +370,7 @@ class SessionPicker(Picker):
     async def _rename(self, session_id: str, values: Mapping[str, str] | None) -> None:
         title = " ".join(values["title"].split()) if values else ""
         if title and session_id == self.session.id:
-            await self.session.rename(title)
+            await self.session.conversation.update(title=title)
         elif title:
             await self.workspace.rename_session(session_id, title)
         self.search(self.query_one(Input).value)

@@ -24,7 +24,7 @@ async def compacted(workspace: FakeWorkspace, times: int = 1) -> ChatSession:
 
 def sent(session: ChatSession) -> list[str]:
     """What of the person's messages and the summaries would go out, in brief."""
-    messages = [m for m in session._conversation.request().messages if m.role == "user"]
+    messages = [m for m in session.conversation.request().messages if m.role == "user"]
     return [m.text.split()[-1 if m.kind == "summary" else 0] for m in messages]
 
 

@@ -66,7 +66,7 @@ async def state_after_restart(folder: Path) -> tuple[list[Message], int, int]:
         events = await drain(session.send("and then?"))
         assert events
         assert session.messages[-1].status == "complete"
-        in_force = active_compactions(session._conversation.state.checkpoints)
+        in_force = active_compactions(session.conversation.state.checkpoints)
         assert len([r for r in records if r.kind == RecordKind.CHECKPOINT]) == len(in_force)
         return messages, len(in_force), usage.total
 

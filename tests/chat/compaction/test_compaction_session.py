@@ -125,7 +125,7 @@ async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path:
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         await drain(session.send("on"))
         assert provider.requests[-1].messages[1] == pinned
-        assert session.not_sent.get(pinned.id) is None
+        assert session.conversation.not_sent().get(pinned.id) is None
 
 
 async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for(tmp_path: Path) -> None:
@@ -192,11 +192,11 @@ async def test_what_was_left_out_when_no_summary_could_be_had_comes_back_once_th
         session = await workspace.new_session()
         for number in range(10):
             await drain(session.send(f"{number} {LONG}"))
-        assert "trimmed" in session.not_sent.values()
+        assert "trimmed" in session.conversation.not_sent().values()
         provider.window = 50_000
         await session.set_window(50_000)
         await drain(session.send("on"))
-        assert session.not_sent == {}
+        assert session.conversation.not_sent() == {}
         assert len(provider.requests[-1].messages) == 21
 
 
@@ -283,7 +283,7 @@ async def test_a_question_that_only_a_summary_stands_for_is_not_asked_again(tmp_
         for _ in range(6):
             await drain(session.send("Parsers. " * 100))
         assert of(CompactionFinished, await drain(session.compact()))
-        sent = session._conversation.request().messages
+        sent = session.conversation.request().messages
         await session.rewind(next(m.id for m in sent if m.kind == "chat"))
         provider.requests.clear()
         assert "nothing to retry" in of(TurnFailed, await drain(session.retry()))[0].text and not provider.requests
@@ -297,7 +297,7 @@ async def test_a_retry_leaves_a_compaction_in_force(tmp_path: Path) -> None:
         for _ in range(6):
             await drain(session.send("Parsers. " * 100))
         assert of(CompactionFinished, await drain(session.compact()))
-        first = session._conversation.request().messages[0]
+        first = session.conversation.request().messages[0]
         assert first.kind == "summary"
         await drain(session.retry())
-        assert provider.requests[-1].messages[0] is first and session._conversation.request().messages[0] is first
+        assert provider.requests[-1].messages[0] is first and session.conversation.request().messages[0] is first

@@ -25,7 +25,7 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
         for text in ("Parsers. " * n for n in range(90, 96)):
             await drain(session.send(text))
         chat = [m.id for m in session.messages]
-        conversation = session._conversation
+        conversation = session.conversation
         summary = Message("user", (Text("x"),), id=f"{chat[-1]}s", kind="summary")
         await conversation.add_message(summary)
         record = CompactionRecord("c1", 1.0, 900, 90, 3, chat[0], chat[2], summary.id)
@@ -38,10 +38,10 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
         db.commit()
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.resume(session.id)
-        assert [m.id for m in session._conversation.request().messages] == chat
-        assert session.not_sent == {summary.id: "set aside"}
+        assert [m.id for m in session.conversation.request().messages] == chat
+        assert session.conversation.not_sent() == {summary.id: "set aside"}
         assert "no longer supported" in session.messages[-1].text
-        assert session._conversation.in_force() == () and await session.undo() is None
+        assert session.conversation.in_force() == () and await session.undo() is None
         assert not of(TurnFailed, await drain(session.retry()))
         assert of(CompactionFinished, await drain(session.compact()))
         await session.export(tmp_path / "out.jsonl")

@@ -38,7 +38,7 @@ async def compacted(workspace: FakeWorkspace, text: str = "They spoke of boats."
 
 
 def first_text(session: ChatSession) -> str:
-    return session._conversation.request().messages[0].text
+    return session.conversation.request().messages[0].text
 
 
 async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(tmp_path: Path) -> None:
@@ -46,12 +46,12 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
     async with open_workspace(tmp_path, provider) as workspace:
         session = await talked(workspace)
         before = await session.refresh_usage()
-        stamp, request = session._conversation.stamp, session._conversation.request()
+        stamp, request = session.conversation.stamp, session.conversation.request()
         provider.script = [answer("They spoke of boats.")]
         draft = await session.summaries.draft("mind the gulls")
         assert draft.text == "They spoke of boats."
         assert "mind the gulls" in summary_calls(provider)[0].messages[-1].text
-        assert (session._conversation.stamp, session._conversation.request()) == (stamp, request)
+        assert (session.conversation.stamp, session.conversation.request()) == (stamp, request)
 
         written = "Boats and gulls, 9 of them, src/港.py. " * 3
         effect = await draft.measure(written)
@@ -93,11 +93,11 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await talked(workspace)
         draft = await session.summaries.draft()
-        stamp = session._conversation.stamp
+        stamp = session.conversation.stamp
         assert (await draft.measure(text)).problem
         with pytest.raises(CompactionRefusedError, match=words):
             await draft.accept(text)
-        assert session._conversation.stamp == stamp
+        assert session.conversation.stamp == stamp
 
 
 async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
         for number in range(3):
             await drain(session.send(f"{number} {LONG}"))
         await (await session.summaries.draft()).accept("And then of sails.")
-        assert sum(m.kind == "summary" for m in session._conversation.request().messages) == 2
+        assert sum(m.kind == "summary" for m in session.conversation.request().messages) == 2
         newest = session.summaries.current()
         assert newest is not None
         assert newest.text == "And then of sails."
@@ -286,7 +286,7 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
         for number in range(7):
             await drain(session.send(f"{number} {LONG}"))
         await (await session.summaries.draft()).accept("They spoke of a kittiwake.")
-        assert session.not_sent[session.messages[0].id] == "compacted"
+        assert session.conversation.not_sent()[session.messages[0].id] == "compacted"
         other = await workspace.new_session()
         await drain(other.send("A heron."))
         for word in ("cormorant", "kittiwake"):
@@ -307,6 +307,6 @@ async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) 
             in_force = other.summaries.current()
             assert in_force is not None
             assert in_force.text == "Boats, and 9 gulls."
-            assert other._conversation.request().messages == session._conversation.request().messages
+            assert other.conversation.request().messages == session.conversation.request().messages
             assert "Edited" in (await other.undo() or "")
             assert first_text(other).endswith("They spoke of boats.")

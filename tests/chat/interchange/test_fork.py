@@ -27,7 +27,7 @@ async def test_a_fork_is_a_session_of_its_own_with_the_history_up_to_the_message
         session = await three_turns(workspace)
         fork = await workspace.fork(session.id, session.messages[3].id)
         assert list(fork.messages) == list(session.messages[:4])
-        assert (fork.title, fork.draft) == (session.title, "")
+        assert (fork.conversation.info.title, fork.conversation.info.draft) == (session.conversation.info.title, "")
         info = workspace.store.session(fork.id)
         assert info is not None
         assert (info.parent, info.messages) == (session.id, 4)
@@ -88,11 +88,11 @@ async def test_a_reply_set_aside_goes_out_again_in_its_fork(tmp_path: Path) -> N
         await drain(session.send("a question"))
         await drain(session.retry())
         assert [m.text for m in session.messages] == ["a question", "first", "second"]
-        assert session.not_sent == {session.messages[1].id: "set aside"}
+        assert session.conversation.not_sent() == {session.messages[1].id: "set aside"}
         fork = await workspace.fork(session.id, session.messages[1].id)
-        assert fork.not_sent == {}
+        assert fork.conversation.not_sent() == {}
         later = await workspace.fork(session.id, session.messages[2].id)
-        assert later.not_sent == session.not_sent
+        assert later.conversation.not_sent() == session.conversation.not_sent()
 
 
 async def test_pins_and_instructions_hold_what_came_later_does_not(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ async def test_pins_and_instructions_hold_what_came_later_does_not(tmp_path: Pat
         await session.exclude(ids[2], True)
         await session.set_system("Be brief.")
         fork = await workspace.fork(session.id, ids[3])
-        assert fork.pinned == {ids[0]}
-        assert fork.not_sent == {ids[2]: "excluded"}
+        assert fork.conversation.state.pinned == {ids[0]}
+        assert fork.conversation.not_sent() == {ids[2]: "excluded"}
         assert fork.system == "Be brief."
         await drain(fork.send("on"))
-        assert fork.not_sent == {ids[2]: "excluded"}
+        assert fork.conversation.not_sent() == {ids[2]: "excluded"}
 
 
 async def test_a_compaction_is_in_the_fork_where_its_summary_is(tmp_path: Path) -> None:
@@ -119,13 +119,13 @@ async def test_a_compaction_is_in_the_fork_where_its_summary_is(tmp_path: Path) 
         for number in range(8):
             await drain(session.send(f"{number}: {WORDS * 5}"))
         await drain(session.compact())
-        assert "compacted" in session.not_sent.values()
+        assert "compacted" in session.conversation.not_sent().values()
         await drain(session.send("and then"))
         last = session.messages[-1].id
-        assert (await workspace.fork(session.id, last)).not_sent == session.not_sent
-        assert (await workspace.fork(session.id, session.messages[5].id)).not_sent == {}
+        assert (await workspace.fork(session.id, last)).conversation.not_sent() == session.conversation.not_sent()
+        assert (await workspace.fork(session.id, session.messages[5].id)).conversation.not_sent() == {}
         assert await session.undo() is not None
-        assert "compacted" not in (await workspace.fork(session.id, last)).not_sent.values()
+        assert "compacted" not in (await workspace.fork(session.id, last)).conversation.not_sent().values()
 
 
 async def test_a_call_keeps_its_results(tmp_path: Path) -> None:
@@ -236,6 +236,6 @@ async def test_a_fork_is_named_in_the_list_and_the_other_keeps_its_name(tmp_path
         fork = await workspace.fork(session.id, session.messages[1].id)
         await workspace.rename_session(fork.id, "another way")
         assert {info.id: info.title for info in await workspace.sessions()} == {
-            session.id: session.title,
+            session.id: session.conversation.info.title,
             fork.id: "another way",
         }

@@ -21,13 +21,13 @@ async def test_words_of_a_person_wait_for_the_disk_and_a_stream_does_not(tmp_pat
         statements: list[str] = []
         workspace.store._db.set_trace_callback(statements.append)
         await drain(session.send("hello"))
-        await session.save_draft("half a thought")
+        await session.conversation.save_draft("half a thought")
         await session.exclude(session.messages[0].id, True)
         await workspace.add_prompt("hello")
         assert {kind for kind, _ in _writes(statements, OWN)} == {"messages", "records", "prompts", "draft"}
         assert all(full for _, full in _writes(statements, OWN))
         reply = Message("assistant", (), new_id(), status="streaming")
-        await asyncio.to_thread(session._conversation.write_events, reply, [TextDelta("word ")])
+        await asyncio.to_thread(session.conversation.write_events, reply, [TextDelta("word ")])
         workspace.store._db.set_trace_callback(None)
         assert ("messages", False) in _writes(statements, OWN)  # the row of the reply that streams
         assert {kind for kind, _ in _writes(statements, STREAM)} >= {"deltas", "calls", "counts", "state"}

@@ -142,9 +142,9 @@ async def test_at_any_moment_of_a_turn_memory_and_store_say_the_same(tmp_path: P
             assert isinstance(events[-1], TurnFinished) and not session.running
             assert workspace.store.messages(session.id) == list(session.messages)
             assert [record.id for record in workspace.store.records(session.id)] == [
-                record.id for record in session._conversation._records
+                record.id for record in session.conversation._records
             ]
-            assert well_formed(session._conversation.request())
+            assert well_formed(session.conversation.request())
             assert all(call.status != "pending" for call in await workspace.calls(session.id))
             statuses |= {message.status for message in session.messages}
         assert statuses <= {"complete", "cancelled"}

@@ -39,7 +39,7 @@ async def test_what_a_refusal_taught_is_told_once_and_not_shown_as_if_the_wish_h
         first = await drain(session.send("one"))
         assert [event.text for event in of(Notice, first)] == ["m: It takes the reasoning efforts low"]
         assert isinstance(first[first.index(of(Notice, first)[0]) + 1], ReplyFinished)
-        assert (session.reasoning, session.reasoning_sent) == ("high", "low")
+        assert (session.conversation.target.reasoning, session.reasoning_sent) == ("high", "low")
         assert of(Notice, await drain(session.send("two"))) == []
 
 

@@ -65,7 +65,7 @@ async def test_a_turn_is_stored_streamed_and_measured(tmp_path: Path) -> None:
         assert isinstance(events[-1], TurnFinished)
         assert [m.role for m in stored(workspace, session)] == ["user", "assistant"]
         assert list(session.messages) == stored(workspace, session)
-        assert session.title == "Hello, what is a parser?"
+        assert session.conversation.info.title == "Hello, what is a parser?"
         reply = session.messages[-1]
         assert (reply.status, reply.finish_reason, reply.usage) == (
             "complete",
@@ -273,7 +273,7 @@ async def test_a_dropped_network_in_mid_stream_keeps_the_partial_answer(tmp_path
         assert not of(TurnFailed, events)
         await drain(session.retry())
         assert [m.text for m in provider.requests[-1].messages] == ["go"]
-        assert session.not_sent == {reply.id: "set aside"}
+        assert session.conversation.not_sent() == {reply.id: "set aside"}
         assert len(stored(workspace, session)) == 3
 
 
@@ -376,9 +376,9 @@ async def test_what_is_left_out_is_known_with_each_request(tmp_path: Path) -> No
         for number in range(8):
             await drain(session.send(f"{number} {LONG}"))
         usage = await session.refresh_usage()
-        trimmed = [why for why in session.not_sent.values() if why == "trimmed"]
+        trimmed = [why for why in session.conversation.not_sent().values() if why == "trimmed"]
         assert usage.rolling and usage.left_out.messages == len(trimmed) > 0
-        whole = session._meter.estimate(replace(session._conversation.untrimmed_request(), session="apart"))
+        whole = session._meter.estimate(replace(session.conversation.untrimmed_request(), session="apart"))
         assert usage.total + usage.left_out.tokens == pytest.approx(whole, rel=0.05)
         left_out = [call.left_out or 0 for call in workspace.services.calls.rows(session.id)]
         assert left_out[0] == 0 and left_out[-1] == usage.left_out.tokens
@@ -487,10 +487,10 @@ async def test_a_full_disk_keeps_the_answer_and_writes_it_later(tmp_path: Path) 
                 (pages,) = store.query("PRAGMA page_count")[0]
                 store.query(f"PRAGMA max_page_count = {pages}")
         assert session.messages[-1].text == "y" * 600_000
-        await session.save_draft("on")  # little enough to find room
-        assert (await workspace.resume(session.id)).draft == "on"
+        await session.conversation.save_draft("on")  # little enough to find room
+        assert (await workspace.resume(session.id)).conversation.info.draft == "on"
         store.query("PRAGMA max_page_count = 1000000")
-        await session.save_draft("")  # as when the program is left
+        await session.conversation.save_draft("")  # as when the program is left
         assert [len(m.text) for m in stored(workspace, session)] == [5, 400_000, 6, 600_000]
         assert stored(workspace, session)[-1].status == "complete"
 
@@ -519,7 +519,7 @@ async def test_a_disk_too_full_for_anything_keeps_the_answer_and_writes_it_later
         assert [n.text for n in of(Notice, events) if "The answer is on screen" in n.text]
         assert session.messages[-1] == of(ReplyFinished, events)[-1].message
         full = False
-        await session.save_draft("")
+        await session.conversation.save_draft("")
         assert stored(workspace, session)[-1] == session.messages[-1]
 
 
@@ -543,12 +543,12 @@ async def test_rewind_sets_aside_and_the_old_branch_is_kept(tmp_path: Path) -> N
             await drain(session.send(text))
         announced = [message.id for message in session.rewound(session.messages[2].id)]
         await session.rewind(session.messages[2].id)
-        assert list(session.not_sent) == announced and len(announced) == 4
+        assert list(session.conversation.not_sent()) == announced and len(announced) == 4
         assert session.rewound(session.messages[1].id) == [session.messages[1]]  # not again what was set aside already
         await drain(session.send("other"))
         assert [m.text for m in provider.requests[-1].messages if m.role == "user"] == ["one", "other"]
         assert len(stored(workspace, session)) == 8
-        assert set(session.not_sent.values()) == {"set aside"}
+        assert set(session.conversation.not_sent().values()) == {"set aside"}
         usage = session.usage
         assert usage is not None
         assert usage.source == "exact"
@@ -562,12 +562,12 @@ async def test_excluded_and_pinned(tmp_path: Path) -> None:
         first = session.messages[0].id
         await session.exclude(first, True)
         await session.pin(first, True)
-        assert session.not_sent == {first: "excluded"}
-        assert session.pinned == {first}
+        assert session.conversation.not_sent() == {first: "excluded"}
+        assert session.conversation.state.pinned == {first}
         await drain(session.send("next"))
         assert "secret" not in [m.text for m in provider.requests[-1].messages]
         await session.exclude(first, False)
-        assert session.not_sent == {}
+        assert session.conversation.not_sent() == {}
 
 
 async def test_cancelled_while_the_request_is_measured_nothing_is_sent(tmp_path: Path) -> None:
@@ -616,7 +616,7 @@ async def test_compact_by_hand_and_undo(tmp_path: Path) -> None:
         assert usage is not None
         assert usage.total == done.after
         assert usage.basis.compactions == 1
-        assert "compacted" in session.not_sent.values()
+        assert "compacted" in session.conversation.not_sent().values()
         calls = workspace.services.calls.rows(session.id)
         assert [c.kind for c in calls].count("compaction") == 1
         assert await session.undo()
@@ -657,7 +657,7 @@ async def test_reading_changes_nothing(tmp_path: Path) -> None:
         messages, records = stored(workspace, session), workspace.store.records(session.id)
         for _ in range(10):
             await session.refresh_usage()
-            _ = session.not_sent
+            _ = session.conversation.not_sent()
             await session.export(tmp_path / "out.md")
             await session.export(tmp_path / "out.jsonl")
         assert stored(workspace, session) == messages

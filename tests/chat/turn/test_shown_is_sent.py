@@ -44,8 +44,8 @@ async def test_what_the_bar_shows_before_enter_is_what_goes_out(tmp_path: Path, 
         for number in range(3):
             question = f"{number} how many dogs are parsers?"
             usage = await session.refresh_usage()
-            shown, real = usage.total, real_tokens(session._conversation.request())
-            provider.script = [thinking(real_tokens(session._conversation.request()) + 14)]
+            shown, real = usage.total, real_tokens(session.conversation.request())
+            provider.script = [thinking(real_tokens(session.conversation.request()) + 14)]
             events = await drain(session.send(question))
             sent = next(event.usage for event in of(UsageChanged, events))
             added = sent.total - shown

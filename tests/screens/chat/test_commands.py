@@ -28,7 +28,7 @@ async def test_completion_is_offered_taken_and_run() -> None:
         assert run.chat.composer.value == "/rolling-context "
         await run.shows("trim old content when the window is nearly full")
         await run.press("enter")
-        await run.until(lambda: run.session.rolling)
+        await run.until(lambda: run.session.conversation.info.rolling)
         await run.shows("Rolling context is on", "rolling on")
 
 

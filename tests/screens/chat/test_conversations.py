@@ -59,7 +59,7 @@ async def test_the_open_conversation_is_renamed_in_its_title_too() -> None:
         await run.type("the parser")
         await run.until(lambda: "a recipe" not in run.text)
         await run.press("down", "ctrl+r", "ctrl+u", *"parser", "enter", "escape")
-        await run.until(lambda: run.session.title == "parser")
+        await run.until(lambda: run.session.conversation.info.title == "parser")
         await run.shows("parser")
 
 
@@ -138,7 +138,7 @@ async def test_esc_before_anything_arrived_gives_the_prompt_back_to_be_sent_in_i
         question = run.session.messages[0].id
         await run.press("enter")
         await run.until(lambda: len(run.sent) == 2)
-        assert run.session.not_sent[question] == "set aside"
+        assert run.session.conversation.not_sent()[question] == "set aside"
 
 
 async def test_a_second_esc_lets_go_of_it() -> None:
@@ -153,7 +153,7 @@ async def test_a_second_esc_lets_go_of_it() -> None:
         await run.type("another")
         await run.press("enter")
         await run.until(lambda: len(run.sent) == 2)
-        assert run.session.messages[0].id not in run.session.not_sent
+        assert run.session.messages[0].id not in run.session.conversation.not_sent()
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ async def test_a_retry_forgets_the_message_that_was_to_be_replaced() -> None:
         await run.type("next")
         await run.press("enter")
         await run.until(lambda: run.sent == ["next"])
-        assert run.session.not_sent == {ident("m2"): "set aside"}
+        assert run.session.conversation.not_sent() == {ident("m2"): "set aside"}
 
 
 async def test_context_follows_the_numbers_while_an_answer_arrives() -> None:
@@ -232,10 +232,12 @@ async def test_a_draft_goes_along_where_there_is_none_and_else_stays_with_its_co
         empty, written = await run.workspace.resume("s2"), await run.workspace.resume("s3")
         await run.chat.attach(empty)
         assert run.chat.composer.value == "half a thought"
-        await run.until(lambda: (first.draft, empty.draft) == ("", "half a thought"))
+        await run.until(
+            lambda: (first.conversation.info.draft, empty.conversation.info.draft) == ("", "half a thought")
+        )
         await run.chat.attach(written)
         assert run.chat.composer.value == "another thought"
-        assert empty.draft == "half a thought"
+        assert empty.conversation.info.draft == "half a thought"
         await run.chat.attach(empty)
         assert run.chat.composer.value == "half a thought"
-        assert written.draft == "another thought"
+        assert written.conversation.info.draft == "another thought"

@@ -23,7 +23,7 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
         await run.type("hello")  # e is a key of the message; not once a word has begun
         assert run.chat.composer.value == "hello"
         assert run.chat.transcript.cursor_id is None
-        assert not run.session.not_sent and not run.session.pinned
+        assert not run.session.conversation.not_sent() and not run.session.conversation.state.pinned
         assert "c copy" not in run.text
         run.chat.composer.clear()
         run.chat.transcript.focus()  # without a chosen message letters are no commands
@@ -40,12 +40,15 @@ async def test_what_was_set_aside_can_be_neither_pinned_nor_left_out_and_says_wh
         await run.shows("nothing to pin")
         await run.press("x")
         await run.shows("nothing to leave out")
-        assert (run.session.not_sent, run.session.pinned) == ({ident("m2"): "set aside"}, frozenset())
+        assert (run.session.conversation.not_sent(), run.session.conversation.state.pinned) == (
+            {ident("m2"): "set aside"},
+            frozenset(),
+        )
         await run.press("escape")
         await run.command("/context")
         await run.press("m", "x")
         await run.shows("nothing to leave out")
-        assert run.session.not_sent == {ident("m2"): "set aside"}
+        assert run.session.conversation.not_sent() == {ident("m2"): "set aside"}
 
 
 @pytest.mark.slow

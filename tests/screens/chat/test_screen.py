@@ -284,11 +284,11 @@ async def test_the_draft_is_counted_and_its_cost_does_not_grow_with_what_was_pas
 async def test_the_draft_is_kept_and_comes_back(tmp_path: Path) -> None:
     async with running(folder=tmp_path) as run:
         await run.type("unfinished")
-        await run.until(lambda: run.session.draft == "unfinished")
+        await run.until(lambda: run.session.conversation.info.draft == "unfinished")
     async with running(folder=tmp_path) as run:
         assert run.chat.composer.value == "unfinished"
         await run.press("enter")
-        await run.until(lambda: run.sent == ["unfinished"] and run.session.draft == "")
+        await run.until(lambda: run.sent == ["unfinished"] and run.session.conversation.info.draft == "")
 
 
 @pytest.mark.slow
@@ -304,7 +304,7 @@ async def test_leaving_stops_the_answer_keeps_the_draft_and_closes(tmp_path: Pat
         await run.until(lambda: not run.app.is_running)
     async with running(folder=tmp_path) as run:
         assert run.session.messages[-1].status == "cancelled"
-        assert run.session.draft == "two\n\nthree"
+        assert run.session.conversation.info.draft == "two\n\nthree"
 
 
 async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
@@ -396,7 +396,7 @@ async def test_a_message_is_edited_and_sent_in_its_place() -> None:
         await run.type(" again")
         await run.press("enter")
         await run.until(lambda: run.sent == ["first again"])
-        assert run.session.not_sent == dict.fromkeys(map(ident, ("m1", "m2", "m3")), "set aside")
+        assert run.session.conversation.not_sent() == dict.fromkeys(map(ident, ("m1", "m2", "m3")), "set aside")
         await run.until(lambda: "sets aside" not in run.text)
 
 
@@ -436,7 +436,7 @@ async def test_esc_lets_go_of_an_edit() -> None:
         await run.type("new")
         await run.press("enter")
         await run.until(lambda: run.sent == ["new"])
-        assert not run.session.not_sent
+        assert not run.session.conversation.not_sent()
 
 
 async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
@@ -444,11 +444,11 @@ async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
     async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "p", "x")
-        await run.until(lambda: run.session.pinned == {ident("m2")})
-        await run.until(lambda: run.session.not_sent == {ident("m2"): "excluded"})
+        await run.until(lambda: run.session.conversation.state.pinned == {ident("m2")})
+        await run.until(lambda: run.session.conversation.not_sent() == {ident("m2"): "excluded"})
         await run.press("r")
         await run.until(lambda: run.sent == ["first"])
-        assert run.session.not_sent[ident("m1")] == "set aside"
+        assert run.session.conversation.not_sent()[ident("m1")] == "set aside"
 
 
 async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,7 +505,7 @@ async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_erro
         await run.type("unfinished")
         await run.press("ctrl+q")
         await run.until(lambda: not run.app.is_running)
-        assert session.draft == "unfinished"
+        assert session.conversation.info.draft == "unfinished"
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
@@ -513,7 +513,7 @@ async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypat
     monkeypatch.setattr("tui.screens.chat.drafts.SAVE_PAUSE", 0.0)
     async with running() as run:
         session = run.session
-        keep = session.save_draft
+        keep = session.conversation.save_draft
 
         async def fails_once(_text: str) -> None:
             monkeypatch.setattr(session, "save_draft", keep)
@@ -522,7 +522,7 @@ async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypat
 
         monkeypatch.setattr(session, "save_draft", fails_once)
         await run.type("x")
-        await run.until(lambda: session.draft == "x")
+        await run.until(lambda: session.conversation.info.draft == "x")
 
 
 async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_is_said_again(tmp_path: Path) -> None:
@@ -599,7 +599,7 @@ async def test_a_burst_of_keys_starts_no_worker_for_each(monkeypatch: pytest.Mon
     async with running() as run:
         started.clear()
         await run.type(words)
-        await run.until(lambda: run.session.draft == words)
+        await run.until(lambda: run.session.conversation.info.draft == words)
         await run.shows("draft ~")
         assert len(started) < len(words) / 4, started
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tui.chat.compaction.compactor import FAILURES, Compactor, Summaries
 from tui.chat.conversation import history
-from tui.chat.conversation.completion import Sampling
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
 from tui.chat.conversation.history import RecordKind, Target
 from tui.chat.conversation.meter import Meter
-from tui.chat.memory_files import MemoryFiles
 from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools
@@ -28,7 +26,7 @@ from tui.context.reduction.compaction import compaction_report
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Attachment, Message, Part, SystemSection, Text
-from tui.providers.base import Capabilities, ProviderError
+from tui.providers.base import ProviderError
 from tui.text.clean import abbreviated
 from tui.text.numbers import Cost
 
@@ -46,7 +44,7 @@ class ChatSession:
     """
 
     def __init__(self, conversation: Conversation, services: Services) -> None:
-        self._conversation = conversation
+        self.conversation = conversation
         self._services = services
         self._meter = Meter(conversation, services)
         self._compactor = Compactor(conversation, self._meter, services, self._emit)
@@ -111,7 +109,7 @@ class ChatSession:
         message = Message("user", parts, id=new_id(), created_at=time.time())
 
         async def action() -> None:
-            conversation = self._conversation
+            conversation = self.conversation
             try:
                 if not conversation.info.title and text.strip():
                     await conversation.update(title=abbreviated(" ".join(text.split()), TITLE_LENGTH))
@@ -128,12 +126,12 @@ class ChatSession:
         """Ask again: what followed the person's last message is set aside, stored and not sent."""
 
         async def action() -> None:
-            question = self._conversation.last_question()
+            question = self.conversation.last_question()
             if question is None:
                 self._emit(TurnFailed("There is nothing to retry yet: write a message first."))
                 return
             try:
-                await self._conversation.set_aside(self._conversation.answers_to(question))
+                await self.conversation.set_aside(self.conversation.answers_to(question))
             except StoreError as error:
                 self._emit(TurnFailed(str(error)))
             else:
@@ -142,7 +140,7 @@ class ChatSession:
         return self._events_of(action)
 
     async def _answer(self) -> None:
-        turn = Turn(self._conversation, self._meter, self._fitter, self._services, self.tools, self._emit)
+        turn = Turn(self.conversation, self._meter, self._fitter, self._services, self.tools, self._emit)
         try:
             try:
                 await turn.run()
@@ -156,7 +154,7 @@ class ChatSession:
 
     def _remember(self) -> None:
         """Store the model for the next session."""
-        target = self._conversation.target
+        target = self.conversation.target
         answered = {target.provider: target.model, "": f"{target.provider}/{target.model}"}
         self._services.store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
@@ -179,7 +177,7 @@ class ChatSession:
 
         async def action() -> None:
             meter = await self._meter_for(full_name)
-            compactor = Compactor(self._conversation, meter, self._services, self._emit)
+            compactor = Compactor(self.conversation, meter, self._services, self._emit)
             if await self._compact_with(compactor, meter, ""):
                 await self.set_model(full_name)
                 self._emit(Notice("info", f"{full_name} is the model from now on."))
@@ -207,57 +205,22 @@ class ChatSession:
     @property
     def id(self) -> str:
         """The session's id in the store."""
-        return self._conversation.info.id
-
-    @property
-    def title(self) -> str:
-        """A short line for lists; "" before the first message."""
-        return self._conversation.info.title
+        return self.conversation.info.id
 
     @property
     def provider(self) -> str:
         """The part of the model's full name before "/"."""
-        return self._conversation.target.provider
+        return self.conversation.target.provider
 
     @property
     def model(self) -> str:
         """The current model, without its provider."""
-        return self._conversation.target.model
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What is known about the current model."""
-        return self._conversation.target.capabilities
+        return self.conversation.target.model
 
     @property
     def messages(self) -> Sequence[Message]:
         """The stored history, oldest first. Append-only."""
-        return self._conversation.messages
-
-    @property
-    def unsaved(self) -> Sequence[Message]:
-        """Answers that could not be stored yet."""
-        return self._conversation.unsaved
-
-    @property
-    def rolling(self) -> bool:
-        """Whether `/rolling-context` is on."""
-        return self._conversation.info.rolling
-
-    @property
-    def not_sent(self) -> Mapping[str, str]:
-        """Message id -> why it is not sent any more: "set aside", "excluded", "trimmed" or "compacted"."""
-        return self._conversation.not_sent()
-
-    @property
-    def pinned(self) -> frozenset[str]:
-        """Ids of the messages that neither trimming nor compaction removes."""
-        return self._conversation.state.pinned
-
-    @property
-    def draft(self) -> str:
-        """The last stored draft."""
-        return self._conversation.info.draft
+        return self.conversation.messages
 
     @property
     def system(self) -> str:
@@ -265,34 +228,14 @@ class ChatSession:
         return "".join(section.text for section in self._sections("system"))
 
     @property
-    def reasoning(self) -> str | None:
-        """The requested effort, one of `EFFORTS`; None is the provider's default."""
-        return self._conversation.target.reasoning
-
-    @property
     def reasoning_sent(self) -> str | None:
         """The effort that is sent: another one if the model does not support the requested one; None sends none."""
-        return self._services.provider(self.provider).effort_sent(self.model, self.reasoning)
+        return self._services.provider(self.provider).effort_sent(self.model, self.conversation.target.reasoning)
 
     @property
     def efforts(self) -> tuple[str, ...]:
         """The reasoning efforts supported by the current model, as far as known; () for none."""
         return self._services.provider(self.provider).efforts(self.model)
-
-    @property
-    def memory(self) -> MemoryFiles:
-        """The memory files, including those that are off."""
-        return self._conversation.memory
-
-    @property
-    def sampling(self) -> Sampling:
-        """Answers MCP servers with the model of this conversation."""
-        return Sampling(self._conversation, self._services)
-
-    @property
-    def instructions(self) -> tuple[SystemSection, ...]:
-        """What MCP servers say of how they are to be used, as it is sent."""
-        return self._sections("instructions")
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -349,13 +292,13 @@ class ChatSession:
     async def _meter_for(self, full_name: str) -> Meter:
         provider, _, model = full_name.partition("/")
         await self._services.models.find(provider, model)
-        return Meter(self._conversation, self._services, self._target_for(full_name))
+        return Meter(self.conversation, self._services, self._target_for(full_name))
 
     def _target_for(self, full_name: str) -> Target:
         provider, _, model = full_name.partition("/")
         capabilities = self._services.provider(provider).capabilities(model)
         target = replace(
-            self._conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
+            self.conversation.target, provider=provider, model=model, capabilities=capabilities, max_output=None
         )
         return self.tools.updated(target)
 
@@ -364,47 +307,47 @@ class ChatSession:
     async def set_model(self, full_name: str) -> None:
         """Switch to another model, "provider/model". Raises `ProviderError` if it can't be used."""
         target = self._target_for(full_name)
-        await self._conversation.update(provider=target.provider, model=target.model)
-        self._conversation.set_target(target)
+        await self.conversation.update(provider=target.provider, model=target.model)
+        self.conversation.set_target(target)
 
     async def set_rolling(self, on: bool) -> None:
         """Switch rolling context; if off, everything that was trimmed is sent again."""
-        await self._conversation.update(rolling=on)
+        await self.conversation.update(rolling=on)
         await asyncio.to_thread(self._services.store.put_state, "rolling", "on" if on else "off")
-        trim = self._conversation.state.trim
+        trim = self.conversation.state.trim
         if not on and not trim.empty:
-            empty = replace(trim, cuts=(), dropped=frozenset(), frontier=self._conversation.frontier)
+            empty = replace(trim, cuts=(), dropped=frozenset(), frontier=self.conversation.frontier)
             data = {"state": empty.to_json(), "messages": 0, "tokens": 0}
-            await self._conversation.add_record(RecordKind.TRIM, data)
+            await self.conversation.add_record(RecordKind.TRIM, data)
 
     async def set_system(self, text: str) -> None:
         """Change the system prompt; "" uses none."""
         system = (SystemSection("system", "system prompt", text),) if text.strip() else ()
-        await self._conversation.add_record(RecordKind.SYSTEM, {"text": text})
+        await self.conversation.add_record(RecordKind.SYSTEM, {"text": text})
         self._set_sections(system + self._sections("memory"))
 
     async def switch_memory(self, name: str, on: bool) -> None:
         """Switch a memory file (by its displayed name) on or off."""
-        memory = self.memory.switched(name, on)
-        await self._conversation.add_record(RecordKind.MEMORY, memory.to_json())
-        self._conversation.memory = memory
+        memory = self.conversation.memory.switched(name, on)
+        await self.conversation.add_record(RecordKind.MEMORY, memory.to_json())
+        self.conversation.memory = memory
         self._set_sections(self._sections("system") + memory.sections())
 
     def _sections(self, kind: str) -> tuple[SystemSection, ...]:
-        return tuple(section for section in self._conversation.target.system if section.kind == kind)
+        return tuple(section for section in self.conversation.target.system if section.kind == kind)
 
     def _set_sections(self, sections: tuple[SystemSection, ...]) -> None:
-        self._conversation.set_target(replace(self._conversation.target, system=sections))
+        self.conversation.set_target(replace(self.conversation.target, system=sections))
         self.tools.update_offer()
 
     async def set_reasoning(self, effort: str | None) -> None:
         """Request this effort from now on."""
-        self._conversation.set_target(replace(self._conversation.target, reasoning=effort))
+        self.conversation.set_target(replace(self.conversation.target, reasoning=effort))
 
     @property
     def learned(self) -> tuple[str, ...]:
         """What was learned about the current model, one line each: it affects requests and their measurement."""
-        provider, able = self._services.provider(self.provider), self._conversation.target.capabilities
+        provider, able = self._services.provider(self.provider), self.conversation.target.capabilities
         lines = [*provider.learned(self.model), *self._services.models.lessons(self.provider, self.model)]
         if provider.capabilities(self.model).images and not able.images:
             lines.append("It refused images: text is sent in their place")
@@ -418,7 +361,7 @@ class ChatSession:
         # The estimator first: the model's facts tell it under which name its part is filed.
         for forget in (self._services.estimator.forget, self._services.models.forget):
             await asyncio.to_thread(forget, self.provider, self.model)
-        self._conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
+        self.conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
         await self.refresh_usage()
 
     async def set_window(self, tokens: int | None) -> None:
@@ -430,30 +373,22 @@ class ChatSession:
             await asyncio.to_thread(models.set_window, self.provider, self.model, tokens)
         await self.refresh_usage()
 
-    async def rename(self, title: str) -> None:
-        """Set the title."""
-        await self._conversation.update(title=title)
-
-    async def save_draft(self, text: str) -> None:
-        """Store the draft. One stored by another program in the meantime goes to the prompt history."""
-        await self._conversation.save_draft(text)
-
     async def pin(self, message_id: str, on: bool) -> None:
         """Keep a message through trimming and compaction, or no longer."""
-        await self._conversation.add_record(RecordKind.PIN, {"id": message_id, "on": on})
+        await self.conversation.add_record(RecordKind.PIN, {"id": message_id, "on": on})
 
     async def exclude(self, message_id: str, on: bool) -> None:
         """Leave a message (with its tool calls' results) out of requests, or include it again."""
-        await self._conversation.add_record(RecordKind.EXCLUDE, {"id": message_id, "on": on})
+        await self.conversation.add_record(RecordKind.EXCLUDE, {"id": message_id, "on": on})
 
     def rewound(self, message_id: str) -> list[Message]:
         """The messages that `rewind` would set aside."""
-        return history.rewound(self.messages, self._conversation.state, message_id)[0]
+        return history.rewound(self.messages, self.conversation.state, message_id)[0]
 
     async def rewind(self, message_id: str) -> None:
         """Set a message and all that follows it aside: they stay in the history and are not sent."""
-        following, ended = history.rewound(self.messages, self._conversation.state, message_id)
-        await self._conversation.set_aside([message.id for message in following])
+        following, ended = history.rewound(self.messages, self.conversation.state, message_id)
+        await self.conversation.set_aside([message.id for message in following])
         for record in ended:
             await self._compactor.take_back(record)
 

@@ -78,10 +78,11 @@ async def ask(
         workspace.servers.start()
         attachments = [await workspace.attach(path) for path in attach]
         chat = await (workspace.new_session() if resume is None else workspace.resume(resume or None))
-        check_taken(attachments, chat.capabilities, chat.model)
+        check_taken(attachments, chat.conversation.target.capabilities, chat.model)
         if prompt is not None:
             await chat.set_system(prompt)
-        for notice in (*chat.memory.notices, *workspace.servers.news(), *damage_lines(workspace.store.damage)):
+        notices = (*chat.conversation.memory.notices, *workspace.servers.news())
+        for notice in (*notices, *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
         on_signals(("SIGINT", *ENDING), partial(_interrupt, chat, interrupted))

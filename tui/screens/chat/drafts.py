@@ -219,16 +219,16 @@ class Drafts:
         """Store the draft, and waiting messages, now."""
         session = self.screen.session
         if session is not None:
-            await session.save_draft(self.text)
+            await session.conversation.save_draft(self.text)
 
     async def hand_over(self, before: ChatSession, session: ChatSession) -> None:
         """Move the draft to a conversation without one; otherwise each keeps its own. Raises `StoreError`."""
-        if session.draft:
-            await before.save_draft(self.text)
-            self.screen.composer.value = session.draft
+        if session.conversation.info.draft:
+            await before.conversation.save_draft(self.text)
+            self.screen.composer.value = session.conversation.info.draft
         else:
-            await session.save_draft(self.text)  # before it is removed from the old one
-            await before.save_draft("")
+            await session.conversation.save_draft(self.text)  # before it is removed from the old one
+            await before.conversation.save_draft("")
 
     def remember(self, text: str, *, sent: bool = False) -> None:
         """Store a prompt for the up key, in this run and later ones; until then it counts as a draft.
@@ -264,8 +264,8 @@ class Drafts:
         except Exception as error:
             log.exception("the draft could not be stored")
             screen.broken = screen.one_line(error)
-        if session is not None and session.unsaved:
-            unsaved = "\n\n".join(filter(None, [unsaved, *(message.text for message in session.unsaved)]))
+        if session is not None and session.conversation.unsaved:
+            unsaved = "\n\n".join(filter(None, [unsaved, *(message.text for message in session.conversation.unsaved)]))
         if not unsaved:
             return ""
         path = await asyncio.to_thread(write_unsent, unsaved, screen.rescue_folders) if unsaved.strip() else None
@@ -384,7 +384,7 @@ class DraftCost:
                 if key not in self._files:
                     attachment, _ = read_attachment(path)
                     tokens = _attachment_tokens(attachment, session)
-                    self._files[key] = tokens, not_taken(attachment, session.capabilities)
+                    self._files[key] = tokens, not_taken(attachment, session.conversation.target.capabilities)
             except (OSError, AttachmentError):
                 continue  # sending reports the error
             tokens, kind = self._files[key]

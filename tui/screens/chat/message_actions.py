@@ -78,7 +78,7 @@ class MessageActions:
         if workspace is None or session is None or self._busy():
             return
         fork = await workspace.fork(session.id, message.id)
-        await fork.set_reasoning(session.reasoning)
+        await fork.set_reasoning(session.conversation.target.reasoning)
         await self._screen.attach(fork)
         self._screen.composer.focus_prompt()
         answer = " /retry answers the last message." if message.role == "user" else ""

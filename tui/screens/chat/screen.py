@@ -220,21 +220,22 @@ class ChatScreen(BackgroundScreen):
         if before is not None:
             self.turns.rewind_to = ""
             self._places[before.id] = self.transcript.reader_place
-        self.transcript.set_messages(session.messages, not_sent=session.not_sent)
+        self.transcript.set_messages(session.messages, not_sent=session.conversation.not_sent())
         if before is not None and session.id in self._places:
             self.transcript.return_to(self._places[session.id])
         self.welcome()
         self.turns.show_hint()  # the chosen message is not on screen any more
-        for notice in session.memory.notices:
+        for notice in session.conversation.memory.notices:
             self.transcript.add_notice("info", notice)
         if session.messages:
             self.background(partial(self.ui.recover_summary, session), "summary")
         self.refresh_title()
         self.refresh_status(counts=True)
-        if session.draft and not self.composer.value:
-            self.composer.value = session.draft
-        elif session.draft and before is None:  # text typed during start-up
-            self.drafts.remember(session.draft)
+        draft = session.conversation.info.draft
+        if draft and not self.composer.value:
+            self.composer.value = draft
+        elif draft and before is None:  # text typed during start-up
+            self.drafts.remember(draft)
             self.notify(DRAFT_RECALLED, timeout=8, markup=False)
         self.draft_cost.count()
         if self.turns.waiting:
@@ -263,16 +264,15 @@ class ChatScreen(BackgroundScreen):
     def refresh_title(self) -> None:
         """Update title and model."""
         if self.session is not None:
-            self.title_bar.show(
-                self.session.title or "new conversation", f"{self.session.provider}/{self.session.model}"
-            )
+            title = self.session.conversation.info.title or "new conversation"
+            self.title_bar.show(title, f"{self.session.provider}/{self.session.model}")
 
     def refresh_status(self, *, counts: bool = False) -> None:
         """Update the session's numbers; with `counts` also those of each message."""
         session = self.session
         if session is None:
             return
-        self.status_bar.show(Status(session.usage, self.cost, session.rolling))
+        self.status_bar.show(Status(session.usage, self.cost, session.conversation.info.rolling))
         self._panels_follow()
         if counts and session.usage is not None:
             self.transcript.set_counts(session.usage.messages)
@@ -286,7 +286,7 @@ class ChatScreen(BackgroundScreen):
         """The request has changed: update status and marks."""
         self.refresh_status(counts=True)
         if self.session is not None:
-            self.transcript.set_not_sent(self.session.not_sent)
+            self.transcript.set_not_sent(self.session.conversation.not_sent())
 
     def recount_soon(self) -> None:
         """Measure again in the background."""

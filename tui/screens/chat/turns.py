@@ -298,7 +298,7 @@ class Turns:
 
     def _mark_not_sent(self) -> None:
         if self.screen.session is not None:
-            self.screen.transcript.set_not_sent(self.screen.session.not_sent)
+            self.screen.transcript.set_not_sent(self.screen.session.conversation.not_sent())
 
 
 MAX_NAMED = 3
