@@ -17,6 +17,7 @@ from tests.screens.conftest import SIZES, Running, running
 from tests.screens.talks import EchoProvider, Talk, assistant, ident, long_talk, opener, settings_in, user
 from tests.usages import make_usage
 from tui.app import ChatApp
+from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Notice, RetryScheduled, SessionEvent
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -466,10 +467,10 @@ async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.M
 
 @pytest.mark.slow
 async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(self: ChatSession, text: str) -> None:
+    async def full(self: Conversation, text: str) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(ChatSession, "save_draft", full)
+    monkeypatch.setattr(Conversation, "save_draft", full)
     exits: list[object] = []
     async with running() as run:
         monkeypatch.setattr(run.app, "exit", lambda **values: exits.append(values))
@@ -495,7 +496,7 @@ async def test_a_draft_that_is_still_to_be_kept_when_the_store_closes_is_no_erro
         close, session = run.workspace.close, run.session
 
         async def while_it_closes() -> None:
-            monkeypatch.setattr(session, "save_draft", closed)
+            monkeypatch.setattr(session.conversation, "save_draft", closed)
             run.chat.drafts.save_soon()
             for worker in [worker for worker in run.chat.workers if worker.group == "draft-save"]:
                 await worker.wait()
@@ -516,11 +517,11 @@ async def test_what_is_typed_while_a_draft_cannot_be_kept_is_kept_next(monkeypat
         keep = session.conversation.save_draft
 
         async def fails_once(_text: str) -> None:
-            monkeypatch.setattr(session, "save_draft", keep)
+            monkeypatch.setattr(session.conversation, "save_draft", keep)
             run.chat.drafts.save_soon()
             raise OSError("the store is busy")
 
-        monkeypatch.setattr(session, "save_draft", fails_once)
+        monkeypatch.setattr(session.conversation, "save_draft", fails_once)
         await run.type("x")
         await run.until(lambda: session.conversation.info.draft == "x")
 
