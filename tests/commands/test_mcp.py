@@ -12,6 +12,7 @@ from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.commands.scripted_ui import Commands, ScriptedUI, printed
 from tui.commands import Chat, mcp
 from tui.tools.base import ToolError
+from tui.tools.mcp.server import McpServer
 from tui.views.view import Form, Question
 
 PROJECT = '{"mcpServers": {"own": {"command": "sh", "args": ["-c", "rm \\u202e -rf"], "env": {"A": "${HOME}"}}}}'
@@ -109,6 +110,22 @@ async def test_signing_in_opens_the_page_and_waits_for_the_browser(
         assert (ui.output[1:], ui.refusals) == (
             (["g is ready."], []) if comes_back else ([], ["g is not ready: signing in did not work: it was cancelled"])
         )
+        await mcp.run.run(ui, chat, "logout g")
+        revoked = "; the tokens are revoked" if comes_back else ""
+        assert ui.output[-1] == f"Signed out of g on this machine{revoked}."
+
+
+async def test_tokens_that_are_still_valid_at_the_server_are_said_to_be(
+    servers: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sign_out(_server: McpServer) -> str:
+        return "the server answered 503"
+
+    monkeypatch.setattr(McpServer, "sign_out", sign_out)
+    assert await servers.output("/mcp logout mail") == (
+        "Signed out of mail on this machine; the tokens are not revoked (the server answered 503): they are valid"
+        " until they expire."
+    )
 
 
 @pytest.mark.slow

@@ -205,9 +205,9 @@ class Servers:
         await server.restart(attempt)
         return attempt
 
-    async def sign_out(self, name: str) -> None:
-        """Forget a sign-in. Raises `ToolError`."""
-        await self._server(name).sign_out()
+    async def sign_out(self, name: str) -> str | None:
+        """Forget a sign-in, with the result of `McpServer.sign_out`. Raises `ToolError`."""
+        return await self._server(name).sign_out()
 
     def _server(self, name: str) -> McpServer:
         """Raises `ToolError`."""

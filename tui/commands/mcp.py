@@ -85,8 +85,10 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         case "login", name if name:
             await _sign_in(ui, servers, name)
         case "logout", name if name:
-            await servers.sign_out(name)
-            await ui.say(f"Signed out of {plain(name)} on this machine.")
+            problem = await servers.sign_out(name)
+            revoked = f"the tokens are not revoked ({problem}): they are valid until they expire"
+            then = "" if problem is None else f"; {revoked if problem else 'the tokens are revoked'}"
+            await ui.say(f"Signed out of {plain(name)} on this machine{then}.")
         case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")

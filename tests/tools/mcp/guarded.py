@@ -96,8 +96,9 @@ class Authority:
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.access.get(token)
 
-    async def revoke_token(self, token: object) -> None:
-        raise NotImplementedError
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        for issued in (self.access, self.refresh):
+            issued.pop(token.token, None)
 
     async def exchange_identity_assertion(self, client: object, params: object) -> OAuthToken:
         raise NotImplementedError
@@ -187,6 +188,7 @@ async def guarded_server(
             "issuer_url": origin,
             "resource_server_url": f"{origin}/mcp",
             "client_registration_options": {"enabled": True, "valid_scopes": ["use"], "default_scopes": ["use"]},
+            "revocation_options": {"enabled": True},
             "validate_token_resource": True,
             "required_scopes": ["use"],
         }

@@ -185,7 +185,11 @@ async def test_tokens_are_issued_used_renewed_and_asked_for_again_once_revoked(a
             await until(lambda: hub.servers["g"].status.reason == NEEDED)
             await signed_in(hub)  # with the client that is registered
             assert (await call(hub.servers["g"], "whoami")).text == "you"
-        assert json.loads(file.read_text())["client"] == first["client"]
+            last = json.loads(file.read_text())
+            assert last["client"] == first["client"]
+            assert await hub.servers["g"].sign_out() == ""
+            assert await Introspection(authority).verify_token(last["tokens"]["access_token"]) is None
+            assert not stored(tmp_path)
 
 
 async def test_a_person_who_says_no_is_not_signed_in(authority: str, tmp_path: Path) -> None:

@@ -88,14 +88,49 @@ async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
         async with hub_for(url, tmp_path) as hub:  # the next run
             assert hub.servers["g"].status.state == "ready", hub.servers["g"].status.reason
             assert len(authority.clients) == 1
-            await hub.servers["g"].sign_out()
+            secrets = [*authority.access, *authority.refresh]
+            assert len(secrets) == 2
+            assert await hub.servers["g"].sign_out() == ""
+            assert (authority.access, authority.refresh) == ({}, {})  # revoked
             await until(lambda: hub.servers["g"].status.reason == NEEDED)
+            assert await hub.servers["g"].sign_out() is None
         assert not stored(tmp_path)
-    secrets = [*authority.access, *authority.refresh]
-    assert len(secrets) == 2
     for secret in secrets:
         assert secret not in caplog.text
         assert redact(f"{secret}") == "[key]"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "why"),
+    [("", "no place for that"), ("503", "answered 503"), ("hang", "in time"), ("gone", "attempts failed")],
+)
+async def test_tokens_that_can_not_be_revoked_are_forgotten_all_the_same(
+    endpoint: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if endpoint == "503":
+            writer.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    if endpoint == "hang":
+        monkeypatch.setattr("tui.tools.mcp.authorization.REVOKE_WAIT", 0.05)
+    web = await asyncio.start_server(answer, "127.0.0.1", 0)
+    origin = f"http://127.0.0.1:{web.sockets[0].getsockname()[1] if endpoint != 'gone' else free_port()}"
+    metadata = {"issuer": origin, "authorization_endpoint": f"{origin}/a", "token_endpoint": f"{origin}/t"}
+    metadata |= {"revocation_endpoint": f"{origin}/revoke"} if endpoint else {}
+    hub = McpHub(lambda _name: None, None, tmp_path)
+    (config,) = servers_of_json(json.dumps({"mcpServers": {"g": {"url": f"{origin}/mcp"}}}), "f")
+    server = hub.add(config, on=False)
+    tokens = {"access_token": "an-access-token", "token_type": "Bearer"}
+    client = {"client_id": "c", "redirect_uris": ["http://127.0.0.1/callback"]}
+    TokenStore(tmp_path, config.url).write({"tokens": tokens, "metadata": metadata, "client": client})
+    async with web:
+        problem = await server.sign_out()
+        assert server.status.state == "off"  # as it was
+        await hub.close()
+    assert problem is not None and why in problem
+    assert not stored(tmp_path)
 
 
 @pytest.mark.slow

@@ -9,19 +9,23 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from httpx2 import Request, Response
+from httpx2 import AsyncClient, Request, Response
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
+from tui.providers.http.proxies import client_options
+from tui.providers.keys import redact
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.oauth import PATH, SignIn, SignInError, SignInPage, TokenStore, refusal
-from tui.tools.mcp.status import TransportStatus
+from tui.tools.mcp.status import TransportStatus, error_text
 
 log = logging.getLogger(__name__)
 
 CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
 LONGEST_CODE = 64  # characters
+LOOPBACK = f"http://127.0.0.1{PATH}"
+REVOKE_WAIT = 5.0  # seconds for revoking tokens
 _CODE = ("user_code", "verification_uri", "device_code")  # what a server answers with (RFC 8628, section 3.2)
 _BASIC = "client_secret_basic"
 
@@ -39,15 +43,11 @@ async def authorization(
     if oauth is None or (sign_in is None and not data.get("tokens")):
         yield None
         return
-    configured = None
-    if oauth.client_id:
-        configured = {"client_id": oauth.client_id, "client_secret": oauth.client_secret or None}
-        data["client"] = {}  # its secret is not stored
     async with contextlib.AsyncExitStack() as stack:
-        redirect = f"http://127.0.0.1{PATH}"
+        redirect = LOOPBACK
         if sign_in is not None:
             data.pop("tokens", None)
-            client = data.get("client") or {}
+            client = {} if oauth.client_id else data.get("client") or {}
             if not sign_in.by_code and "authorization_code" not in (client.get("grant_types") or ()):
                 data["client"] = client = {}
             addresses = client.get("redirect_uris")
@@ -57,8 +57,31 @@ async def authorization(
             except OSError:  # the port is in use: another one, for which this program has to register again
                 data["client"] = {}
                 redirect = await stack.enter_async_context(sign_in.listening(0))
-        metadata = _client_metadata(oauth, redirect)
-        yield Provider(config.url, metadata, store, data, configured, sign_in, status)
+        yield Provider(config.url, oauth, redirect, store, data, sign_in, status)
+
+
+async def revoke(config: ServerConfig, store: TokenStore, data: dict[str, Any]) -> str:
+    """Revoke the tokens in `data` at the authorization server that issued them (RFC 7009); why not, "" if it did."""
+    assert config.oauth is not None
+    provider = Provider(config.url, config.oauth, LOOPBACK, store, data, None, TransportStatus())
+    try:
+        await provider._initialize()
+        metadata, tokens = provider.context.oauth_metadata, provider.context.current_tokens
+        if metadata is None or metadata.revocation_endpoint is None or tokens is None:
+            return "the server has no place for that"
+        url = str(metadata.revocation_endpoint)
+        async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**client_options(url, 100_000)) as client:
+            for kind in ("refresh_token", "access_token"):
+                if token := getattr(tokens, kind):
+                    response = await client.send(provider._form(url, token=token, token_type_hint=kind))
+                    if response.status_code != 200:
+                        return f"the server answered {response.status_code}"
+    except TimeoutError:
+        return "the server did not answer in time"
+    except Exception as error:
+        log.info("tokens of an MCP server are not revoked: %s", redact(repr(error)))
+        return error_text(error)
+    return ""
 
 
 class FixedScope(OAuthClientMetadata):
@@ -69,38 +92,36 @@ class FixedScope(OAuthClientMetadata):
             super().__setattr__(name, value)
 
 
-def _client_metadata(oauth: OAuthConfig, redirect_uri: str) -> OAuthClientMetadata:
-    """What this program says of itself when it registers, and the scope that it asks for."""
-    fields = {"client_name": "chatctx", "scope": oauth.scope or None, "redirect_uris": [redirect_uri]}
-    return (FixedScope if oauth.scope else OAuthClientMetadata).model_validate(fields)
-
-
 class Provider(OAuthClientProvider):
     """Also renews a token that is refused before its end: the SDK lets the person sign in then.
 
     And where there is no browser it asks the authorization server for a code, if that has codes, in place of sending
     a browser there.
 
-    `data` is what `store` has, `configured` the client that a person configured, which is never stored. `sign_in` is
-    good for one sign-in.
+    `data` is what `store` has; a client that a person configured is not stored. `sign_in` is good for one sign-in.
     """
 
     def __init__(
         self,
         url: str,
-        metadata: OAuthClientMetadata,
+        oauth: OAuthConfig,
+        redirect_uri: str,
         store: TokenStore,
         data: dict[str, Any],
-        configured: Mapping[str, Any] | None,
         sign_in: SignIn | None,
         status: TransportStatus,
     ) -> None:
+        about = {"client_name": "chatctx", "scope": oauth.scope or None, "redirect_uris": [redirect_uri]}
+        metadata = (FixedScope if oauth.scope else OAuthClientMetadata).model_validate(about)
         storage: Any = self  # has those methods of the SDK's `TokenStorage` that `_initialize` doesn't replace
         handlers = (None, None) if sign_in is None else (sign_in.redirect, sign_in.callback)
         super().__init__(url, metadata, storage, *handlers)
         self._store = store
         self._data = data
-        self._configured = configured
+        self._configured: Mapping[str, Any] | None = None
+        if oauth.client_id:
+            self._configured = {"client_id": oauth.client_id, "client_secret": oauth.client_secret or None}
+            data["client"] = {}  # its secret is not stored
         self._sign_in = sign_in
         self._status = status
         self._code_endpoint = ""

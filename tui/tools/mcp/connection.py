@@ -130,12 +130,11 @@ class Connection:
         self._updated = updated
         self._ask = ask
         self._is_open = False
-        self._roots = roots_of(config)
         self._normalizer = Normalizer()
         self._client = Client(
             watched(transport, self._normalizer, lambda: on_event("gone")),
             message_handler=self._notified,
-            list_roots_callback=self._list_roots if self._roots else None,
+            list_roots_callback=None if config.roots == () else self._list_roots,
             elicitation_callback=self._elicit if ask is not None else None,
             sampling_callback=self._sample if ask is not None and config.sampling else None,
             client_info=types.Implementation(name="chatctx", version=__version__),
@@ -199,17 +198,14 @@ class Connection:
         async def once(alive: ProgressFnT) -> types.CallToolResult:
             return await self._client.call_tool(name, dict(arguments), progress_callback=alive)
 
-        async def result() -> types.CallToolResult:
-            try:
-                return await self._answer(once, name, report)
-            except MCPError as error:
-                if error.code != types.URL_ELICITATION_REQUIRED or not await self._pages_opened(error.error.data):
-                    raise
-            return await self._answer(once, name, report)  # the person has opened what the server needed
-
         with _errors(name):
             try:
-                return output_of(await result())
+                try:
+                    return output_of(await self._answer(once, name, report))
+                except MCPError as error:
+                    if error.code != types.URL_ELICITATION_REQUIRED or not await self._pages_opened(error.error.data):
+                        raise
+                return output_of(await self._answer(once, name, report))  # the person has opened what it needed
             except MCPError as error:
                 if _is_gone(error):
                     raise
@@ -346,12 +342,15 @@ class Connection:
                 self._on_event("changed")
             case types.ResourceUpdatedNotification():
                 self._updated(message.params.uri)
-            case types.LoggingMessageNotification():
-                for text in log_lines(message.params):
+            case types.LoggingMessageNotification(params=params):
+                data = params.data
+                text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+                logger = f" {params.logger}:" if params.logger else ""
+                for logged in text[:LONGEST_MESSAGE].splitlines():
                     second = int(time.monotonic())
                     self._second, self._logged = second, self._logged + 1 if second == self._second else 1
                     if self._logged <= MOST_LOGGED:  # the rest of a flood is dropped
-                        self._log.add(text)
+                        self._log.add(f"{params.level}:{logger} {logged}")
 
     # -- what the server asks ----------------------------------------------------------------------------------------
 
@@ -368,9 +367,12 @@ class Connection:
             self._reschedule()
 
     async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
+        """The configured folders, or the working directory."""
         del context
+        roots = self._config.roots
+        folders = [Path.cwd()] if roots is None else [at_home(folder).absolute() for folder in roots]
         return types.ListRootsResult.model_validate(
-            {"roots": [{"uri": uri, "name": name} for uri, name in self._roots]}
+            {"roots": [{"uri": folder.as_uri(), "name": folder.name or str(folder)} for folder in folders]}
         )
 
     async def _elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -444,14 +446,6 @@ def _is_gone(error: MCPError) -> bool:
     return error.code == CLOSED or error.message == "Session terminated"
 
 
-def log_lines(params: types.LoggingMessageNotificationParams) -> list[str]:
-    """A log message as lines, each with its level."""
-    data = params.data
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
-    logger = f" {params.logger}:" if params.logger else ""
-    return [f"{params.level}:{logger} {line}" for line in text[:LONGEST_MESSAGE].splitlines()]
-
-
 def question_of(server: str, params: types.ElicitRequestParams) -> Question:
     """The question for an elicitation. Raises ValueError for unsupported ones."""
     message = clean_text(params.message[:LONGEST_MESSAGE])
@@ -475,9 +469,3 @@ def sample_of(server: str, params: types.CreateMessageRequestParams) -> SampleQu
     if params.tools or not messages:
         raise ValueError("tools" if params.tools else "no messages")
     return SampleQuestion(server, params.system_prompt or "", tuple(messages), max(1, params.max_tokens))
-
-
-def roots_of(config: ServerConfig) -> list[tuple[str, str]]:
-    """URI and name of each root: the working directory, or the configured folders."""
-    folders = [at_home(folder).absolute() for folder in config.roots] if config.roots is not None else [Path.cwd()]
-    return [(folder.as_uri(), folder.name or str(folder)) for folder in folders]

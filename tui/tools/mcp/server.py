@@ -108,15 +108,26 @@ class McpServer:
         self._sign_in = sign_in
         await self.start()
 
-    async def sign_out(self) -> None:
-        """Forget the person's sign-in, and restart it. Raises `ToolError`, OSError."""
+    async def sign_out(self) -> str | None:
+        """Forget the person's sign-in, restart it if it is on, and have the tokens revoked.
+
+        Returns why they were not, "" if they were, None if there were none. Raises `ToolError`, OSError.
+        """
         try:
-            store = TokenStore(self._hub.tokens, self.config.filled(start_environment()).url)
+            config = self.config.filled(start_environment())
         except McpConfigError as error:
             raise ToolError(str(error)) from None
+        store, is_on = TokenStore(self._hub.tokens, config.url), self.status.state != "off"
         await self.stop()
+        data = await asyncio.to_thread(store.read)
         await asyncio.to_thread(store.forget)
-        await self.start()
+        if is_on:
+            await self.start()
+        if not data.get("tokens") or importlib.util.find_spec("mcp") is None:
+            return None
+        from tui.tools.mcp.authorization import revoke
+
+        return await self._hub.thread.run(revoke(config, store, data))
 
     async def wait_until_current(self) -> None:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""

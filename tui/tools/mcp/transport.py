@@ -215,7 +215,9 @@ NOT_READABLE = -32700  # parse error (JSON-RPC 2.0, section 5.1)
 CLOSED = -32000
 """The SDK's code for a closed connection. Servers use it too, for other errors."""
 
-SERVER_ERROR = -32099  # replaces -32000 in errors from servers; from the range that JSON-RPC reserves for them
+SERVER_ERROR = -32099
+"""Replaces that in errors from servers, which would be taken for a closed connection. JSON-RPC reserves it for them."""
+
 _MADE_BY_SDK = "SSE stream "  # prefix of errors with that code that come from the SDK's HTTP transport
 _MOST_PENDING = 10_000  # requests whose method is remembered
 _MOST_ISSUES = 100
@@ -280,8 +282,8 @@ class Normalizer:
                 self.stale = True
             case JSONRPCResponse():
                 self._answer(message, self._pending.pop(message.id, ""))
-            case JSONRPCError():
-                _own_error(message)
+            case JSONRPCError(error=error) if error.code == CLOSED and not error.message.startswith(_MADE_BY_SDK):
+                message.error = error.model_copy(update={"code": SERVER_ERROR})
         return item
 
     def _answer(self, message: JSONRPCResponse, method: str) -> None:
@@ -295,7 +297,9 @@ class Normalizer:
             case "tools/call":
                 message.result = _call_result(result)
             case "prompts/get" if isinstance(result.get("messages"), list):
-                message.result = result | {"messages": [_prompt_message(each) for each in result["messages"]]}
+                for each in result["messages"]:
+                    if isinstance(each, dict) and "content" in each:
+                        each["content"] = known_block(each["content"])
             case _ if method in _LISTS:
                 message.result = self._list(method, result)
 
@@ -310,10 +314,11 @@ class Normalizer:
         for number, item in enumerate(items, 1):
             what = f"{kind} {_name(item) or f'number {number}'}"
             if model is types.Tool and isinstance(item, dict):
-                if _needs_task(item):
-                    why = "it runs only as a task, which chatctx does not do"
-                    issues.append(Issue(f"{what} is not offered: {why}", fault=False))
-                    continue
+                match item:  # MCP 2025-11-25, tasks: tool-level negotiation
+                    case {"execution": {"taskSupport": "required"}}:
+                        why = "it runs only as a task, which chatctx does not do"
+                        issues.append(Issue(f"{what} is not offered: {why}", fault=False))
+                        continue
                 item, oddity = _plain_tool(item)
                 issues += [Issue(f"{what}: {oddity}")] if oddity else []
             try:
@@ -344,12 +349,6 @@ def _introduction(result: dict[str, Any]) -> dict[str, Any]:
 def _name(item: object) -> str:
     name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
     return repr(name)[:80] if isinstance(name, str) else ""
-
-
-def _needs_task(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool can only run as a task (MCP 2025-11-25, tasks: tool-level negotiation)."""
-    execution = tool.get("execution")
-    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -398,12 +397,6 @@ def _call_result(result: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _prompt_message(message: object) -> object:
-    if not isinstance(message, dict) or "content" not in message:
-        return message
-    return message | {"content": known_block(message["content"])}
-
-
 def known_block(block: object) -> dict[str, Any]:
     """`block`, or a text block that names it if it is invalid or of an unknown type."""
     if not isinstance(block, dict):
@@ -437,21 +430,12 @@ def _first(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-def _own_error(message: JSONRPCError) -> None:
-    """Change the code of a server's error that would be mistaken for a closed connection."""
-    error = message.error
-    if error.code == CLOSED and not error.message.startswith(_MADE_BY_SDK):
-        message.error = error.model_copy(update={"code": SERVER_ERROR})
-
-
 def readable(item: Any) -> Any:
     """Turn a validation error back into the message it was about, or into an error response to its request.
 
     Programs in Python and JavaScript escape lone surrogates (from file names that are not UTF-8), which strict parsers
     reject. And an invalid response may at least have a valid id.
     """
-    if not isinstance(item, Exception):
-        return item
     if not isinstance(item, ValidationError):
         return item
     looked_at = [error["input"] for error in item.errors(include_url=False, include_context=False)]  # all, or a part
