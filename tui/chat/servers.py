@@ -17,6 +17,7 @@ from tui.chat.runtime.services import Toolbox
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
+from tui.context.counting.digests import text_digest
 from tui.context.counting.tokenizers import heuristic_count
 from tui.messages import Attachment, SystemSection
 from tui.text.labels import mention_of, mentioned_names
@@ -395,6 +396,4 @@ def _updated_line(status: ServerStatus, uri: str) -> str:
 
 def fingerprint(config: ServerConfig) -> str:
     """Detects changes of a server's configuration, from the parts that are no secrets."""
-    from tui.tools.mcp.config import content_hash
-
-    return content_hash("\0".join((config.transport, config.shown, config.cwd or "", *sorted(config.env))))
+    return text_digest("\0".join((config.transport, config.shown, config.cwd or "", *sorted(config.env))))

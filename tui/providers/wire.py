@@ -6,13 +6,13 @@ Requests come from a projection: the ids of their calls are unique, and each res
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from tui.context.counting.digests import text_digest
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
 from tui.text.json_text import parse_json, parse_object
 
@@ -169,7 +169,7 @@ _SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 
 def tool_id(original: str) -> str:
     """The id of a call, and of its result, for Anthropic and OpenAI's Responses: letters, digits, "_" and "-"."""
-    return original if _TOOL_ID.fullmatch(original) else f"call_{_hash(original)[:24]}"
+    return original if _TOOL_ID.fullmatch(original) else f"call_{text_digest(original)[:24]}"
 
 
 def chat_tool_id(original: str, *, short: bool) -> str:
@@ -178,12 +178,8 @@ def chat_tool_id(original: str, *, short: bool) -> str:
     `short`: exactly nine letters or digits, for Mistral.
     """
     if short:
-        return original if _SHORT_ID.fullmatch(original) else _hash(original)[:9]
-    return original if _CHAT_ID.fullmatch(original) else f"call_{_hash(original)[:24]}"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return original if _SHORT_ID.fullmatch(original) else text_digest(original)[:9]
+    return original if _CHAT_ID.fullmatch(original) else f"call_{text_digest(original)[:24]}"
 
 
 def files_after_results(messages: Sequence[Message]) -> Iterator[Message]:

@@ -10,7 +10,8 @@ from unittest import mock
 import pytest
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import HistoryState, Projection, Target, build_request, text_digest, trimmed_request
+from tui.chat.conversation.history import HistoryState, Projection, Target, build_request, trimmed_request
+from tui.context.counting.digests import text_digest
 from tui.context.reduction.records import Checkpoint, CompactionRecord, CompactionUndo, Cut, SummaryEdit, TrimState
 from tui.messages import (
     Attachment,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui.chat.conversation.history import text_digest
 from tui.chat.turn.recovery import KEPT_TEXT, advice, listed, pieces_to_shorten, request_bytes
+from tui.context.counting.digests import text_digest
 from tui.messages import Attachment, Message, Part, Request, Role, Text, ToolCall, ToolResult
 from tui.providers.base import ProviderError
 

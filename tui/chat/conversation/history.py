@@ -6,7 +6,6 @@ the accounting recognises what it has counted.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 from tui.chat.attachments import not_taken
 from tui.chat.store.store import Record
+from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import (
     answered_ids,
     call_ids,
@@ -92,11 +92,6 @@ class HistoryState:
     memory: Mapping[str, Any] | None = None  # in the form of `MemoryFiles.to_json`
     tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last match is valid
     loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
-
-
-def text_digest(text: str) -> str:
-    """The name of a text part in a `LEAVE_OUT` record, hex."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def fold_records(records: Iterable[Record]) -> HistoryState:

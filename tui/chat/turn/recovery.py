@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal, TypeAlias
 
-from tui.chat.conversation.history import text_digest
+from tui.context.counting.digests import text_digest
 from tui.context.estimate.ledger import utf8_size
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from tui.providers.base import ErrorKind, ProviderError

@@ -32,6 +32,11 @@ from tui.messages import (
 CHAIN_START = sha256(b"chatctx chain 1").digest()
 
 
+def text_digest(text: str) -> str:
+    """The SHA-256 of any text, hex."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class MessageDigest(NamedTuple):
     """`full` covers all that is sent, `body` leaves out reasoning. Equal for a message without reasoning."""
 

@@ -6,7 +6,6 @@ starts (`filled`), so that no object that lives longer, is shown or is written h
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -234,11 +233,6 @@ def read_env_file(path: str, key: str) -> dict[str, str]:
     return {name: value[1:-1] if value[:1] in ("'", '"') else value for name, value in _ENV_LINE.findall(text)}
 
 
-def content_hash(text: str) -> str:
-    """SHA-256 (hex) under which the answer for a project's file is stored: new content asks again."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
     """The servers of an `mcp.json`. Raises `McpConfigError` if the file as a whole is unusable."""
     try:
@@ -251,14 +245,10 @@ def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
         return read_servers(tables["mcp"]["servers"], where, "mcp.servers")  # VS Code's settings
     if key is not None:
         return read_servers(tables[key], where, key)
-    if tables and all(isinstance(value, dict) and _begins(value) for value in tables.values()):
+    begins = {"command", "url", "httpUrl", "serverUrl"}
+    if tables and all(isinstance(value, dict) and begins & value.keys() for value in tables.values()):
         return read_servers(tables, where, "")  # the servers alone
     raise McpConfigError(f'{where} has no "mcpServers"; write {{"mcpServers": {{"NAME": {{"command": "…"}}}}}}')
-
-
-def _begins(value: Mapping[str, Any]) -> bool:
-    """Whether this looks like a server."""
-    return any(name in value for name in ("command", "url", "httpUrl", "serverUrl"))
 
 
 def read_servers(table: object, where: str, key: str = "mcpServers") -> tuple[ServerConfig, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.config.files import FileTooLargeError, is_file, is_there, read_all
+from tui.context.counting.digests import text_digest
 
 if TYPE_CHECKING:
     from tui.tools.mcp.config import ServerConfig
@@ -54,7 +55,7 @@ def find_servers(
     project_file = place / PROJECT_FILE
     if not table and not any(map(_may_be_there, (*config_files, project_file))):
         return Configured()
-    from tui.tools.mcp.config import McpConfigError, content_hash, read_servers, servers_of_json
+    from tui.tools.mcp.config import McpConfigError, read_servers, servers_of_json
 
     servers_by_name: dict[str, ServerConfig] = {}
     problems: list[str] = []
@@ -94,7 +95,7 @@ def find_servers(
         text, servers = file
         # A project's file can't decide what may run without asking.
         servers = tuple(replace(s, trust_read_only=False, cwd=_own_folder(s.cwd, place)) for s in servers)
-        sha256 = content_hash(text)
+        sha256 = text_digest(text)
         answered, agreed = answers.get(str(project_file), ("", False))
         project = ProjectFile(project_file, sha256, servers, agreed if answered == sha256 else None)
         if project.agreed:

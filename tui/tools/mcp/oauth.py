@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from tui.config.files import open_private, private_folder
+from tui.context.counting.digests import text_digest
 from tui.providers.keys import hold_secret
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class TokenStore:
     """Stores the sign-in to one server: tokens, client registration, and the metadata for renewal."""
 
     def __init__(self, folder: Path | None, url: str) -> None:
-        self._name = hashlib.sha256(url.encode()).hexdigest()[:24]
+        self._name = text_digest(url)[:24]
         self._path = None if folder is None else folder / f"{self._name}.json"
 
     def read(self) -> dict[str, Any]:

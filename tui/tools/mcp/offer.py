@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import inspect
 import json
 import re
@@ -13,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from tui.context.counting.digests import text_digest
 from tui.text.json_text import parse_json
 from tui.tools.base import ToolImage, ToolOutput
 
@@ -146,7 +146,7 @@ def offered_name(server: str, tool: str) -> str:
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
     if clean == plain and len(plain) <= LONGEST_TOOL_NAME and SEPARATOR not in f"{server}_" and tool:
         return plain
-    mark = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    mark = text_digest(f"{server}\0{tool}")[:6]
     return f"{clean[: LONGEST_TOOL_NAME - 7]}_{mark}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Literal, TextIO, TypeAlias
 
 from tui.config.files import at_home, private_log
+from tui.context.counting.digests import text_digest
 from tui.providers.http.sse import TooLargeError
 from tui.providers.keys import redact
 from tui.text.clean import clean_line, clean_output
@@ -206,7 +206,7 @@ def reason_of(lines: Sequence[str]) -> str:
 def log_name(server: str) -> str:
     """The name of a server's log file: not every server name is a valid file name."""
     clean = re.sub(r"[^a-zA-Z0-9_.-]", "_", server)
-    mark = "" if clean == server else "-" + hashlib.sha256(server.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    mark = "" if clean == server else f"-{text_digest(server)[:6]}"
     return f"mcp-{clean}{mark}.log"
 
 
