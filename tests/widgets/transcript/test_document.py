@@ -9,7 +9,7 @@ from tui.messages import Message, Text, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, LARGE, Document
 from tui.widgets.transcript.entries import Entry, estimate
-from tui.widgets.transcript.lines import paint_line
+from tui.widgets.transcript.view import paint_line
 
 PALETTE = make_palette({})
 

@@ -15,7 +15,7 @@ from tests.widgets.transcript.test_transcript import running, until
 from tui.messages import Message, Text
 from tui.render.rows import Row
 from tui.widgets.transcript.entries import Drawing
-from tui.widgets.transcript.lines import line_number
+from tui.widgets.transcript.selection import line_number
 from tui.widgets.transcript.transcript import Transcript
 
 PARAGRAPHS = [f"paragraph {number} of many" for number in range(400)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from textual.strip import Strip
 
 from tui.messages import Message, ToolCall, ToolResult
-from tui.render.message import Count, LiveReply, View
+from tui.render.message import NO_VIEW, Count, LiveReply, View
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text
@@ -21,11 +20,9 @@ from tui.widgets.transcript.entries import (
     Heights,
     Level,
     Place,
-    drawn_size,
     entry_label,
     estimate,
     find_dividers,
-    foldable,
     waiting_rows,
 )
 
@@ -59,7 +56,7 @@ class Document:
         self.entries: list[Entry] = []
         self.heights = Heights()
         self.index: dict[str, int] = {}
-        self._counts: Mapping[str, Count] = {}
+        self.counts: Mapping[str, Count] = {}  # tokens by message id, as far as known
         self._counted = 0  # entries that were there when the counts came
         self._last_counts: dict[str, Count] = {}  # of what is not sent any more
         self._not_sent: Mapping[str, str] = {}
@@ -154,53 +151,38 @@ class Document:
         self.entries.append(entry)
         self.heights.append(estimate(entry, self.width) if self.width else 1)
 
-    @property
-    def counts(self) -> Mapping[str, Count]:
-        """Tokens by message id, as far as known."""
-        return self._counts
-
     def set_counts(self, counts: Mapping[str, Count]) -> None:
         """Set tokens by message id, with the source of each figure.
 
         Messages that are not sent any more have none: they keep their last figure, as an estimate.
         """
-        self._counts, self._counted = counts, len(self.entries)
+        self.counts, self._counted = counts, len(self.entries)
 
     def set_not_sent(self, not_sent: Mapping[str, str]) -> None:
         """Set the messages that are not sent any more, and why: trimmed, compacted, excluded."""
         last = {ident: count for ident, count in self._last_counts.items() if ident in not_sent}
         for ident in not_sent.keys() - self._not_sent.keys():
-            if (count := self._counts.get(ident)) is not None:
+            if (count := self.counts.get(ident)) is not None:
                 last[ident] = (count[0], "estimated")
         self._not_sent, self._last_counts = dict(not_sent), last
         self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
 
-    def _id(self, index: int) -> str:
-        message = self.entries[index].message
-        return message.id if message else ""
-
-    def _count(self, index: int) -> Count | None:
-        ident = self._id(index)
-        if not ident or index >= self._counted:
-            return None
-        return self._last_counts.get(ident) if ident in self._not_sent else self._counts.get(ident)
-
-    def _reason(self, index: int) -> str:
-        return self._not_sent.get(self._id(index), "")
-
     def view(self, index: int) -> View:
         """What the rows of entry `index` depend on besides its message."""
         entry = self.entries[index]
+        if (message := entry.message) is None:
+            return NO_VIEW
+        counts = self._last_counts if message.id in self._not_sent else self.counts
         return View(
             label=entry_label(self.entries, index),
-            count=self._count(index),
+            count=counts.get(message.id) if index < self._counted else None,
             open=entry.open,
-            calls=self._calls.get(self._id(index), {}),
-            answered=self._answered.get(self._id(index), frozenset()),
-            not_sent=self._reason(index),
+            calls=self._calls.get(message.id, {}),
+            answered=self._answered.get(message.id, frozenset()),
+            not_sent=self._not_sent.get(message.id, ""),
             thought=entry.thought,
             divider=self._dividers.get(index, ""),
-            when=clock_time(entry.message.created_at, self._now) if self._times and entry.message else "",
+            when=clock_time(message.created_at, self._now) if self._times else "",
         )
 
     def _drawing(self, index: int) -> Drawing:
@@ -214,7 +196,7 @@ class Document:
         """Draw entry `index` unless its rows are right; returns the change of its height."""
         entry, drawing = self.entries[index], self._drawing(index)
         if entry.drawn != drawing:
-            if self._later is None or drawn_size(entry) <= LARGE:
+            if self._later is None or entry.drawn_size <= LARGE:
                 return self.accept(index, drawing, drawing.rows()) or 0
             entry.rows = entry.rows or waiting_rows(self.heights[index], self.palette)
             if entry.job != drawing:
@@ -351,23 +333,3 @@ class Document:
             moved += self.draw(index)
             missing -= self.heights[index]
         return moved
-
-    # --- folds
-
-    def foldable(self, index: int) -> set[int]:
-        """The parts of entry `index` that can be folded."""
-        return foldable(self.entries[index])
-
-    def fold(self, index: int, open_parts: AbstractSet[int]) -> None:
-        """Unfold exactly these parts of an entry."""
-        self.entries[index].open = open_parts
-
-    def toggle_folds(self, indexes: Sequence[int], part: int | None = None) -> None:
-        """Fold `part` of these entries (or all their parts) if one of them is unfolded, else unfold."""
-        if part is None:
-            close = any(self.entries[index].open for index in indexes)
-            for index in indexes:
-                self.fold(index, frozenset() if close else self.foldable(index))
-        else:
-            for index in indexes:
-                self.fold(index, self.entries[index].open ^ {part})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -38,21 +37,30 @@ class Entry:
     message: Message | None = None
     live: LiveReply | None = None
     notice: tuple[Level, str] | None = None
-    open: AbstractSet[int] = frozenset()
+    open: frozenset[int] = frozenset()
     thought: float | None = None
     rows: list[Row] | None = None
     drawn: Drawing | None = None
     job: Drawing | None = None
 
+    @property
+    def foldable(self) -> frozenset[int]:
+        """The parts that can be folded."""
+        if self.live is not None:
+            return frozenset(number for number, part in enumerate(self.live.parts) if part.kind == "reasoning")
+        if (message := self.message) is None:
+            return frozenset()
+        return frozenset(number for number, part in enumerate(message.parts) if folds(message, part))
 
-def foldable(entry: Entry) -> set[int]:
-    """The parts of an entry that fold."""
-    if entry.live is not None:
-        return {number for number, part in enumerate(entry.live.parts) if part.kind == "reasoning"}
-    message = entry.message
-    if message is None:
-        return set()
-    return {number for number, part in enumerate(message.parts) if folds(message, part)}
+    @property
+    def drawn_size(self) -> int:
+        """Characters that have to be laid out: all but the folded ones."""
+        if self.live is not None:
+            parts = enumerate(self.live.parts)
+            return sum(part.size for number, part in parts if part.kind == "text" or number in self.open)
+        folded = self.foldable - self.open
+        stored = self.message.parts if self.message is not None else ()
+        return sum(len(part_text(part)) for number, part in enumerate(stored) if number not in folded)
 
 
 def estimate(entry: Entry, width: int) -> int:
@@ -92,17 +100,6 @@ def entry_label(entries: Sequence[Entry], index: int) -> str:
         same = before.role == "assistant" and before.kind == "chat" and before.model == message.model
         return "" if after_tool and same else label
     return label
-
-
-def drawn_size(entry: Entry) -> int:
-    """Characters of a message that have to be laid out: all but the folded ones."""
-    if entry.live is not None:
-        return sum(
-            part.size for number, part in enumerate(entry.live.parts) if part.kind == "text" or number in entry.open
-        )
-    parts = enumerate(entry.message.parts if entry.message is not None else ())
-    shut = foldable(entry) - entry.open
-    return sum(len(part_text(part)) for index, part in parts if index not in shut)
 
 
 def waiting_rows(height: int, palette: Palette) -> list[Row]:

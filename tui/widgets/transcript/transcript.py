@@ -15,9 +15,9 @@ from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
 from tui.widgets.transcript.entries import Drawing
-from tui.widgets.transcript.lines import GUTTER, character_at, entry_selection, word_selection
 from tui.widgets.transcript.search import Hit, Search
-from tui.widgets.transcript.view import MORE_MARK, TranscriptView
+from tui.widgets.transcript.selection import character_at, entry_selection, word_selection
+from tui.widgets.transcript.view import GUTTER, MORE_MARK, TranscriptView
 
 Action: TypeAlias = Literal["copy", "copy_code", "retry", "edit", "fork", "pin", "exclude", "open"]
 
@@ -94,7 +94,7 @@ class Transcript(TranscriptView, can_focus=True):
     @property
     def folds(self) -> bool:
         """Whether the message under the block cursor has anything to fold."""
-        return self._cursor is not None and bool(self.document.foldable(self._cursor))
+        return self._cursor is not None and bool(self.document.entries[self._cursor].foldable)
 
     def choose(self, message_id: str, *, unfold: bool = False) -> bool:
         """Put the block cursor on a message and show it, unfolded with `unfold`. False if it is not here."""
@@ -102,7 +102,8 @@ class Transcript(TranscriptView, can_focus=True):
         if index is None:
             return False
         if unfold:
-            self.document.fold(index, self.document.foldable(index))
+            entry = self.document.entries[index]
+            entry.open = entry.foldable
         self._cursor = index
         self._show((index, 0))
         self.focus()
@@ -147,11 +148,16 @@ class Transcript(TranscriptView, can_focus=True):
         """
         document = self.document
         if message_id is not None:
-            indexes = [document.index[message_id]] if message_id in document.index else []
+            entries = [document.entries[document.index[message_id]]] if message_id in document.index else []
         else:
-            indexes = list(range(len(document.entries))) if self._cursor is None else [self._cursor]
+            entries = document.entries if self._cursor is None else [document.entries[self._cursor]]
         place = document.heights.place(round(self.scroll_y)) if len(document.heights) else None
-        document.toggle_folds(indexes, part)
+        close = any(entry.open for entry in entries)
+        for entry in entries:
+            if part is not None:
+                entry.open ^= {part}
+            else:
+                entry.open = frozenset() if close else entry.foldable
         if place is not None:
             self._show(place)
 
@@ -189,16 +195,17 @@ class Transcript(TranscriptView, can_focus=True):
     def _show_hit(self, search: Search, hit: Hit) -> None:
         """Scroll a hit into view, once its message is drawn."""
         document = self.document
-        if hit.part in document.foldable(hit.entry):
-            document.fold(hit.entry, document.entries[hit.entry].open | {hit.part})
+        entry = document.entries[hit.entry]
+        if hit.part in entry.foldable:
+            entry.open |= {hit.part}
         document.draw(hit.entry)
-        spans = search.place(document.entries[hit.entry].rows or [])
+        spans = search.place(entry.rows or [])
         line = document.heights.top(hit.entry) + (spans[0][0] if spans else 0)
         top, height = round(self.scroll_y), self.view_size.height
         if not top <= line < top + height:
             top = max(0, line - height // 3)
         self._show(document.heights.place(top))
-        self._awaited = hit if document.entries[hit.entry].job is not None else None
+        self._awaited = hit if entry.job is not None else None
 
     def _large_drawn(self, index: int, job: Drawing, rows: list[Row]) -> None:
         super()._large_drawn(index, job, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from math import ceil
 from time import monotonic, time
 from typing import Any
@@ -25,14 +26,17 @@ from textual.widget import Widget
 from tui.messages import Message
 from tui.render.message import Count, DeltaKind, LiveReply, warm_up
 from tui.render.palette import Palette, make_palette
-from tui.render.rows import Row, clear_gradually
+from tui.render.rows import Row, clear_gradually, restyled
 from tui.widgets.transcript.document import Document, MessagePlace
 from tui.widgets.transcript.entries import Drawing, Level, Place, gc_paused
-from tui.widgets.transcript.lines import GUTTER, line_number, paint_line, selected_text
 from tui.widgets.transcript.search import Search
+from tui.widgets.transcript.selection import line_number, selected_text
 
 MAX_WIDTH = 120
 """Maximal cells of a line: longer ones are hard to read."""
+
+GUTTER = 2
+"""Cells left of the text; the block cursor is in the first."""
 
 MORE_MARK = "↓ more below"
 """Shown at the lower right if something arrived while the reader is scrolled up."""
@@ -66,7 +70,6 @@ class TranscriptView(ScrollView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._document: Document | None = None
         self._static = Content("")  # shown while there is no entry
         self._follow = True
         self._placing = False  # whether the program is scrolling, not the reader
@@ -81,12 +84,10 @@ class TranscriptView(ScrollView):
         self._large: dict[int, None] = {}  # entries to be drawn in a thread, the latest request last
         self._drawing = False  # whether that thread runs
 
-    @property
+    @cached_property
     def document(self) -> Document:
         """The entries; created on first use, because colours need the app."""
-        if self._document is None:
-            self._document = Document(self._palette(), self._draw_later)
-        return self._document
+        return Document(self._palette(), self._draw_later)
 
     @property
     def view_size(self) -> Size:
@@ -102,13 +103,11 @@ class TranscriptView(ScrollView):
 
     def _on_theme(self, _theme: Theme) -> None:
         self.document.palette = self._palette()
-        self._lay_out()
-        self.refresh()
+        self._redraw()
 
     def on_resize(self, _event: Resize) -> None:
         """Lay out again for the new size."""
-        self._lay_out()
-        self.refresh()
+        self._redraw()
 
     # --- content
 
@@ -128,8 +127,7 @@ class TranscriptView(ScrollView):
         self._cursor, self._search, self._unseen = None, None, False
         index = document.index.get(message.id) if message else None
         self._follow = index is None
-        self._lay_out((index, place[1]) if index is not None and place else None)
-        self.refresh()
+        self._redraw((index, place[1]) if index is not None and place else None)
 
     def append(self, message: Message) -> None:
         """Add a message at the end."""
@@ -164,8 +162,7 @@ class TranscriptView(ScrollView):
 
     def _grown(self) -> None:
         self._unseen = not self._follow
-        self._lay_out()
-        self.refresh()
+        self._redraw()
 
     # --- the streaming reply
 
@@ -257,8 +254,7 @@ class TranscriptView(ScrollView):
         """Keep the top line in place while entries above it change."""
         place = self._place_of_reader()
         yield
-        self._lay_out(place)
-        self.refresh()
+        self._redraw(place)
 
     def scroll_to(self, *args: Any, **kwargs: Any) -> None:
         """Scroll at once: an animation would conflict with heights that become known on the way."""
@@ -268,8 +264,7 @@ class TranscriptView(ScrollView):
         """Go to the end and follow it, at once."""
         self._follow, self._unseen = True, False
         self._draw_live()
-        self._lay_out()
-        self.refresh()
+        self._redraw()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The reader scrolled: draw what came into view, without moving what is visible."""
@@ -292,8 +287,11 @@ class TranscriptView(ScrollView):
     def _show(self, place: Place) -> None:
         """Bring a position to the top of the view, if enough follows it."""
         self._follow = False
-        self._lay_out(place)
+        self._redraw(place)
         self._follow = round(self.scroll_y) >= self.max_scroll_y
+
+    def _redraw(self, place: Place | None = None) -> None:
+        self._lay_out(place)
         self.refresh()
 
     def _lay_out(self, place: Place | None = None) -> None:
@@ -320,10 +318,8 @@ class TranscriptView(ScrollView):
     def _move(self, total: int, top: int, width: int) -> None:
         self._placing = True
         try:
-            if self.virtual_size != (width, total):
-                self.set_reactive(
-                    Widget.virtual_size, Size(width, total)
-                )  # otherwise the whole screen would be laid out again
+            if self.virtual_size != (width, total):  # assigned to, it would lay out the whole screen again
+                self.set_reactive(Widget.virtual_size, Size(width, total))
             self.scroll_target_y = top
             self.scroll_y = top
             self._move_thumb(total, top)
@@ -331,11 +327,14 @@ class TranscriptView(ScrollView):
             self._placing = False
 
     def _move_thumb(self, total: int, top: float) -> None:
-        """Update the scroll bar, but only if its thumb moves: drawing it costs as much as the text."""
-        bar = self.vertical_scrollbar
+        """Update the scroll bar, but draw it only if its thumb moves: that costs as much as the text."""
+        bar, height = self.vertical_scrollbar, self.size.height
         bar.set_reactive(ScrollBar.window_virtual_size, total)
         bar.set_reactive(ScrollBar.position, top)
-        thumb = thumb_eighths(self.size.height, total, top)
+        # In eighths of a cell, as drawn by Textual's `ScrollBarRender.render_bar`.
+        cells = max(1.0, height * height / max(1, total))
+        start = int(8 * (height - cells) * top / max(1, total - height))
+        thumb = height, start, start + ceil(8 * cells)
         if thumb != self._thumb:
             self._thumb = thumb
             bar.refresh()
@@ -368,8 +367,7 @@ class TranscriptView(ScrollView):
                 self.run_worker(lambda: clear_gradually(before), thread=True, exit_on_error=False)
             if place is not None and place[0] == index and place[1] > (len(rows) - change) // 2:
                 place = index, max(0, place[1] + change)  # nearer to its end, since the reader came from below
-            self._lay_out(place)
-            self.refresh()
+            self._redraw(place)
         if index == self._live_index:
             self._flush_later()  # draw what arrived meanwhile
 
@@ -432,11 +430,35 @@ class TranscriptView(ScrollView):
         self.refresh()
 
 
-def thumb_eighths(height: int, total: int, top: float) -> tuple[int, int, int]:
-    """The scroll bar's thumb for a view of `height` cells: its height, and its start and end in eighths of a cell.
+def paint_line(
+    document: Document, line: int, width: int, cursor: int | None, search: Search | None, selection: Selection | None
+) -> Strip:
+    """A line of the document, `width` cells wide. Undecorated ones are cached with their rows.
 
-    As drawn by Textual's `ScrollBarRender.render_bar`.
+    It has no places in the text, as selecting by the mouse looks for: each would need a style of its own, and Textual
+    caches 16,000 drawn styles.
     """
-    cells = max(1.0, height * height / max(1, total))
-    start = int(8 * (height - cells) * top / max(1, total - height))
-    return height, start, start + ceil(8 * cells)
+    palette = document.palette
+    entry, number = document.heights.place(line) if document.entries else (-1, 0)
+    rows = document.entries[entry].rows if entry >= 0 else None
+    if rows is None or number >= len(rows):
+        return Strip.blank(width, palette.base)
+    row = rows[number]
+    at_cursor = entry == cursor and (number > 0 or len(rows) == 1)
+    growing = document.entries[entry].live is not None  # its rows change at each delta
+    hits = search.row_hits(entry, rows, number) if search is not None and not growing else ()
+    start, end = (selection.get_span(line_number(entry, number)) if selection is not None else None) or (0, 0)
+    selected = max(row.start, start), row.end if end < 0 else min(end, row.end)  # no borders, marks or padding
+    plain = not at_cursor and not hits and selected[0] >= selected[1]
+    if plain and row.strip is not None and row.strip.cell_length == width:
+        return row.strip
+    segments = list(row.segments)
+    if not plain:
+        segments = restyled(segments, [hit[:2] for hit in hits if not hit[2]], palette.hit)
+        segments = restyled(segments, [hit[:2] for hit in hits if hit[2]], palette.hit_current)
+        segments = restyled(segments, [selected], palette.selection)
+    gutter = Segment("▌ ", palette.cursor) if at_cursor else Segment("  ", palette.base)
+    strip = Strip([gutter, *segments]).adjust_cell_length(width, palette.base)
+    if plain:
+        document.painted(row, strip)
+    return strip

@@ -1,20 +1,19 @@
-"""Lines of the view: from a row to a finished line; what is under the mouse; what a selection covers."""
+"""What is under the mouse, and what a selection covers."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual.geometry import Offset
 from textual.selection import Selection
-from textual.strip import Strip
 
-from tui.render.rows import Row, restyled, rows_text
+from tui.render.rows import Row, rows_text
 from tui.text.clean import clean_text
 from tui.widgets.transcript.document import Document
-from tui.widgets.transcript.search import Search
 
 ROWS_PER_ENTRY = 1 << 20
 """A line's number in a selection: entry times this, plus the row in the entry."""
@@ -24,15 +23,6 @@ _WORD = re.compile(r"[\w./:@~+#%-]+")
 def line_number(entry: int, row: int) -> int:
     """The number of a row of an entry in a selection's offsets."""
     return entry * ROWS_PER_ENTRY + row
-
-
-def row_span(selection: Selection, entry: int, number: int, row: Row) -> tuple[int, int] | None:
-    """The characters of a row that `selection` covers, without borders, marks or padding; None for none."""
-    span = selection.get_span(line_number(entry, number))
-    if span is None:
-        return None
-    start, end = max(row.start, span[0]), row.end if span[1] < 0 else min(span[1], row.end)
-    return (start, end) if start < end else None
 
 
 def selected_text(document: Document, selection: Selection) -> str:
@@ -77,16 +67,9 @@ def character_at(document: Document, line: int, cell: int) -> Character | None:
     rows = document.entries[entry].rows
     if rows is None or number >= len(rows):
         return None
-    return Character(entry, number, rows[number], _index_at(rows[number].text, cell))
-
-
-def _index_at(text: str, cell: int) -> int:
-    position = 0
-    for index, character in enumerate(text):
-        position += cell_len(character)
-        if position > cell:
-            return index
-    return len(text)
+    row = rows[number]
+    ends = list(accumulate(map(cell_len, row.text)))
+    return Character(entry, number, row, bisect_right(ends, cell))
 
 
 def word_selection(at: Character) -> Selection:
@@ -107,41 +90,3 @@ def entry_selection(document: Document, entry: int) -> Selection:
 def _selection(entry: int, first: tuple[int, int], last: tuple[int, int]) -> Selection:
     """A selection inside one entry, between two (row, character) places."""
     return Selection(Offset(first[1], line_number(entry, first[0])), Offset(last[1], line_number(entry, last[0])))
-
-
-GUTTER = 2
-"""Cells left of the text; the block cursor is in the first."""
-
-
-def paint_line(
-    document: Document, line: int, width: int, cursor: int | None, search: Search | None, selection: Selection | None
-) -> Strip:
-    """A line of the document, `width` cells wide. Undecorated ones are cached with their rows.
-
-    It has no places in the text, as selecting by the mouse looks for: each would need a style of its own, and Textual
-    caches 16,000 drawn styles.
-    """
-    palette = document.palette
-    entry, number = document.heights.place(line) if document.entries else (-1, 0)
-    rows = document.entries[entry].rows if entry >= 0 else None
-    if rows is None or number >= len(rows):
-        return Strip.blank(width, palette.base)
-    row = rows[number]
-    at_cursor = entry == cursor and (number > 0 or len(rows) == 1)
-    growing = document.entries[entry].live is not None  # its rows change at each delta
-    hits = search.row_hits(entry, rows, number) if search is not None and not growing else ()
-    selected = row_span(selection, entry, number, row) if selection is not None else None
-    plain = not at_cursor and not hits and selected is None
-    if plain and row.strip is not None and row.strip.cell_length == width:
-        return row.strip
-    segments: list[Segment] = list(row.segments)
-    if hits:
-        segments = restyled(segments, [hit[:2] for hit in hits if not hit[2]], palette.hit)
-        segments = restyled(segments, [hit[:2] for hit in hits if hit[2]], palette.hit_current)
-    if selected is not None:
-        segments = restyled(segments, [selected], palette.selection)
-    gutter = Segment("▌ ", palette.cursor) if at_cursor else Segment("  ", palette.base)
-    strip = Strip([gutter, *segments]).adjust_cell_length(width, palette.base)
-    if plain:
-        document.painted(row, strip)
-    return strip
