@@ -19,6 +19,7 @@ from tui.chat.conversation.events import TurnFailed
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.providers.base import ReasoningReturn
+from tui.widgets import bars
 
 THOUGHT = "The harbour map says one thing and the tide table another, so each of them has to be read again. " * 30
 ANSWER = "The boat leaves at six from the third pier, unless the wind turns before. "
@@ -184,7 +185,8 @@ async def test_it_is_on_the_screen(tmp_path: Path) -> None:
                 draft = run.session.draft_tokens(question)
                 assert draft is not None
                 await run.shows(f"draft ~{draft:,} tok")
-                shown = run.chat.status_bar.status.usage
+                shown = run.session.usage
+                assert bars.number(shown).plain in run.chat.status_bar.render().plain
                 requests = len(sizes)
                 await run.press("enter")
                 await run.answered()

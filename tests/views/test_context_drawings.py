@@ -28,7 +28,7 @@ from tui.views.context_picture import (
     urgency,
 )
 from tui.views.context_table import basis_lines, headline, table_lines
-from tui.widgets.bars import Status, number, status_line
+from tui.widgets.bars import number, status_line
 
 tokens = st.integers(0, 3_000_000)
 windows = st.one_of(st.none(), st.just(0), st.integers(1, 2_000_000))
@@ -216,7 +216,7 @@ def test_colour_says_urgency(total: int, style: str) -> None:
 
 @given(tokens, windows, st.integers(10, 140), st.booleans())
 def test_the_status_line_fits_every_width(total: int, window: int | None, width: int, rolling: bool) -> None:
-    line = status_line(Status(make_usage(total, window), COST, rolling), width)
+    line = status_line(make_usage(total, window), COST, rolling, width)
     assert line.cell_length <= width
     if width >= 24:
         assert number(make_usage(total, window)).plain in line.plain
@@ -224,21 +224,21 @@ def test_the_status_line_fits_every_width(total: int, window: int | None, width:
 
 @given(st.integers(0, 400_000), st.integers(30, 140), st.booleans())
 def test_no_piece_of_the_status_line_is_cut(total: int, width: int, rolling: bool) -> None:
-    line = status_line(Status(make_usage(total), COST, rolling), width).plain.rstrip()
+    line = status_line(make_usage(total), COST, rolling, width).plain.rstrip()
     ends = ("/context for more", "rolling on", "rolling off", "$0.42", "too much", " %", " !")
     assert line.endswith(ends) or ("until compaction" in line and line.rsplit(" ", 1)[1][-1] in "k0123456789")
 
 
 def test_what_matters_least_goes_first() -> None:
-    status = Status(make_usage(), COST, False)
-    wide = status_line(status, 118).plain
+    usage = make_usage()
+    wide = status_line(usage, COST, False, 118).plain
     assert all(part in wide for part in ("until compaction 104k", "$0.42", "rolling off", "/context for more"))
-    assert "/context" not in status_line(status, 90).plain
-    assert status_line(status, 38).plain.split() == ["━━────┼─", "52.1k", "/", "200k", "·", "26", "%"]
-    assert "rolling on" in status_line(Status(make_usage(), COST, True), 45).plain
+    assert "/context" not in status_line(usage, COST, False, 90).plain
+    assert status_line(usage, COST, False, 38).plain.split() == ["━━────┼─", "52.1k", "/", "200k", "·", "26", "%"]
+    assert "rolling on" in status_line(usage, COST, True, 45).plain
 
 
 def test_too_much_is_said_instead_of_what_is_left() -> None:
-    line = status_line(Status(make_usage(494_945)), 118).plain
+    line = status_line(make_usage(494_945), None, False, 118).plain
     assert "311k too much" in line
     assert "until compaction" not in line

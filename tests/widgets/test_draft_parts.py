@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.composer import PasteChips
-from tui.widgets.prompt_history import LIMIT, PromptHistory
+from tui.widgets.composer import MAX_PROMPTS, PasteChips, PromptHistory
 
 
 def test_history_goes_back_and_returns_to_the_draft() -> None:
@@ -50,11 +49,11 @@ def test_repeating_a_prompt_keeps_one_entry_and_earlier_runs_come_first() -> Non
 
 
 def test_history_is_bounded() -> None:
-    history = PromptHistory(str(n) for n in range(3 * LIMIT))
+    history = PromptHistory(str(n) for n in range(3 * MAX_PROMPTS))
     steps = 0
     while history.back("") is not None:
         steps += 1
-    assert steps == LIMIT
+    assert steps == MAX_PROMPTS
 
 
 def test_a_paste_is_whole_again_when_sent() -> None:
@@ -77,19 +76,20 @@ def test_a_label_that_was_edited_is_plain_text() -> None:
 def test_a_paste_that_quotes_a_label_is_not_unfolded_twice() -> None:
     chips = PasteChips()
     first = chips.fold("a" * 3_000)
-    second = chips.fold(f"quoting {first}")
-    assert chips.expand(second) == f"quoting {first}"
+    second = chips.fold(f"quoting {first}" + "b" * 3_000)
+    assert chips.expand(second) == f"quoting {first}" + "b" * 3_000
 
 
 @given(st.lists(st.text(), max_size=4), st.text())
 def test_whatever_is_pasted_comes_back(pastes: list[str], typed: str) -> None:
     chips = PasteChips()
+    pastes = [text + "\n" * 24 for text in pastes]
     labels = [chips.fold(text) for text in pastes]
+    assert all(label.startswith("[paste ") for label in labels)
     safe = typed.replace("[", "(")
     assert chips.expand(safe + "|".join(labels)) == safe + "|".join(pastes)
 
 
 def test_small_pastes_stay_as_they_are() -> None:
-    assert not PasteChips.wanted("two\nlines")
-    assert PasteChips.wanted("x" * 2_001)
-    assert PasteChips.wanted("\n" * 24)
+    for text, large in (("two\nlines", False), ("x" * 2_000, False), ("x" * 2_001, True), ("\n" * 24, True)):
+        assert (PasteChips().fold(text) != text) is large

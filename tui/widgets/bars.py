@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -30,15 +29,6 @@ MIN_COST = 12
 """Cells; a shorter piece of the draft's cost is useless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What the line shows besides the usage. `cost` is None if no price is known."""
-
-    usage: ContextUsage | None = None
-    cost: Cost | None = None
-    rolling: bool = False
-
-
 def number(usage: ContextUsage | None) -> Content:
     """The number in short: `~52.1k / 200k · 26 %`, `52.1k / ?` if the window is unknown, `…` before there is one."""
     if usage is None:
@@ -53,9 +43,11 @@ def number(usage: ContextUsage | None) -> Content:
     )
 
 
-def status_line(status: Status, width: int) -> Content:
-    """The line for `width` cells. Dropped first: the hint, the cost, "until compaction", the bar."""
-    usage = status.usage
+def status_line(usage: ContextUsage | None, cost: Cost | None, rolling: bool, width: int) -> Content:
+    """The status line for `width` cells; `cost` is None if no price is known.
+
+    Dropped first: the hint, the cost, "until compaction", the bar.
+    """
     bar = context_bar(usage, 20 if width >= 106 else 12 if width >= 60 else 8)
     pieces: dict[str, Content] = {"bar": bar, "number": number(usage)}
     space = None if usage is None else usage.space
@@ -65,15 +57,16 @@ def status_line(status: Status, width: int) -> Content:
         pieces["until"] = Content.assemble(
             ("until compaction ", "$text-muted"), (tokens_short(space.until_compaction), "$foreground")
         )
-    if status.cost is not None and status.cost.priced:  # free models need no figure
-        pieces["cost"] = Content.styled(spent(status.cost), "$text-muted")
-    if usage is not None:
-        rolling = "rolling on" if status.rolling else "rolling off"
-        pieces["rolling"] = Content.styled(rolling, "$text-accent" if status.rolling else "$text-muted")
+    if cost is not None and cost.priced:  # free models need no figure
+        pieces["cost"] = Content.styled(spent(cost), "$text-muted")
+    if usage is not None and rolling:
+        pieces["rolling"] = Content.styled("rolling on", "$text-accent")
+    elif usage is not None:
+        pieces["rolling"] = Content.styled("rolling off", "$text-muted")
     pieces["hint"] = Content.styled("/context for more", "$text-muted")
-    optional = ["hint", "cost", "until", "rolling"] if status.rolling else ["hint", "cost", "rolling", "until"]
+    optional = ["hint", "cost", "until", "rolling"] if rolling else ["hint", "cost", "rolling", "until"]
     for key in [*optional, "bar"]:
-        if _width(pieces) <= width:
+        if sum(piece.cell_length for piece in pieces.values()) + GAP * (len(pieces) - 1) <= width:
             break
         pieces.pop(key, None)
     hint = pieces.pop("hint", None)
@@ -81,10 +74,6 @@ def status_line(status: Status, width: int) -> Content:
     if hint is not None:
         line = Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)
     return line.truncate(width)
-
-
-def _width(pieces: dict[str, Content]) -> int:
-    return sum(piece.cell_length for piece in pieces.values()) + GAP * (len(pieces) - 1)
 
 
 def title_line(title: str, model: str, width: int) -> Content:
@@ -101,7 +90,7 @@ def title_line(title: str, model: str, width: int) -> Content:
 
 
 class Bar(Widget):
-    """A line of its own."""
+    """A line of its own: the status, the title."""
 
     DEFAULT_CSS = """
     Bar { height: 1; padding: 0 1; }
@@ -114,46 +103,23 @@ class Bar(Widget):
             super().__init__()
             self.bar = bar
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.line: Callable[[int], Content] = lambda _width: Content("")
+
+    def draw(self, line: Callable[[int], Content]) -> None:
+        """Show `line`, a text for a width in cells."""
+        self.line = line
+        self.refresh()
+
+    def render(self) -> Content:
+        """The line at the current width."""
+        return self.line(self.content_size.width)
+
     def on_click(self, event: events.Click) -> None:
         """A click anywhere on the line."""
         event.stop()
         self.post_message(self.Pressed(self))
-
-
-class StatusBar(Bar):
-    """Shows a `Status`."""
-
-    DEFAULT_CSS = """
-    StatusBar { color: $text-muted; }
-    """
-
-    status = Status()
-
-    def show(self, status: Status) -> None:
-        """Draw `status` from now on."""
-        if status != self.status:
-            self.status = status
-            self.refresh()
-
-    def render(self) -> Content:
-        """The line at the current width."""
-        return status_line(self.status, self.content_size.width)
-
-
-class TitleBar(Bar):
-    """Shows the conversation's title and model."""
-
-    texts = ("chatctx", "")
-
-    def show(self, title: str, model: str) -> None:
-        """Set both."""
-        if (title, model) != self.texts:
-            self.texts = title, model
-            self.refresh()
-
-    def render(self) -> Content:
-        """The line at the current width."""
-        return title_line(*self.texts, self.content_size.width)
 
 
 TRY = (

@@ -1,9 +1,9 @@
-"""Where a person writes: a growing prompt and the list of completions for what is being typed."""
+"""Where a person writes: a growing prompt with large pastes folded, its completions, and earlier prompts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -25,7 +25,6 @@ from tui.text.labels import mention_of
 from tui.text.numbers import plural, size_text
 from tui.views.view import Option as Choice
 from tui.widgets.bars import RuleLine
-from tui.widgets.prompt_history import PromptHistory
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
 """Actions whose keys are handled after the letters typed before them."""
@@ -136,7 +135,7 @@ class PromptArea(TextArea):
             for path in files:
                 self.mention(path)
         else:
-            self.insert(self.chips.fold(text) if self.chips.wanted(text) else text, maintain_selection_offset=False)
+            self.insert(self.chips.fold(text), maintain_selection_offset=False)
 
     def mention(self, path: str) -> None:
         """Attach a file: its name goes into the text, separated from the words around it."""
@@ -228,7 +227,7 @@ class Composer(Widget):
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
-        self.outgoing: list[str] = []  # submitted texts that were not handled yet
+        self.outgoing: list[str] = []  # submitted texts, until the screen has handled them
         self.area = PromptArea(self)
         self.rule = RuleLine()
         self.completions = CompletionList()
@@ -251,8 +250,7 @@ class Composer(Widget):
     def value(self, text: str) -> None:
         """Replace the draft, the cursor at its end. What is large is folded."""
         self.chips.clear()
-        text = clean_text(text)
-        self.area.load_text(self.chips.fold(text) if self.chips.wanted(text) else text)
+        self.area.load_text(self.chips.fold(clean_text(text)))
         self.area.move_cursor(self.area.document.end)
 
     def clear(self) -> None:
@@ -265,16 +263,10 @@ class Composer(Widget):
         """Put a submitted text that can't be sent before whatever was written since."""
         self.value = text + self.value
 
-    def handled(self, text: str) -> None:
-        """A submitted `text` was handled."""
-        if text in self.outgoing:
-            self.outgoing.remove(text)
-
     def fit(self, height: int) -> None:
         """Leave space for the other widgets in a window of `height` lines: a longer prompt scrolls."""
-        self.area.styles.max_height = max(
-            2, min(10, height - 8)
-        )  # title, a line of conversation, four waiting messages, rule, status
+        others = 8  # title, a line of conversation, four waiting messages, rule, status
+        self.area.styles.max_height = max(2, min(10, height - others))
 
     def type_text(self, text: str) -> None:
         """Insert text that was typed or pasted elsewhere, at the cursor."""
@@ -416,14 +408,11 @@ class PasteChips:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
-    @staticmethod
-    def wanted(text: str) -> bool:
-        """Whether a paste is large enough to be folded."""
-        return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
-
     def fold(self, text: str) -> str:
-        """Store `text` and return its label."""
+        """The label of a large `text`, which is stored; a small one itself."""
         lines = text.count("\n") + 1
+        if len(text) <= FOLD_CHARACTERS and lines <= FOLD_LINES:
+            return text
         size = size_text(len(text.encode("utf-8", "surrogatepass")))
         label = f"[paste {len(self._texts) + 1}: {plural(lines, 'line')}, {size}]"
         self._texts[label] = text
@@ -453,3 +442,64 @@ class PasteChips:
 
     def _pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(re.escape(label) for label in self._texts))
+
+
+MAX_PROMPTS = 1_000
+"""Prompts kept in memory."""
+
+
+class PromptHistory:
+    """A cursor over earlier prompts, oldest first. The position after the last one is the draft."""
+
+    def __init__(self, prompts: Iterable[str] = ()) -> None:
+        self._prompts: list[str] = []
+        self._draft = ""
+        self._edited: dict[int, str] = {}  # edits of earlier prompts, by their position
+        self.load(prompts)
+
+    def load(self, prompts: Iterable[str]) -> None:
+        """Put earlier prompts (oldest first) before those of this run."""
+        self._prompts = [*prompts, *self._prompts][-MAX_PROMPTS:]
+        self._at = len(self._prompts)
+        self._edited.clear()
+
+    def add(self, prompt: str) -> None:
+        """Add a prompt and go to the end. Repetitions of the last one are merged.
+
+        Texts in `hidden` become entries too: an earlier prompt was sent instead of them.
+        """
+        for text in filter(None, (*self.hidden, prompt)):
+            if not self._prompts or self._prompts[-1] != text:
+                self._prompts = [*self._prompts, text][-MAX_PROMPTS:]
+        self._at = len(self._prompts)
+        self._draft = ""
+        self._edited.clear()
+
+    @property
+    def hidden(self) -> list[str]:
+        """Texts that are out of sight: the draft, while an earlier prompt is shown, and edits of others."""
+        draft = [self._draft] if self._draft and self._at < len(self._prompts) else []
+        return [*(text for at, text in self._edited.items() if at != self._at), *draft]
+
+    def back(self, current: str) -> str | None:
+        """The prompt before the present position, None at the beginning. `current` is kept: the draft, or an edit."""
+        return self._move(-1, current) if self._at else None
+
+    def forward(self, current: str) -> str | None:
+        """The prompt after the present position, the draft after the last one, None at the draft.
+
+        `current` is kept as by `back`.
+        """
+        return self._move(1, current) if self._at < len(self._prompts) else None
+
+    def _move(self, step: int, current: str) -> str:
+        if self._at == len(self._prompts):
+            self._draft = current
+        elif current.strip() and current != self._prompts[self._at]:
+            self._edited[self._at] = current
+        else:
+            self._edited.pop(self._at, None)
+        self._at += step
+        if self._at == len(self._prompts):
+            return self._draft
+        return self._edited.get(self._at, self._prompts[self._at])

@@ -20,7 +20,7 @@ from tui.commands import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain
-from tui.widgets.bars import Bar, QueueList, Status, StatusBar, TitleBar, welcome
+from tui.widgets.bars import Bar, QueueList, status_line, title_line, welcome
 from tui.widgets.composer import Composer
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
@@ -102,11 +102,11 @@ class ChatScreen(BackgroundScreen):
         self.themes_dir = settings.themes_dir
         self.state = Chat()  # the workspace and the conversation
         self.cost: Cost | None = None  # of this session; None before it is computed
-        self.title_bar = TitleBar()
+        self.title_bar = Bar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
         self.composer = Composer()
-        self.status_bar = StatusBar()
+        self.status_bar = Bar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
         self.broken = ""  # why there is no workspace, if it failed to open
@@ -155,7 +155,7 @@ class ChatScreen(BackgroundScreen):
     def on_mount(self) -> None:
         """Take keys at once; load everything else after the first frame."""
         self.composer.focus_prompt()
-        self.title_bar.show("chatctx", "starting …")
+        self.title_bar.draw(partial(title_line, "chatctx", "starting …"))
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._open)
 
@@ -182,7 +182,7 @@ class ChatScreen(BackgroundScreen):
                 code = 2 if isinstance(error, UsageError) else 1  # as on the command line
                 self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
                 return
-            self.title_bar.show("chatctx", "not open")
+            self.title_bar.draw(partial(title_line, "chatctx", "not open"))
             self.broken = self.one_line(error)
             self.transcript.add_notice("error", self.broken)
             return
@@ -265,14 +265,14 @@ class ChatScreen(BackgroundScreen):
         """Update title and model."""
         if self.session is not None:
             title = self.session.conversation.info.title or "new conversation"
-            self.title_bar.show(title, f"{self.session.provider}/{self.session.model}")
+            self.title_bar.draw(partial(title_line, title, f"{self.session.provider}/{self.session.model}"))
 
     def refresh_status(self, *, counts: bool = False) -> None:
         """Update the session's numbers; with `counts` also those of each message."""
         session = self.session
         if session is None:
             return
-        self.status_bar.show(Status(session.usage, self.cost, session.conversation.info.rolling))
+        self.status_bar.draw(partial(status_line, session.usage, self.cost, session.conversation.info.rolling))
         self._panels_follow()
         if counts and session.usage is not None:
             self.transcript.set_counts(session.usage.messages)
@@ -323,7 +323,7 @@ class ChatScreen(BackgroundScreen):
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send a message, or run a command; an unknown command goes back to the draft."""
         self._take(event.text)
-        self.composer.handled(event.text)
+        self.composer.outgoing.remove(event.text)
 
     def _take(self, text: str) -> None:
         if slash.is_command(text):
