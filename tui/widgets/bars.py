@@ -122,6 +122,12 @@ class Bar(Widget):
         self.post_message(self.Pressed(self))
 
 
+class StatusBar(Bar):
+    """The line below the prompt."""
+
+    DEFAULT_CSS = "StatusBar { color: $text-muted; }"
+
+
 TRY = (
     ("ask anything", "enter sends, ctrl+j new line"),
     ("/context", "what fills the window"),

@@ -20,7 +20,7 @@ from tui.commands import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain
-from tui.widgets.bars import Bar, QueueList, status_line, title_line, welcome
+from tui.widgets.bars import Bar, QueueList, StatusBar, status_line, title_line, welcome
 from tui.widgets.composer import Composer
 from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
@@ -106,7 +106,7 @@ class ChatScreen(BackgroundScreen):
         self.transcript = Transcript()
         self.queue_list = QueueList()
         self.composer = Composer()
-        self.status_bar = Bar()
+        self.status_bar = StatusBar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
         self.broken = ""  # why there is no workspace, if it failed to open
