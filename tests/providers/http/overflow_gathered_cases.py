@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.providers.http import overflow_cases
 from tests.providers.http.overflow_cases import Case, anthropic
+from tui.providers.base import ErrorKind
 
 
 def openai(message: str, code: object = None, kind: str = "invalid_request_error") -> dict[str, Any]:
@@ -20,6 +21,8 @@ _SGLANG = (
     "number of tokens in the input messages or the completion to fit within the limit."
 )
 _VLLM = 400, "BadRequestError"
+_LONG: ErrorKind = "overflow_input"
+_COHERE = "too many tokens: size limit exceeded by 11001 tokens. Try using shorter or fewer inputs. "
 
 GATHERED = [
     Case("sglang, both", 400, openai(_SGLANG, *_VLLM), "overflow_output", 262_144, 199_925, 64_000),
@@ -289,6 +292,44 @@ GATHERED = [
         "overflow_input",
         4095,
         5000,
+    ),
+    Case(
+        "github models",  # RooCodeInc/Roo-Code#3344
+        413,
+        openai("Request body too large for gpt-5-mini model. Max size: 4000 tokens.", "tokens_limit_reached"),
+        "overflow_input",
+        4000,
+    ),
+    Case(
+        "cohere, by how much", 400, {"message": _COHERE + "The limit for this model is 131072 tokens."}, _LONG, 131_072
+    ),
+    *(
+        Case(text[:24], 400, openai(text, None), _LONG, limit, given, output)
+        for text, limit, given, output in (
+            ("The input token count exceeds the maximum number of tokens allowed 1048576.", 1_048_576, None, None),
+            ("Too many input tokens. Max input tokens: 131072, request input token count: 140000", 131_072, None, None),
+            ("The number of input tokens (70000) exceeds the model's limit of 65536", 65_536, None, None),
+            ("Input length 240000 exceeds the maximum length 229376. Request id: 02177", 229_376, 240_000, None),
+            ("input length 5000 is too long. The maximum input length is 4096", 4096, None, None),
+            ("Context length exceeded: 4500 tokens > 4096", 4096, None, None),
+            ("Prompt length 9000 is greater than max_seq_len 8192", 8192, None, None),
+            ("too many tokens: tokens in the prompt cannot exceed 128000 - received 150000.", 128_000, None, None),
+            ("The conversation is too long: 9,000 tokens; model supports 8,192 tokens", 8192, None, None),
+            ("Prompt length (9000) exceeds maximum input length (8192).", 8192, None, None),
+            ("Token limit exceeded: 140000 tokens used, 131072 allowed", 131_072, None, None),
+            ("This model's maximum context length is 128k tokens", 128_000, None, None),
+            ("Reached context length of 4096 tokens with model (arch: llama)", 4096, None, None),
+            ("input_tokens (140000) + max_tokens (4096) must be <= max_model_len (131072)", 131_072, None, None),
+            (
+                "The input and maximum output tokens (30000) exceeded this model context window limit (24000).",
+                24_000,
+                None,
+                None,
+            ),
+            ("输入的tokens超过最大限制，最大限制为32768", 32_768, None, None),
+            ("Your input of 5000 tokens plus 16000 exceeds the context window", None, None, None),
+            ("invalid params, context window exceeds limit (2013)", None, None, None),
+        )
     ),
 ]
 

@@ -147,6 +147,11 @@ def test_any_body_gives_one_line(status: int | None, body: object, message: str)
         ),
         ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower value.", 4096),
         ("Input validation error: `max_new_tokens` must be <= 192. Given: 200", 192),
+        ("max_tokens (current value: 16000) must be between 0 and 4000", 4000),  # neavo/KeywordGacha#111
+        ("Model Parameter max_tokens should be less than or equal to 12288.0.", 12288),  # langgenius/dify#13451
+        ("body\nmax_tokens\nInput should be less than or equal to 8192", 8192),  # pydantic, in pieces
+        ("max_tokens (64000) exceeds the maximum output tokens for this model (8192)", 8192),
+        ("The value of max_tokens exceeds the maximum of 4096", 4096),
     ],
 )
 def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: int) -> None:

@@ -134,7 +134,7 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     # llama.cpp and Ollama answer 500; asking again would not help.
     ("bad_request", _ANY, lambda of: of.says(_NOT_TAKEN)),
     ("server", _ANY, lambda of: of.says(_SLIP)),  # it may succeed the next time
-    ("too_many_bytes", _ANY, lambda of: of.says(_BYTES)),
+    ("too_many_bytes", _ANY, lambda of: of.says(_BYTES) and not is_overflow(of.text)),
     ("overflow_input", _ANY, lambda of: of.has(*OVERFLOW_CODES) or is_overflow(of.text)),
     ("overflow_input", {400, 413}, lambda of: of.provider == "cerebras" and not of.text),  # it gives no reason
     ("too_many_bytes", {413}, lambda _: True),

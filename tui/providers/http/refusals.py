@@ -24,6 +24,7 @@ OVERFLOW_CODES = frozenset(
         "exceed_context_size_error",
         "model_max_prompt_tokens_exceeded",
         "string_above_context",
+        "tokens_limit_reached",  # GitHub Models, which calls the body too large
         "1261",  # Z.ai
     }
 )
@@ -38,13 +39,14 @@ def any_of(*patterns: str) -> str:
 _MATTER = r"(?:prompt|input|context|messages?|conversation|request|tokens?)"
 _PASSES = r"(?:exceed(?:s|ed)?|(?:long|larg|bigg|great)er than|more than)"
 _WINDOW = (
-    r"(?:context(?: (?:window|size|length|limit|budget))?|token limit|kv memory budget"
-    r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?))"
+    r"(?:context(?: (?:window|size|length|limit|budget))?|(?:token|model(?:'s)?|max_seq_len) limit|kv memory budget"
+    r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?)|max_(?:model|seq|input|prompt)_len(?:gth)?)"
 )
 _LIKELY = any_of(
     rf"\b{_MATTER}\b[^.]{{0,80}}?\b{_PASSES}\b[^.]{{0,60}}?\b{_WINDOW}\b",
     rf"{_WINDOW}[^.]{{0,20}}? (?:been |is |was )?exceeded",
-    r"(?:prompt|input|context|conversation) (?:is )?too (?:long|large)",
+    r"(?:prompt|input|context|conversation)\b(?: length)?(?: \d+)? (?:is )?too (?:long|large)",
+    r"too many (?:input |prompt )?tokens",
 )
 # Similar texts that mean something else: quotas, Go's deadlines, file sizes, and lengths of names.
 _ALLOWANCE = any_of(
@@ -73,7 +75,9 @@ _OVERFLOW = any_of(
     r"max_tokens=\d+ cannot be greater than max_model_len",
     r"max_tokens must be at least 1, got -\d+",
     r"current length is \d+ while limit is",
-    r"prompt 超长|上下文(?:长度|窗口)",  # GLM and its gateways in China
+    r"(?:reached|max size:?) (?:a )?(?:context length of )?\d+ tokens",  # LM Studio in mid-answer, GitHub Models
+    r"must be <= max_model_len",
+    r"prompt 超长|上下文(?:长度|窗口)|(?:输入|tokens?).{0,12}超[过出]",  # GLM and its gateways in China
 )
 
 
@@ -88,38 +92,38 @@ def is_overflow(text: str) -> bool:
 
 def _patterns(*texts: str) -> list[str]:
     """Patterns in which `#` stands for the number they are for, `~` for any other."""
-    number = r"[\d,_]+"
+    number = r"\d[\d,_]*(?:k\b)?"
     return ["(?i)" + text.replace("#", f"(?P<n>{number})").replace("~", number) for text in texts]
 
 
 _LIMIT = _patterns(
     r"exceed context limit: ~ \+ ~ > #",
     r"maximum context length(?: is| of|:|\s*\()\s*#",
-    r"tokens? > # maximum",
     r"context size \(# tokens",
     r"context size is #",
     r"context length is only #",
-    r"maximum number of tokens allowed \(#\)",
+    r"maximum number of tokens allowed \(?#",
     r"maximum prompt length is #",
-    r"exceeds limit of #",
     r"maximum model length of #",
-    r"max_model_len=#",
-    r"context length of only #",
+    r"max_model_len(?:=| \()#",
+    r"(?:window|model) limit \(?#",
     r"n_ctx(?: \(|: ?)#",
     r"# maximum context length",
-    r"token limit:? #",
-    r"configured limit of #",
-    r"exceeds the limit of #",
-    r"context window of #",
     r"context length\s*\(# token",
-    r"maximum allowed (?:input )?length (?:of |\()#",
     r"must have less than # tokens",
-    r"only supports up to #",
     r"input length should be \[\d+, ?#\]",
     r"max_new_tokens[`']? must be <= #",
     r"while limit is #",
     r"max length: ?#",
 )
+# The limit in texts for which none of these is made and that have no other number.
+_NAMED = _patterns(
+    r"(?:max\w*|limit|context length)\b(?:(?!exceed| by )[^.\d]){0,40}# tokens",
+    r"最大\D{0,6}#",
+    r"# tokens? (?:context (?:window|limit|length)|limit)",
+)
+_ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus")
+_LEAST_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
 _INPUT = _patterns(
     r"exceed context limit: # \+",
     r"prompt is too long: #",
@@ -136,7 +140,7 @@ _INPUT = _patterns(
     r"\(length #\)",
     r"requested: #",
     r"prompt token count of #",
-    r"input (?:length )?\(?# ?(?:tokens\)|\)|exceeds)",
+    r"(?<!maximum )input (?:length )?\(?# ?(?:tokens\)|\)|exceeds)",
     r"input prompt \(# tokens\)",
     r"given: #",
     r"current length is #",
@@ -148,7 +152,7 @@ _OUTPUT = _patterns(
     r"#(?:\.0)? (?:tokens )?for the completion",
     r"requested # output tokens",
     r"tokens plus # 'max_tokens'",
-    r"max_completion_tokens' is too large: #",
+    r"max_(?:completion_)?tokens'? is too large: #",
     r"max_tokens=# cannot be greater",
     r"and # [`']?max_new_tokens",
 )
@@ -163,7 +167,9 @@ _MOST_OUTPUT = _patterns(
     r"max_(?:completion_|output_)?tokens[`'\"]? must be less than or equal to [`'\"]?#",
     r"range of max_tokens (?:is|should be) \[\d+, ?#\]",
     r"maximum tokens you requested exceeds the model limit of #",
-    r"(?<!\+ )`max_new_tokens` must be <= #",
+    r"(?<!\+ )(?<!\+ `)max_new_tokens`? must be <= #",
+    r"(?s)max_(?:completion_|output_)?tokens\b.{0,60}(?:between [01] and|less than or equal to|maximum of) #",
+    r"max_(?:completion_|output_)?tokens\b.{0,20} exceeds the maximum output tokens for this model \(#",
 )
 # Gemini names the first number that is too large.
 _OUTPUT_END = _patterns(
@@ -189,7 +195,16 @@ def overflow_numbers(text: str, fields: Mapping[str, object]) -> tuple[int | Non
     output = first_number(_OUTPUT, text)
     if output is None and input_tokens is not None and (total := first_number(_TOTAL, text)):
         output = max(0, total - input_tokens) or None
-    return count_of(fields.get("n_ctx")) or first_number(_LIMIT, text), input_tokens, output
+    limit = count_of(fields.get("n_ctx")) or first_number(_LIMIT, text) or _least_of_two(text)
+    named = first_number(_NAMED, text) or 0
+    return limit or (named if named >= _LEAST_LIMIT else None), input_tokens, output
+
+
+def _least_of_two(text: str) -> int | None:
+    """The lower number of a text that has two: a request and the limit that it exceeds."""
+    numbers = {to_int(match[0]) for match in re.finditer(r"(?<!by )(?<![\w.])[1-9][\d,_]*(?:k\b)?(?![\w.]*\w)", text)}
+    numbers = {number for number in numbers if number >= _LEAST_LIMIT}
+    return min(numbers) if len(numbers) == 2 and not re.search(_ANSWER, text) else None
 
 
 def longest_answer(text: str) -> int | None:
@@ -211,8 +226,8 @@ def first_number(patterns: list[str], text: str) -> int | None:
 
 
 def to_int(digits: str) -> int:
-    """A number with or without thousands separators; 0 if it is not a number of tokens."""
-    return count_of(re.sub("[,_]", "", digits)) or 0
+    """A number with or without thousands separators or a "k"; 0 if it is not a number of tokens."""
+    return count_of(re.sub("[,_]", "", digits.lower()).replace("k", "000")) or 0
 
 
 Cause: TypeAlias = Literal[
