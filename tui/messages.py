@@ -134,10 +134,10 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusa
 def is_sendable(part: Part) -> bool:
     """Whether a part of a message can be sent at all: not blank text, and not an explanation for the person."""
     match part:
-        case Refusal(from_server=True) | Source() | ProviderItem(data=""):
-            return False
-        case Text(text) | Refusal(text):
+        case Text(text) | Refusal(text, from_server=False):
             return bool(text) and not text.isspace()
+        case Refusal() | Source() | ProviderItem(data=""):
+            return False
         case _:
             return True
 

@@ -43,9 +43,9 @@ def check(account: Account, messages: Sequence[Message], costs: CostBook) -> Non
         reasoning += count.split.get("reasoning", 0.0) if cost is None else cost.reasoning
         classes += count.classes
         shares = account.shares(line)
-        assert isclose(sum(share.tokens for share in shares), line.tokens)
-        for share in shares:
-            rows[share.row] = rows.get(share.row, 0.0) + share.tokens
+        assert isclose(sum(tokens for _, tokens, _ in shares), line.tokens)
+        for row, tokens, _ in shares:
+            rows[row] = rows.get(row, 0.0) + tokens
         end = chain(end, digest.body)
     assert {row: known + estimated for row, (known, estimated, _) in account.rows.items()} == pytest.approx(rows)
 

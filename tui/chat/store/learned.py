@@ -37,6 +37,9 @@ class StoredCounts:
 
     def get_many(self, tokenizer: str, version: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
         """The stored values of `digests`."""
+        of_name = "SELECT 1 FROM counts WHERE tokenizer = ? AND version = ? LIMIT 1"
+        if not self._database.query(of_name, (tokenizer, version)):  # costs of a model that was never called
+            return {}
         texts: dict[bytes, str] = {}
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]

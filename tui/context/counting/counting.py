@@ -227,6 +227,9 @@ def _argument_count(arguments: str) -> int:
 def with_markup(message: Message, raw: RawCount, model: str) -> MessageCount:
     """The count of `message`, whose text was counted as `raw`, with the markup and images of the model's family."""
     prior, classes = prior_of(model), raw.classes
+    if len(message.parts) == 1 and isinstance(message.parts[0], Text):  # most are, and this takes a third of the time
+        size = raw.text + prior.per_message
+        return MessageCount(size, {"text": size}, prior.per_message, classes=classes)
     is_results = raw.results and message.role == "tool"
     markup = 0.0 if is_results else prior.per_message
     reasoning: int | None = 0

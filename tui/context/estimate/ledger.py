@@ -91,12 +91,8 @@ class Line(NamedTuple):
         return "estimated" if self.cost is None else self.cost.source
 
 
-class Share(NamedTuple):
-    """What a message has of one row, in tokens. A measured message of several rows is divided by estimate."""
-
-    row: str
-    tokens: float
-    source: CountSource
+Share: TypeAlias = tuple[str, float, CountSource]
+"""What a message has of one row: the row's key, tokens, source. A measured message is divided by estimate."""
 
 
 class Totals(NamedTuple):
@@ -174,12 +170,12 @@ def shares_of(message: Message, cost: TokenCost | None, count: MessageCount) -> 
     """What a message has of each row. A measured cost is divided by estimate."""
     size, split, *_ = count
     if cost is None:
-        return [Share(row_of(message, kind), tokens, "estimated") for kind, tokens in split.items()]
+        return [(row_of(message, kind), tokens, "estimated") for kind, tokens in split.items()]
     source: CountSource = "derived" if cost.source == "measured" and len(split) > 1 else cost.source
     others = size - split.get("reasoning", 0.0)
     scale = (cost.tokens - cost.reasoning) / others if others > 0 else 0.0
     return [
-        Share(row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale, source)
+        (row_of(message, kind), float(cost.reasoning) if kind == "reasoning" else tokens * scale, source)
         for kind, tokens in split.items()
     ]
 
