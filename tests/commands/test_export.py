@@ -13,6 +13,8 @@ async def test_it_is_written_where_nothing_is(talk: Commands, tmp_path: Path) ->
     (tmp_path / "out.md").write_text("mine")
     assert "out.md is there already" in await talk.refusal("/export out.md")
     assert (tmp_path / "out.md").read_text() == "mine"
+    assert (await talk.output("/export out.md --force")).startswith("Written to ")
+    assert "What is a boat?" in (tmp_path / "out.md").read_text()
 
 
 async def test_without_a_name_it_gets_one(talk: Commands, tmp_path: Path) -> None:
@@ -21,6 +23,6 @@ async def test_without_a_name_it_gets_one(talk: Commands, tmp_path: Path) -> Non
 
 async def test_what_cant_be_written_is_refused(talk: Commands) -> None:
     assert await talk.refusal("/export no/out.md") == (
-        "no/out.md can't be written (No such file or directory): name another place."
+        "Not written: no/out.md can't be written (No such file or directory): name another place."
     )
     assert (await talk.refusal("/export out.docx")).startswith("Not written: ")

@@ -201,6 +201,7 @@ The suffix chooses the format: .jsonl is lossless (messages, records, calls, att
 is for reading; .html is one self-contained page with highlighted code.""",
         argument("session", metavar="ID", kind=SESSION, about="the session, or the beginning of its id"),
         argument("file", kind=FILE, about="FILE.jsonl (lossless), FILE.md or FILE.html"),
+        flag("--force", about="overwrite the file if it is there already"),
         runs="subcommands.import_export:export",
         examples=(
             ("chatctx export 01a2 talk.html", "a page"),

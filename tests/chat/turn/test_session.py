@@ -658,8 +658,8 @@ async def test_reading_changes_nothing(tmp_path: Path) -> None:
         for _ in range(10):
             await session.refresh_usage()
             _ = session.conversation.not_sent()
-            await session.export(tmp_path / "out.md")
-            await session.export(tmp_path / "out.jsonl")
+            await session.export(tmp_path / "out.md", overwrite=True)
+            await session.export(tmp_path / "out.jsonl", overwrite=True)
         assert stored(workspace, session) == messages
         assert workspace.store.records(session.id) == records
         assert (await session.refresh_usage()).total == (await session.refresh_usage()).total

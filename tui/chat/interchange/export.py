@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.calls import CallLog
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import SessionInfo, SessionStore, UsageError
 from tui.config.files import open_private
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
-from tui.text.clean import clean_text
+from tui.text.clean import abbreviated, clean_text
 from tui.text.labels import is_web_address, source_markdown
 from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp, tokens_exact
@@ -30,18 +30,20 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 ENDINGS = (".jsonl", ".md", ".html")
+MOST_PATH = 200  # characters shown of a path
 
 
-def export_session(path: Path, store: SessionStore, session: str) -> None:
+def export_session(path: Path, store: SessionStore, session: str, *, overwrite: bool = False) -> None:
     """Write a session to `path`; its suffix names the format. Changes nothing in the store.
 
-    Raises ValueError for another suffix, OSError if the file can't be written, `StoreError`.
+    Raises `UsageError` for another suffix, for a file that is there already unless it may `overwrite` it, and where it
+    can't write.
     """
     if path.suffix not in ENDINGS:
-        raise ValueError(f"{path.name}: the suffix names the format; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+        raise UsageError(f"{path.name}: the suffix names the format; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     info = store.session(session)
     if info is None:
-        raise ValueError(f"there is no session {session}")
+        raise UsageError(f"there is no session {session}")
     messages = store.messages(session)
     parts = [part for message in messages for part in message.parts]
     hashes = {part.sha256 for part in parts if isinstance(part, Attachment)}
@@ -56,8 +58,14 @@ def export_session(path: Path, store: SessionStore, session: str) -> None:
     else:
         calls = CallLog(store).rows(session)
         text = "\n".join(write_jsonl(info, messages, store.records(session), calls, readable)) + "\n"
-    with open_private(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
+    shown = abbreviated(str(path), MOST_PATH)
+    try:
+        with open_private(path, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
+    except OSError as error:
+        raise UsageError(f"{shown} can't be written ({error.strerror}): name another place") from None
 
 
 def _speaker(message: Message) -> str:

@@ -392,8 +392,8 @@ class ChatSession:
         for record in ended:
             await self._compactor.take_back(record)
 
-    async def export(self, path: Path) -> None:
-        """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises OSError, ValueError."""
+    async def export(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises `UsageError`."""
         from tui.chat.interchange.export import export_session
 
-        await asyncio.to_thread(export_session, path, self._services.store, self.id)
+        await asyncio.to_thread(export_session, path, self._services.store, self.id, overwrite=overwrite)

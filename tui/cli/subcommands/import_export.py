@@ -17,7 +17,7 @@ from tui.chat.interchange.importing import AlreadyHereError, Imported, import_fi
 from tui.chat.interchange.recording import RecordingError, checked
 from tui.chat.interchange.replay import Method, Replay, replay, summary, together
 from tui.chat.store.database import damage_lines
-from tui.chat.store.store import SessionStore, UsageError
+from tui.chat.store.store import SessionStore
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.providers.registry import all_configs
@@ -109,16 +109,11 @@ def _entry(path: Path, imported: Imported) -> dict[str, object]:
     }
 
 
-def export(settings: Settings, *, session: str, file: Path) -> int:
-    """Write a session to a file."""
+def export(settings: Settings, *, session: str, file: Path, force: bool) -> int:
+    """Write a session to a file. Raises `UsageError` for one that is there already, unless `force` is given."""
     with closing(SessionStore(settings.database)) as store:
         info = store.find(session)
-        try:
-            export_session(file, store, info.id)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        except OSError as error:
-            raise UsageError(f"{file} can't be written ({error.strerror}): name another place") from None
+        export_session(file, store, info.id, overwrite=force)
         for line in damage_lines(store.damage):
             complain(line)
     write(f"Wrote {file} ({info.messages} messages)")
