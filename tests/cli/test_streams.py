@@ -59,9 +59,14 @@ def test_a_full_disk_is_said_once(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_closed_streams_are_no_errors(shell: Shell) -> None:
-    assert shell("$C sessions >&- 2>&-").returncode == 0
-    assert "needs a terminal" in one_line(shell("$C <&-").stderr)
+def test_a_closed_output_is_an_error_where_something_is_written(shell: Shell) -> None:
+    for command in ("ask hello", "sessions"):
+        done = shell(f"$C {command} >&-")
+        assert "standard output is closed" in one_line(done.stderr)
+        assert done.returncode == 1
+    assert shell("$C sessions >&- 2>&-").returncode == 1
+    assert shell("$C sessions 2>&-").returncode == 0
+    assert "needs a terminal" in one_line(shell("$C <&- >&-").stderr)
 
 
 def test_what_an_encoding_lacks_is_escaped(shell: Shell) -> None:

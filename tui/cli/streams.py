@@ -21,12 +21,13 @@ def ensure_open() -> None:
     """Make sure that every standard stream exists. Call it first of all.
 
     A closed one (`>&-`) becomes /dev/null: otherwise the next file opened, such as the database, would be standard
-    output. Characters missing in an encoding other than UTF-8 are escaped.
+    output. Writing to a closed output still fails. Characters missing in an encoding other than UTF-8 are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, mode), encoding="utf-8"))
+            descriptor = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(descriptor, mode), encoding="utf-8"))
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
@@ -39,6 +40,8 @@ def unwritable(error: BaseException) -> str | None:
     match error:
         case BrokenPipeError():
             return ""
+        case OSError(errno=errno.EBADF, filename=None):
+            return "standard output is closed: leave it open, or discard it with >/dev/null"
         case OSError(errno=number, filename=None) if number in FULL:
             return f"the output can't be written ({error.strerror}): make room, or send it elsewhere"
         case _:
