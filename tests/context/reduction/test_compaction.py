@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -411,6 +412,7 @@ def test_the_report_gives_both_sizes() -> None:
     assert compaction_report(cleared) == "Cleared 1 old tool result: 9,000 -> 4,000 tokens (-56 %)"
     edit = SummaryEdit("e", 0.0, "c", "m", before=18_000, after=18_900)
     assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
+    assert compaction_report(replace(edit, after=18_000)) == "Edited the summary: 18,000 tokens, as before"
 
 
 def test_a_plan_counts_each_message_a_few_times_however_many_cuts_a_long_turn_allows() -> None:

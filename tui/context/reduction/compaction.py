@@ -96,6 +96,8 @@ def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> 
 
 
 def _change(before: int, after: int) -> str:
+    if before == after:
+        return f": {after:,} tokens, as before"
     change = change_percent(before, after)
     return f": {before:,} -> {after:,} tokens{f' ({change})' if change else ''}"
 
