@@ -46,6 +46,15 @@ from tui.providers.registry import make_provider
             },
             (400000, 272000, 128000),
         ),  # Copilot
+        (
+            {"id": "m", "providers": [{"provider": "a", "context_length": 131072}, {"context_length": 65536}]},
+            (65536, None, None),
+        ),  # Hugging Face's router: any of them may answer
+        ({"id": "m", "metadata": {"context_length": 131072, "max_tokens": 16384}}, (131072, None, 16384)),  # DeepInfra
+        ({"id": "m", "parameters": {"max_seq_len": 32768}}, (32768, None, None)),  # TabbyAPI
+        ({"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}, (4096, None, None)),  # LM Studio
+        ({"id": "m", "limits": {"max_context_length": 8192, "max_completion_tokens": 4096}}, (8192, None, 4096)),
+        ({"id": "m", "a": {"b": {"c": {"d": {"e": {"f": {"context_length": 4096}}}}}}}, None),
         ({"id": "m", "context_length": "32768"}, (32768, None, None)),
         ({"id": "m", "context_length": 0}, None),
         ({"id": "m", "context_length": True}, None),
@@ -70,6 +79,11 @@ async def discovered_window(
         finally:
             await provider.close()
     return None if limits is None else (limits.context, limits.detail)
+
+
+async def test_a_suffix_that_chooses_who_answers_is_no_part_of_the_name() -> None:
+    paths = {"/v1/models": {"data": [{"id": "org/m", "context_length": 4096}, {"id": "org/n"}]}}
+    assert await discovered_window(paths, "org/m:cerebras") == (4096, "the server's model list")
 
 
 NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
@@ -103,6 +117,18 @@ NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
             },
             4096,
         ),
+        (
+            NAMES
+            | {
+                "/model/info": {
+                    "data": [
+                        {"model_name": "m", "model_info": {"max_tokens": 8192, "max_input_tokens": size}}
+                        for size in (200_000, 128_000)
+                    ]
+                }
+            },
+            128_000,
+        ),  # LiteLLM: two deployments
         (NAMES, None),
     ],
 )
@@ -133,9 +159,20 @@ async def test_a_gateway_that_drops_connections_for_other_routes_is_known_by_its
     assert info.limits is not None and info.limits.context == 32_768
 
 
-async def test_a_provider_with_a_key_is_asked_for_its_list_only() -> None:
-    paths = NAMES | {"/props": {"default_generation_settings": {"n_ctx": 2048}}}
-    assert await discovered_window(paths, needs_key=True, api_key_command="echo some-key") is None
+@pytest.mark.parametrize(
+    ("listed", "model", "window"),
+    [
+        ({"id": "m"}, "m", 2048),  # llama.cpp with --api-key
+        ({"id": "m", "context_length": 4096}, "m", 4096),
+        ({"id": "gpt-4o"}, "gpt-4o", None),  # the built-in table has its window
+    ],
+)
+async def test_a_server_that_wants_a_key_is_asked_more_only_for_an_unknown_window(
+    listed: dict[str, Any], model: str, window: int | None
+) -> None:
+    paths = {"/v1/models": {"data": [listed]}, "/props": {"default_generation_settings": {"n_ctx": 2048}}}
+    known = await discovered_window(paths, model, needs_key=True, api_key_command="echo some-key")
+    assert (known and known[0]) == window
 
 
 async def test_anthropics_list_is_the_truth() -> None:

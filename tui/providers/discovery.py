@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS
 from tui.providers.base import ModelInfo, ProviderError
+from tui.providers.config import PRESETS
 from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
-from tui.providers.wire import Json, as_object, at_path, find_count, object_of, objects_of, text_of
+from tui.providers.windows import table_window
+from tui.providers.wire import Json, as_object, at_path, count_of, find_count, object_of, objects_of, text_of
 
-# Keys for the window of a model in lists of servers; dots lead into inner objects.
-CONTEXT_KEYS = (
-    "context_length", "context_window", "max_context_length", "max_model_len", "meta.n_ctx", "context_size",
-    "limits.max_context_window_tokens", "limits.context", "limits.max_context_length",
-    "capabilities.limits.max_context_window_tokens", "top_provider.context_length",
-)  # fmt: skip
+# Keys for the window of a model, anywhere in its entry of a list: servers put them into objects of their own, and list
+# several (the model's and that of who will answer, or those of all who could).
+CONTEXT_KEYS = frozenset((
+    "context_length", "context_window", "max_context_length", "max_model_len", "n_ctx", "context_size", "ctx_size",
+    "max_context_window_tokens", "loaded_context_length", "max_seq_len", "max_prompt_length", "contextLength",
+    "contextWindow",
+))  # fmt: skip
+DEEPEST_KEY = 4  # objects and lists around a key
+# Dots lead into inner objects.
 INPUT_KEYS = (
     "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
+    "limit.input",
 )  # fmt: skip
 OUTPUT_KEYS = (
     "max_completion_tokens", "max_output_tokens", "top_provider.max_completion_tokens", "limits.max_output_tokens",
-    "capabilities.limits.max_output_tokens", "limits.output", "outputTokenLimit",
+    "limits.max_completion_tokens", "capabilities.limits.max_output_tokens", "limits.output", "limit.output",
+    "outputTokenLimit", "max_output_length", "metadata.max_tokens",
 )  # fmt: skip
 
 MOST_MODELS = 10_000
 LONGEST_NAME = 500  # characters; a column of the list is as wide as the longest
 
+_HOSTED_AT = frozenset(config.host for config in PRESETS.values() if config.needs_key)
 _OTHER_KINDS = frozenset(
     ("embedding", "embeddings", "rerank", "moderation", "image", "audio", "video", "transcribe", "tts", "stt")
 )
@@ -65,9 +73,8 @@ EFFORT_KEYS = (*_EFFORTS, *(f"reasoning.{key}" for key in _EFFORTS))
 def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model list") -> ModelLimits | None:
     """The limits in one entry of a model list, or None."""
     most_input = find_count(entry, *INPUT_KEYS, least=1)
-    # The smallest of several: OpenRouter has the model's window, and that of the server that will answer.
-    windows = filter(None, (find_count(entry, key, least=1) for key in CONTEXT_KEYS))
-    context = min(windows, default=most_input or find_count(entry, "max_input_tokens", "inputTokenLimit", least=1))
+    stated = find_count(entry, "max_input_tokens", "inputTokenLimit", "limits.context", "limit.context", least=1)
+    context = min(_windows(entry), default=most_input or stated)
     if context is None:
         return None
     beside = ("max_tokens",) if "max_input_tokens" in entry else ()  # Anthropic: the longest answer
@@ -75,6 +82,16 @@ def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model lis
     return ModelLimits(
         context, most_input if most_input is not None and most_input < context else None, most_output, "probe", detail
     )
+
+
+def _windows(value: object, depth: int = 0) -> Iterator[int]:
+    """All windows named in an entry, in tokens."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    if isinstance(value, Mapping):
+        yield from filter(None, (count_of(value[key]) for key in CONTEXT_KEYS & value.keys()))
+    for one in inner if depth < DEEPEST_KEY else ():
+        if isinstance(one, Mapping | list):
+            yield from _windows(one, depth + 1)
 
 
 def model_entries(listing: object) -> list[Json]:
@@ -196,8 +213,9 @@ def _entry_price(pricing: object) -> tuple[float, float] | None:
 async def describe(client: Client, model: str) -> ModelInfo:
     """What a running server says of `model`: its window, and whether it calls tools. Raises `ProviderError`.
 
-    Hosted servers are asked for their list only, and refuse tools by themselves. llama.cpp silently drops tools from
-    the prompt if the model's template does not support them.
+    Hosted providers are asked for their list only, and refuse tools by themselves. llama.cpp silently drops tools from
+    the prompt if the model's template does not support them. A person's own server that wants a key may be a hosted one
+    or any other: its routes are asked only for a window that is known nowhere else.
     """
     config = client.config
     if config.family == "gemini":  # its own list has the limits, its list in OpenAI's dialect does not
@@ -205,11 +223,13 @@ async def describe(client: Client, model: str) -> ModelInfo:
         return ModelInfo(model, limits=entry_limits(entry, "Gemini models API"))
     if config.official and config.dialect != "anthropic":
         return ModelInfo(model)  # OpenAI's list holds names only
-    hosted = config.needs_key or config.official
+    hosted = config.official or config.host in _HOSTED_AT
     entries = model_entries(await (ask_json if hosted else _probe)(client, _list_path(client)))
     alone = entries[0] if len(entries) == 1 and not hosted else {}
-    info = replace(entry_info(find_entry(entries, model) or alone), id=model)
-    if hosted:
+    # OpenRouter's ":nitro" and Hugging Face's ":cerebras" choose who answers.
+    entry = find_entry(entries, model) or find_entry(entries, model.rpartition(":")[0]) or alone
+    info = replace(entry_info(entry), id=model)
+    if hosted or (config.needs_key and (info.limits or table_window(model))):
         return replace(info, tools=None)
     try:
         return await _with_details(client, info)
@@ -225,7 +245,7 @@ async def _with_details(client: Client, info: ModelInfo) -> ModelInfo:
     limits = info.limits or await _ollama_limits(client, info.id, shown)
     if limits is None and (slot := find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)):
         limits = ModelLimits(slot, source="probe", detail="llama.cpp (/props)")
-    limits = limits or await _lmstudio_limits(client, info.id)
+    limits = limits or await _lmstudio_limits(client, info.id) or await _litellm_limits(client, info.id)
     return replace(info, limits=limits, tools=next((takes for takes in tools if takes is not None), None))
 
 
@@ -257,6 +277,14 @@ async def _lmstudio_limits(client: Client, model: str) -> ModelLimits | None:
             if context := find_count(place, "loaded_context_length", "config.context_length", least=1):
                 return ModelLimits(context, source="probe", detail=f"LM Studio ({path})")
     return None
+
+
+async def _litellm_limits(client: Client, model: str) -> ModelLimits | None:
+    """What LiteLLM's proxy knows of the model behind a name."""
+    entries = model_entries(await _probe(client, f"{client.root}/model/info"))
+    infos = [object_of(entry.get("model_info")) for entry in entries if entry.get("model_name") == model]
+    listed = [limits for info in infos if (limits := entry_limits(info, "LiteLLM (/model/info)"))]
+    return min(listed, key=lambda limits: limits.context or 0, default=None)  # of several deployments
 
 
 async def _probe(client: Client, path: str, body: Json | None = None) -> object:

@@ -148,9 +148,12 @@ def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
     """`usage` with the cached tokens inside the input and the reasoning inside the output.
 
     `total` tells where they were counted, where the server gives one. Else cached tokens stand `beside` the input or
-    inside it by the dialect; more of them than there is input were never inside.
+    inside it by the dialect; more of them than there is input were never inside, nor is more reasoning than output.
     """
     prompt, output = usage.input_total, usage.output_total
+    if output is not None and (usage.reasoning or 0) > output:
+        output += usage.reasoning or 0
+        usage = replace(usage, output_total=output)
     cache = (usage.input_cached or 0) + (usage.input_cache_write or 0)
     if prompt is None:
         return replace(usage, input_total=cache or None if beside else None)
