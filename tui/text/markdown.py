@@ -50,9 +50,8 @@ def make_parser(options: Mapping[str, Any] | None = None) -> MarkdownIt:
     )
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.block.ruler.at("reference", _definition)
-    parser.add_render_rule("formula", _formula_html)
-    parser.add_render_rule("formula_block", _block_html)
-    parser.add_render_rule("definition", _block_html)
+    for kind in ("formula", "formula_block", "definition"):
+        parser.add_render_rule(kind, _html)
     return parser
 
 
@@ -127,21 +126,15 @@ def _last_formula_line(state: StateBlock, start: int, end: int, opener: str) -> 
     return last
 
 
-def _formula_html(
+def _html(
     _self: RendererHTML, tokens: list[Token], index: int, _options: Mapping[str, Any], _env: Mapping[str, Any]
 ) -> str:
     from markdown_it.common.utils import escapeHtml
 
-    return f'<span class="formula">{escapeHtml(tokens[index].content)}</span>'
-
-
-def _block_html(
-    _self: RendererHTML, tokens: list[Token], index: int, _options: Mapping[str, Any], _env: Mapping[str, Any]
-) -> str:
-    from markdown_it.common.utils import escapeHtml
-
-    kind = "formula" if tokens[index].type == "formula_block" else "definition"
-    return f'<pre class="{kind}">{escapeHtml(tokens[index].content)}</pre>\n'
+    kind, text = tokens[index].type, escapeHtml(tokens[index].content)
+    if kind == "formula":
+        return f'<span class="formula">{text}</span>'
+    return f'<pre class="{kind.removesuffix("_block")}">{text}</pre>\n'
 
 
 # --- link definitions

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tui.messages import ToolSchema
+from tui.providers.wire import as_object, object_of
 from tui.text.clean import abbreviated
 
 SEARCH = "search_tools"
@@ -58,7 +59,8 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT_MATCHES
     """
     wanted = list(dict.fromkeys(word for word in _words(query) if word not in _EMPTY))
     names = [_words(tool.name) for tool in tools]
-    texts = [_words(f"{tool.description} {' '.join(_properties(tool))}") for tool in tools]
+    parameters = [object_of(as_object(tool.parameters).get("properties")) for tool in tools]
+    texts = [_words(f"{tool.description} {' '.join(names)}") for tool, names in zip(tools, parameters, strict=True)]
     scored = []
     rarity = {
         word: math.log(1 + len(tools) / (1 + sum(word in n or word in t for n, t in zip(names, texts, strict=True))))
@@ -100,11 +102,3 @@ def _fit(word: str, words: Sequence[str]) -> float:
         if len(word) > 2 and any(other.startswith(word) or word.startswith(other) for other in words if len(other) > 2)
         else 0.0
     )
-
-
-def _properties(tool: ToolSchema) -> list[str]:
-    try:
-        properties = json.loads(tool.parameters).get("properties")
-    except (ValueError, AttributeError):
-        return []
-    return list(properties) if isinstance(properties, dict) else []

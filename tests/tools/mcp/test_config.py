@@ -67,7 +67,7 @@ def test_the_forms_of_other_clients_are_read() -> None:
         ),
         ({"command": "x", "type": "http"}, "f.json: mcpServers.x.type is 'http', which needs a url"),
         ({"url": "http://x", "type": "stdio"}, "f.json: mcpServers.x.type is 'stdio', which has no url"),
-        ({"url": "ftp://x"}, "f.json: mcpServers.x.url: it starts with http:// or https://"),
+        ({"url": "ftp://x"}, "f.json: mcpServers.x.url is no address; write it like https://mcp.example.com/mcp"),
         ({"url": "http://["}, "f.json: mcpServers.x.url is no address; write it like https://mcp.example.com/mcp"),
         (
             {"url": "http://x:99999/"},

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tui.config.files import is_file
 from tui.messages import ToolSchema
@@ -47,13 +47,6 @@ LONGEST_PATTERN = 1_000
 WORKER = Path(__file__).with_name("search_worker.py")
 RIPGREP = ("--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1")
 BATCH = 200  # files per process of ripgrep: argument lists are limited
-
-
-class Match(NamedTuple):
-    """A matching line: its file (relative to the searched folder) and its number, from 1."""
-
-    path: str
-    line: int
 
 
 class BadPatternError(Exception):
@@ -137,9 +130,9 @@ def _candidates(
 
 async def _matches(
     program: str | None, pattern: str, ignore_case: bool, place: Place, files: Sequence[str], deadline: float
-) -> tuple[list[Match], bool]:
-    """Matches by path and line, and whether time ran out. Raises `BadPatternError`."""
-    matches: list[Match] = []
+) -> tuple[list[tuple[str, int]], bool]:
+    """Matches (path in `place`, line number), and whether time ran out. Raises `BadPatternError`."""
+    matches: list[tuple[str, int]] = []
     most = MOST_MATCHES * 2
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
@@ -161,7 +154,7 @@ async def _matches(
     return matches, False
 
 
-async def _run(command: Sequence[str], folder: Path, task: str, matches: list[Match]) -> None:
+async def _run(command: Sequence[str], folder: Path, task: str, matches: list[tuple[str, int]]) -> None:
     """Add what a program finds, until there are `MOST_FOUND` matches.
 
     Raises `BadPatternError` for exit code 2. The program is killed if it has not ended by itself.
@@ -185,7 +178,7 @@ async def _run(command: Sequence[str], folder: Path, task: str, matches: list[Ma
             match json.loads(line):
                 case {"type": "match", "data": {"path": dict(path), "line_number": int(number)}}:
                     name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
-                    matches.append(Match(name.removeprefix("./"), number))
+                    matches.append((name.removeprefix("./"), number))
         if len(matches) < MOST_FOUND and await process.wait() == 2:
             text = (await complaint).decode("utf-8", "replace").strip().splitlines()
             raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")
@@ -198,7 +191,7 @@ async def _run(command: Sequence[str], folder: Path, task: str, matches: list[Ma
 
 
 def _shown(
-    matches: Sequence[Match], place: Place, confinement: Confinement, approved: SensitiveFile | None
+    matches: Sequence[tuple[str, int]], place: Place, confinement: Confinement, approved: SensitiveFile | None
 ) -> tuple[list[str], int, int]:
     """The first matches as lines, and how many more there are.
 
@@ -206,8 +199,8 @@ def _shown(
     holds secrets and is not `approved`.
     """
     wanted: dict[str, list[int]] = {}
-    for match in sorted(set(matches))[:MOST_MATCHES]:
-        wanted.setdefault(match.path, []).append(match.line)
+    for path, line in sorted(set(matches))[:MOST_MATCHES]:
+        wanted.setdefault(path, []).append(line)
     lines: list[str] = []
     secret = 0
     for path, numbers in wanted.items():

@@ -92,17 +92,15 @@ def _holds_secrets(path: PurePosixPath) -> bool:
         return True
     if path.name in _NAMES or path.suffix in _ENDINGS:
         return True
-    return _says_so(path.name, path.suffix) and _HARMLESS.isdisjoint(re.split(r"[._-]", path.name))
-
-
-def _says_so(name: str, suffix: str) -> bool:
-    if suffix == ".env" or _FORMS.fullmatch(name):
-        return True
-    if suffix not in _DATA:
+    if not _HARMLESS.isdisjoint(re.split(r"[._-]", path.name)):
         return False
-    if _API_KEY.fullmatch(name.removesuffix(suffix)):
+    if path.suffix == ".env" or _FORMS.fullmatch(path.name):
         return True
-    return name.startswith(_ACCOUNTS) or not _WORDS.isdisjoint(re.split(r"[._\s-]", name))
+    if path.suffix not in _DATA:
+        return False
+    if path.name.startswith(_ACCOUNTS) or _API_KEY.fullmatch(path.stem):
+        return True
+    return not _WORDS.isdisjoint(re.split(r"[._\s-]", path.name))
 
 
 # -- by content --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from tui.config.files import at_home
+from tui.config.values import parse_url
 from tui.messages import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.clean import clean_text
@@ -172,15 +173,13 @@ def start_environment() -> Mapping[str, str]:
 
 def _check_url(url: str, key: str) -> None:
     """Raises `McpConfigError` for an invalid address, without quoting it: it may contain a key."""
-    if not url.startswith(("http://", "https://", "${")):
-        raise McpConfigError(f"{key}: it starts with http:// or https://")
     try:
-        parts = urlsplit(url)
-        usable = "${" in url or (bool(parts.hostname) and parts.port != 0)  # a variable may be any part of it
-    except ValueError:  # of its brackets or its port
-        usable = False
-    if not usable:
-        raise McpConfigError(f"{key} is no address; write it like https://mcp.example.com/mcp")
+        if "${" not in url:
+            parse_url(url)
+        elif not url.startswith(("http://", "https://", "${")):  # the variable may be any part of it
+            raise ValueError
+    except ValueError:
+        raise McpConfigError(f"{key} is no address; write it like https://mcp.example.com/mcp") from None
 
 
 def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:

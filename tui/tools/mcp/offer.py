@@ -88,10 +88,9 @@ def server_tool(tool: types.Tool) -> ServerTool:
     """A tool whose schema has properties, as every provider requires."""
     schema = {"properties": {}, **tool.input_schema}
     schema.pop("$schema", None)  # names the JSON schema dialect; unused
+    parameters = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     description = inspect.cleandoc(tool.description or tool.title or "")
-    return ServerTool(
-        tool.name, description, canonical(schema), bool(tool.annotations and tool.annotations.read_only_hint)
-    )
+    return ServerTool(tool.name, description, parameters, bool(tool.annotations and tool.annotations.read_only_hint))
 
 
 def server_resources(server: str, resources: Iterable[types.Resource]) -> tuple[ServerResource, ...]:
@@ -129,11 +128,6 @@ def server_prompts(server: str, prompts: Iterable[types.Prompt]) -> tuple[Server
         for item in prompts
         if item.name.isprintable()
     )
-
-
-def canonical(value: Mapping[str, Any]) -> str:
-    """JSON text that is equal for equal values: sorted keys, no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def offered_name(server: str, tool: str) -> str:
