@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tui.providers.base import ProviderError
-from tui.text.clean import abbreviated
+from tui.text.clean import abbreviated, clean_line
 
 # Seconds a key command may take; password managers may prompt first.
 COMMAND_TIMEOUT = 60.0
@@ -52,12 +52,9 @@ def redact(text: str) -> str:
     return _URL_USER.sub("[key]@", text)
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-
-
 def one_line(text: str, limit: int = 400) -> str:
-    """`text` on one line, without control characters and keys, at most `limit` characters."""
-    return abbreviated(redact(" ".join(_CONTROL.sub(" ", text).split())), limit)
+    """Untrusted text on one line of at most `limit` characters, without keys and control characters."""
+    return abbreviated(redact(clean_line(text[: 10 * limit])), limit)
 
 
 def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:

@@ -99,7 +99,7 @@ def test_html_becomes_words() -> None:
     page = "<html>\n<head><title>502 Bad Gateway</title></head><body><center>nginx</center></body></html>"
     assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: 502 Bad Gateway."
     page = "<html><title>Q&amp;A &#27;[31m&#x202e;</title></html>"
-    assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: Q&A [31m."
+    assert str(classify_error(502, page, provider="proxy")) == "proxy: HTTP 502: Q&A [31m\ufffd."
 
 
 @pytest.mark.parametrize("status", [302, 304, 501, 505])

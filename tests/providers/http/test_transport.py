@@ -74,7 +74,7 @@ async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
         ('{"base_resp": {"status_code": 1004, "status_msg": "login fail"}}', "protocol", "no answer (login fail)"),
         ('{"status": "ok"}', "protocol", "Check base_url"),
         ("[1, 2", "protocol", "broken JSON"),
-        ("<html><head><title>Sign \x1b[31min</title></head></html>", "protocol", "a web page (Sign [31min)"),
+        ("<html><head><title>Sign \x1b[31min</title></head></html>", "protocol", "a web page (Sign in)"),
         ("<!doctype html><body>Hello</body>", "protocol", "a web page, as no API does"),
         (" \n{}", "protocol", "Check base_url"),
     ],

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from tui import __version__
 from tui.config.files import at_home
-from tui.providers.keys import hold_secret, redact
+from tui.providers.keys import hold_secret, one_line, redact
 from tui.text.clean import clean_text
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.mcp.authorization import authorization
@@ -45,7 +45,7 @@ from tui.tools.mcp.offer import (
     server_tool,
 )
 from tui.tools.mcp.questions import Ask, LinkQuestion, Question, Reply, SampleQuestion, form_question
-from tui.tools.mcp.status import GoneError, Issue, ServerLog, ServerStatus, TransportStatus, error_text, innermost, line
+from tui.tools.mcp.status import GoneError, Issue, ServerLog, ServerStatus, TransportStatus, error_text, innermost
 from tui.tools.mcp.transport import CLOSED, Normalizer, open_transport, watched
 
 log = logging.getLogger(__name__)
@@ -172,13 +172,13 @@ class Connection:
         resources = await self._listed(client.list_resources, "resources") if has.resources else []
         templates = await self._listed(client.list_resource_templates, "resource_templates") if has.resources else []
         prompts = await self._listed(client.list_prompts, "prompts") if has.prompts else []
-        issues = [replace(issue, text=line(issue.text)) for issue in self._normalizer.issues]
+        issues = [replace(issue, text=one_line(issue.text)) for issue in self._normalizer.issues]
         if (more := len(tools) - MOST_TOOLS) > 0:
             issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
         return ServerStatus(
             config.name,
             "ready",
-            about=line(f"{info.title or info.name} {info.version}") if info is not None else "",
+            about=one_line(f"{info.title or info.name} {info.version}") if info is not None else "",
             tools=tuple(server_tool(tool) for tool in tools[:MOST_TOOLS] if tool.name not in config.disabled_tools),
             resources=server_resources(config.name, resources),
             prompts=server_prompts(config.name, prompts),
@@ -422,7 +422,7 @@ def _unsupported(what: str) -> Iterator[None]:
 def progress_text(done: float, total: float | None, message: str | None) -> str:
     """The progress of a tool, for a person."""
     amount = f"{done:,.6g}" + (f"/{total:,.6g}" if total else "")
-    return f"{amount} {line(message, LONGEST_PROGRESS)}" if message else amount
+    return f"{amount} {one_line(message, LONGEST_PROGRESS)}" if message else amount
 
 
 @contextlib.contextmanager
@@ -435,7 +435,7 @@ def _errors(what: str) -> Iterator[None]:
     except MCPError as error:
         if _is_gone(error):
             raise GoneError(error.message) from None
-        raise ToolError(f"{what}: {line(str(error))}") from None
+        raise ToolError(f"{what}: {one_line(str(error))}") from None
     except Exception as error:
         log.info("%s of an MCP server: %s", what, redact(repr(error)))
         raise ToolError(f"{what}: {error_text(innermost(error))}") from None

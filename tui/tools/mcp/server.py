@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.messages import ToolSchema
-from tui.providers.keys import redact
+from tui.providers.keys import one_line, redact
 from tui.tools.base import Tool, ToolError, ToolOutput, progress
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
 from tui.tools.mcp.oauth import SignIn, TokenStore
@@ -24,7 +24,6 @@ from tui.tools.mcp.status import (
     State,
     TransportStatus,
     failure_reason,
-    line,
     log_name,
 )
 
@@ -338,7 +337,7 @@ class McpServer:
         if self.config.transport != "stdio":
             return ""
         await self.log.wait_for_output()
-        return f" ({line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
+        return f" ({one_line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:

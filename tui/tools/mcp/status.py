@@ -17,16 +17,14 @@ from typing import Literal, TextIO, TypeAlias
 from tui.config.files import at_home, private_log
 from tui.context.counting.digests import text_digest
 from tui.providers.http.sse import TooLargeError
-from tui.providers.keys import redact
-from tui.text.clean import clean_line, clean_output
+from tui.providers.keys import one_line, redact
+from tui.text.clean import clean_output
 from tui.text.numbers import size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig
 from tui.tools.mcp.oauth import SignInError
 from tui.tools.mcp.offer import ResourceTemplate, ServerPrompt, ServerResource, ServerTool
 
 State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
-
-LONGEST_REASON = 300  # characters
 
 
 class GoneError(Exception):
@@ -132,7 +130,7 @@ def _not_started(config: ServerConfig, error: OSError) -> str:
         return f"there is no folder {folder}; correct cwd of {where}"
     if isinstance(error, FileNotFoundError):
         return f"there is no program {config.command}; install it, or correct command of {where}"
-    return f"{config.command} can't be run ({error.strerror or line(str(error))}); correct command of {where}"
+    return f"{config.command} can't be run ({error.strerror or one_line(str(error))}); correct command of {where}"
 
 
 def _exceeded(error: BaseException) -> int:
@@ -154,13 +152,8 @@ def error_text(error: BaseException) -> str:
     """What went wrong, in one line. For answers refused by the SDK, the first invalid field is named."""
     if type(error).__name__ == "ValidationError" and callable(listed := getattr(error, "errors", None)):  # pydantic's
         first = listed(include_url=False)[0]
-        return line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
-    return line(str(error)) or type(error).__name__
-
-
-def line(text: str, longest: int = LONGEST_REASON) -> str:
-    """Untrusted text on one line of at most `longest` characters, without keys and control characters."""
-    return redact(clean_line(text[: 10 * LONGEST_REASON]))[:longest]
+        return one_line(f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})")
+    return one_line(str(error)) or type(error).__name__
 
 
 # -- its output --------------------------------------------------------------------------------------------------------
