@@ -32,6 +32,8 @@ from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text,
 from tui.providers.base import (
     ErrorKind,
     ProviderError,
+    ReasoningDelta,
+    RefusalDelta,
     StreamEnd,
     StreamEvent,
     TextDelta,
@@ -159,8 +161,8 @@ async def test_an_earlier_summary_is_part_of_the_source() -> None:
         ProviderError("overflow_input", "request (4267 tokens) exceeds the available context size (4096 tokens)"),
         ProviderError("overflow_output", "too much output"),
         ProviderError("server", "500"),
-        Completion("   "),
-        Completion("half of it", complete=False),
+        Completion("   ", problem="the model answered with nothing"),
+        Completion("half of it", problem="the answer broke off"),
     ],
 )
 async def test_a_failed_call_is_repeated_with_less_three_times_and_loses_nothing(
@@ -176,7 +178,7 @@ async def test_a_failed_call_is_repeated_with_less_three_times_and_loses_nothing
 
 async def test_after_three_retries_it_says_why() -> None:
     messages, _ = planted(3, 200)
-    model = Faithful(budget(6_000), [Completion("", Usage(1_000, 0))] * 9)
+    model = Faithful(budget(6_000), [Completion("", Usage(1_000, 0), "the model answered with nothing")] * 9)
     with pytest.raises(SummaryFailedError, match="answered with nothing"):
         await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
     assert len(model.requests) == 4
@@ -238,7 +240,7 @@ async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_oth
     messages, facts = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
     prefix = prefix_request(sent, messages, instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY))
-    model = Faithful(budget(60_000), [Completion("", complete=False)])
+    model = Faithful(budget(60_000), [Completion("", problem="the answer broke off")])
     summary = await summarise(model, messages, base=BASE, budget=budget(60_000), count=count, prefix=prefix)
     assert model.requests[0] is prefix
     assert len(model.requests) == 2
@@ -255,6 +257,10 @@ async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_oth
         ((TextDelta("a"), StreamEnd("other", "incomplete")), "a", "the answer was cut off"),
         ((TextDelta("a"), StreamEnd("other", "done")), "a", ""),
         ((TextDelta("a"),), "a", "the answer broke off"),
+        ((ReasoningDelta("a"), StreamEnd("stop", "stop")), "", "the model thought, but wrote no answer"),
+        ((StreamEnd("stop", "stop"),), "", "the model answered with nothing"),
+        ((RefusalDelta("I won't\nsay."), StreamEnd("stop", "stop")), "", "the model refused: I won't say."),
+        ((TextDelta("a"), RefusalDelta("No."), StreamEnd("refusal", "refusal")), "a", "the model refused: No."),
         (
             (ToolCallDelta(0, "c", "read_file", "{}"), StreamEnd("tool_calls", "tool_calls")),
             "",

@@ -78,7 +78,7 @@ def test_a_name_that_lies_on_a_cut_stands_whole_in_the_next_part() -> None:
     assert all(count(part) <= 1_000 for part in parts)
 
 
-CUT = Completion("Goal: half of", Usage(900, 384), complete=False, cut=True)
+CUT = Completion("Goal: half of", Usage(900, 384), "the answer was cut off", cut=True)
 
 
 def words_asked(request: Request) -> int:

@@ -314,6 +314,20 @@ def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, Session
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
 
+def test_an_export_without_its_first_line_comes_in(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
+    one, two = stores
+    exported(one, path := tmp_path / "a.jsonl")
+    _, *lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(line for line in lines if '"blob"' not in line), "utf-8")  # the fixture's hash is none
+    (imported,) = import_file(two, path, providers=["p"])
+    assert isinstance(imported, Imported)
+    assert two.messages(imported.info.id) == one.messages("0a")
+    assert two.records(imported.info.id) == one.records("0a")
+    assert [call.cost for call in CallLog(two).rows()] == [call.cost for call in CallLog(one).rows()]
+    (again,) = import_file(two, path, providers=["p"])
+    assert isinstance(again, AlreadyHereError)
+
+
 def test_a_second_import_is_a_second_session(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
     one, _ = stores
     exported(one, tmp_path / "a.jsonl")

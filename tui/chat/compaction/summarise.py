@@ -161,10 +161,9 @@ async def _ask(
         reported = usage.input_total + (usage.cleared or 0)
         sent = await asyncio.to_thread(lambda: sum(count(message.text) for message in request.messages))
         read = reported if sent > LEAST_DOUBTED and reported < least_read * sent else 0
-    problem = completion.problem or ("" if text else "the model answered with nothing")
-    if not problem and await asyncio.to_thread(count, text) > longest:  # the server ignored the limit
+    if not completion.problem and await asyncio.to_thread(count, text) > longest:  # the server ignored the limit
         return _Answer(text, "the summary is too long", read=read, long=True)
-    return _Answer(text, problem, completion.cut, read)
+    return _Answer(text, completion.problem, completion.cut, read)
 
 
 def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:

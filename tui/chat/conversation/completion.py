@@ -14,34 +14,30 @@ from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services, uninterrupted
 from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.codec import PartsBuilder
-from tui.messages import Message, Request, SystemSection, Text, Usage
+from tui.messages import Message, Reasoning, Refusal, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
 from tui.providers.catalog import price, unpriced_terms
+from tui.text.clean import abbreviated
 from tui.text.labels import is_cut
 
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion
 
+LONGEST_PROBLEM = 200  # characters
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer of the model. `complete` is False if it broke off, or was `cut` off by the server.
+    """An answer of the model. `problem` says why it can't be used, or was `cut` off by the server; "" if it is whole.
 
     `answered_by` is the model as the server names it, "" if it doesn't.
     """
 
     text: str
     usage: Usage | None = None
-    complete: bool = True
+    problem: str = ""
     cut: bool = False
     answered_by: str = ""
-
-    @property
-    def problem(self) -> str:
-        """Why it is incomplete, "" if it is not."""
-        if self.complete:
-            return ""
-        return "the answer was cut off" if self.cut else "the answer broke off"
 
 
 async def complete(services: Services, kind: CallKind, request: Request) -> Completion:
@@ -75,11 +71,21 @@ def _completion(builder: PartsBuilder) -> Completion:
 
     So is an answer that was cut off, since a summary ends with open questions and the next step.
     """
-    text = "".join(part.text for part in builder.parts() if isinstance(part, Text))
-    end = builder.end
+    parts, end = builder.parts(), builder.end
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    refusals = [part.text for part in parts if isinstance(part, Refusal)]
     cut = end is not None and is_cut(end.raw)
-    complete = end is not None and not cut and end.kind in ("stop", "other")
-    return Completion(text, builder.usage, complete, cut, builder.answered_by)
+    problem = ""
+    if refusals:
+        problem = abbreviated(f"the model refused: {' '.join(' '.join(refusals).split())}", LONGEST_PROBLEM)
+    elif cut:
+        problem = "the answer was cut off"
+    elif end is None or end.kind not in ("stop", "other"):
+        problem = "the answer broke off"
+    elif not text.strip():
+        thought = any(isinstance(part, Reasoning) for part in parts)
+        problem = "the model thought, but wrote no answer" if thought else "the model answered with nothing"
+    return Completion(text, builder.usage, problem, cut, builder.answered_by)
 
 
 def _log(
@@ -162,6 +168,6 @@ class Sampling:
 
         request = prepared.request
         completion = await complete(self._services, "sampling", request)
-        if not completion.complete and not completion.cut:
-            raise ProviderError("protocol", "the answer broke off")
+        if completion.problem and not completion.cut:
+            raise ProviderError("protocol", completion.problem)
         return Sampled(completion.text, request.model, "maxTokens" if completion.cut else "endTurn")

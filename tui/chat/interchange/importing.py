@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.chat.interchange.foreign import SessionFile, read_recordings
-from tui.chat.interchange.recording import Recording, RecordingError, checked
+from tui.chat.interchange.recording import OURS, Recording, RecordingError, checked
 from tui.chat.interchange.replay import tokens_not_in_file
 from tui.chat.store.calls import CallLog, CallRow, usage_columns
 from tui.chat.store.database import new_id
@@ -107,7 +107,7 @@ def import_session(
     exported, digests = recording.info, _chained(recording.messages)
     if not again:
         _check_new(store, exported, digests)
-    if exported is None:
+    if recording.source != OURS:
         recording = _adapted(recording, providers)
     tokens = tokens_not_in_file(recording)
     unmeasured = json.dumps({"not_in_file": tokens, "corrected": dict(recording.corrected)})
@@ -117,7 +117,7 @@ def import_session(
         info = import_recording(recording, store)
         store.write("INSERT INTO imports VALUES (?, ?, ?)", (info.id, digests[-1], unmeasured))
     copy_of = exported.id if exported is not None and exported.id != info.id else ""
-    not_in_file = 0 if exported else tokens or 0
+    not_in_file = 0 if recording.source == OURS else tokens or 0
     return Imported(info, len(recording.calls), recording.source, not_in_file, copy_of, recording.skipped)
 
 

@@ -15,6 +15,7 @@ from tui.chat.store.calls import CallRow
 from tui.chat.store.codec import dump, message_from_dict
 from tui.chat.store.store import Record, SessionInfo, storable
 from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
+from tui.providers.wire import object_of
 
 Row = TypeVar("Row", SessionInfo, Record, CallRow, Message)
 
@@ -43,7 +44,7 @@ class Recording:
     A `Reasoning` with an empty `encrypted` was sent back by the other program, but its content is not in the file.
     """
 
-    source: str  # "chatctx", or the `SOURCE` of a module in `foreign`
+    source: str  # `OURS`, or the `SOURCE` of a module in `foreign`
     title: str
     messages: tuple[Message, ...]
     records: tuple[Record, ...] = ()
@@ -74,9 +75,18 @@ class Recording:
         return "", ""
 
 
+def first_words(messages: Iterable[Message]) -> str:
+    """The beginning of what the person wrote first, as a title; "" for nothing."""
+    for message in messages:
+        words = message.text.split() if message.role == "user" and message.kind == "chat" else []
+        if words and not words[0].startswith("<"):
+            return " ".join(words)[:80]
+    return ""
+
+
 # -- our own format: JSONL, without loss ------------------------------------------------------------------------------
 
-FORMAT, VERSION = "chatctx-session", 1
+OURS, FORMAT, VERSION = "chatctx", "chatctx-session", 1
 
 
 def write_jsonl(
@@ -103,24 +113,32 @@ def write_jsonl(
 
 
 def read_jsonl(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
-    """The inverse of `write_jsonl`. Raises `RecordingError` for a file that was cut, `MALFORMED` for damaged lines."""
+    """The inverse of `write_jsonl`; `info` is None where the session's line is missing.
+
+    Raises `RecordingError` for a file that was cut, `MALFORMED` for damaged lines.
+    """
 
     def of_kind(kind: str) -> Iterator[Mapping[str, Any]]:
         return (line for line in lines if line.get("type") == kind)
 
-    info = _row(SessionInfo, lines[0])
+    info = next((_row(SessionInfo, line) for line in of_kind("session")), None)
     messages = tuple(message_from_dict(line["message"]) for line in of_kind("message"))
-    if info.messages > len(messages):
+    if info is not None and info.messages > len(messages):
         raise RecordingError(f"{name}: cut off, only {len(messages):,} of {info.messages:,} messages are there")
     return Recording(
-        "chatctx",
-        info.title,
+        OURS,
+        info.title if info is not None else first_words(messages) or name,
         messages,
         tuple(Record(str(r["id"]), str(r["kind"]), float(r["at"]), dict(r["data"])) for r in of_kind("record")),
         {str(blob["sha256"]): base64.b64decode(blob["data"]) for blob in of_kind("blob")},
         info,
         tuple(_row(CallRow, line) for line in of_kind("call")),
     )
+
+
+def is_ours(line: Mapping[str, Any]) -> bool:
+    """Whether a line is the first of an export, or a message of one without its first line."""
+    return line.get("format") == FORMAT or (line.get("type") == "message" and "parts" in object_of(line.get("message")))
 
 
 def _row(kind: type[Row], line: Mapping[str, Any]) -> Row:

@@ -34,6 +34,13 @@ def test_our_own_export_loses_nothing(tmp_path: Path) -> None:
     assert (recording.messages, recording.records, recording.blobs) == (messages, records, {"ff": b"data"})
 
 
+def test_what_a_person_wrote_twice_stays_twice(tmp_path: Path) -> None:
+    """A context file of Kimi's may begin with a message, without a time."""
+    lines = [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "done"}, {"role": "_usage"}]
+    path = write(tmp_path / "context.jsonl", *lines, *lines)
+    assert [message.text for message in read_recording(path).messages] == ["go on", "done"] * 2
+
+
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", claude_line("user", "one"), claude_line("user", "two"))
     path.write_text(path.read_text(encoding="utf-8")[:-20], encoding="utf-8")
@@ -91,6 +98,16 @@ def damaged(lines: list[str], how: str) -> str:
         case "twice":
             uuids = [line.replace("{", f'{{"uuid": "{number}", ', 1) for number, line in enumerate(lines)]
             return "\n".join(uuids + uuids)
+        case "appended to itself":
+            return "\n".join(lines * 3)
+        case "appended to an earlier state":
+            return "\n".join(lines[:2] + lines)
+        case "before an earlier state":
+            return "\n".join(lines + lines[:2])
+        case "in an array":
+            return f"[{','.join(lines)}]"
+        case "utf-16-le" | "utf-16-be":
+            return "\n".join(lines)
         case "no record":
             return "\n".join([lines[0], '{"type": "user", "sessionId": "x", "message": {"content": 7}}', *lines[1:]])
     raise AssertionError(how)
@@ -99,11 +116,15 @@ def damaged(lines: list[str], how: str) -> str:
 SKIPPED = ("cut", "deep", "no record", "log line", "cut at the beginning")
 
 
-@pytest.mark.parametrize("how", ["nuls", "glued", "byte order mark", "pretty", "twice", *SKIPPED])
+WHOLE = ("nuls", "glued", "byte order mark", "pretty", "twice", "in an array", "utf-16-le", "utf-16-be")
+APPENDED = ("appended to itself", "appended to an earlier state", "before an earlier state")
+
+
+@pytest.mark.parametrize("how", [*WHOLE, *APPENDED, *SKIPPED])
 def test_damage_costs_only_itself(tmp_path: Path, how: str) -> None:
     lines = [json.dumps(claude_line("user", text)) for text in ("one", "two", "three")]
     path = tmp_path / "a.jsonl"
-    path.write_text(damaged(lines, how), encoding="utf-8")
+    path.write_text(damaged(lines, how), encoding=how if how.startswith("utf") else "utf-8")
     recording = read_recording(path)
     assert [message.text for message in recording.messages] == ["one", "two", "three"]
     assert bool(recording.skipped) == (how in SKIPPED)

@@ -28,13 +28,7 @@ from tui.chat.interchange.foreign import (
     web_chats,
 )
 from tui.chat.interchange.foreign.reading import SourceFile
-from tui.chat.interchange.recording import (
-    FORMAT,
-    NoMessagesError,
-    Recording,
-    RecordingError,
-    read_jsonl,
-)
+from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError, is_ours, read_jsonl
 
 FORMATS = (codex, pi, kimi, qwen, gemini, claude, opencode, crush, goose, llm, web_chats, cline, aider)
 """In the order they are tried: stricter ones first."""
@@ -61,7 +55,7 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
 
 
 def _read(file: SourceFile) -> Iterable[Recording]:
-    if file.lines and file.lines[0].get("format") == FORMAT:
+    if file.lines and is_ours(file.lines[0]):
         return [read_jsonl(file.lines, file.name)]
     for reader in FORMATS:
         if reader.detect(file):

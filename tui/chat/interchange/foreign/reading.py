@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.interchange.recording import MALFORMED, YEAR_9999, Recording, RecordingError
+from tui.chat.interchange.recording import MALFORMED, YEAR_9999, Recording, RecordingError, first_words
 from tui.chat.store.database import new_id
 from tui.chat.store.store import Record
 from tui.config.files import FileTooLargeError, read_all
@@ -23,6 +23,7 @@ from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
 from tui.messages import Attachment, Message, MessageKind, Part, Reasoning, Role, Text, ToolCall, ToolResult, Usage
 from tui.providers.wire import find_count
 from tui.text.numbers import size_text
+from tui.tools.files.texts import SAMPLE, encoding_of
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read
 MOST_HEADER = 1_000_000  # of its first line
@@ -75,8 +76,10 @@ class SourceFile:
     @cached_property
     def text(self) -> str:
         """The file as text. Bytes that are not UTF-8 become surrogates; a byte order mark is dropped."""
-        encoding = "utf-16" if self.data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-        return self.data.decode(encoding, "surrogateescape").removeprefix("\ufeff")
+        encoding = encoding_of(self.data[:SAMPLE]) or ""
+        if encoding.startswith(("utf-16", "utf-32")):
+            return self.data.decode(encoding, "replace").removeprefix("\ufeff")
+        return self.data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
 
     @cached_property
     def document(self) -> Any:
@@ -85,16 +88,21 @@ class SourceFile:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The JSON objects of the file, of any number of lines each. Damaged ones are left out."""
-        return () if isinstance(self.document, list) else tuple(one for one in self._values if isinstance(one, dict))
+        """The JSON objects of the file, of any number of lines each, or in one array. Damaged ones are left out."""
+        values = self.document if isinstance(self.document, list) else self._values
+        return tuple(value for value in values if isinstance(value, dict))
 
     @cached_property
     def _values(self) -> list[Any]:
-        """The JSON values of the file, one after the other; without copies of objects that have a `uuid`."""
+        """The JSON values of the file, one after the other; without copies of objects that have a `uuid`.
+
+        A file to which another state of it was appended counts once, unless it begins with a message: those may repeat.
+        """
         values: list[Any] = []
         if self.is_database or not _IS_JSON.match(self.text):
             return values
         copies: set[int] = set()
+        digests: list[int] = []
         end = 0
         while visible := _VISIBLE.search(self.text, end):
             start = visible.start()
@@ -105,12 +113,16 @@ class SourceFile:
                 begin = _NEXT.search(self.text, start)
                 end = len(self.text) if begin is None else begin.end()
                 continue
+            digest = hash(self.text[start:end])
             if isinstance(value, dict) and "uuid" in value:
-                if (digest := hash(self.text[start:end])) in copies:
+                if digest in copies:
                     continue
                 copies.add(digest)
             values.append(value)
-        return values
+            digests.append(digest)
+        is_header = bool(values) and isinstance(values[0], dict) and "role" not in values[0]
+        first, last = _longest_state(digests) if is_header else (0, len(values))
+        return values[first:last]
 
     def feed(self, add: Callable[[Any], object], entries: Iterable[Any] | None = None) -> None:
         """Pass every line, or each of the `entries` of a document, to `add`. What it can't process is skipped."""
@@ -327,18 +339,23 @@ class Builder:
         `unscored` says why, if no answer has a usage.
         """
         return Recording(
-            source, str(title or "") or self._first_words() or fallback, tuple(self.messages),
+            source, str(title or "") or first_words(self.messages) or fallback, tuple(self.messages),
             tuple(self.records), self.blobs, window=self.window,
             unscored="" if any(message.usage for message in self.messages) else unscored,
             unpredictable=dict(self.unpredictable),
         )  # fmt: skip
 
-    def _first_words(self) -> str:
-        for message in self.messages:
-            words = message.text.split() if message.role == "user" and message.kind == "chat" else []
-            if words and not words[0].startswith("<"):
-                return " ".join(words)[:80]
-        return ""
+
+def _longest_state(digests: Sequence[int]) -> tuple[int, int]:
+    """Where the longest of several states of a file, one appended to the other, begins and ends."""
+    start = 0
+    for at in range(1, len(digests)):
+        length = min(at - start, len(digests) - at)
+        if digests[at] == digests[start] and digests[at : at + length] == digests[start : start + length]:
+            if length < at - start:
+                return start, at
+            start = at
+    return start, len(digests)
 
 
 def seconds(stamp: Any) -> float:
