@@ -167,12 +167,49 @@ async def test_a_gateway_that_drops_connections_for_other_routes_is_known_by_its
         ({"id": "gpt-4o"}, "gpt-4o", None),  # the built-in table has its window
     ],
 )
-async def test_a_server_that_wants_a_key_is_asked_more_only_for_an_unknown_window(
-    listed: dict[str, Any], model: str, window: int | None
+async def test_a_gateway_that_wants_a_key_is_asked_more_only_for_an_unknown_window(
+    monkeypatch: pytest.MonkeyPatch, listed: dict[str, Any], model: str, window: int | None
 ) -> None:
+    monkeypatch.setattr("tui.providers.config.is_private", lambda _host: False)
     paths = {"/v1/models": {"data": [listed]}, "/props": {"default_generation_settings": {"n_ctx": 2048}}}
     known = await discovered_window(paths, model, needs_key=True, api_key_command="echo some-key")
     assert (known and known[0]) == window
+
+
+async def test_a_server_of_ones_own_is_asked_for_everything_with_a_key_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOX_KEY", "k-123456")
+    async with replay_server() as server:
+        for path, body in (NAMES | {"/props": {"n_ctx": 2048}, "/api/show": {"capabilities": ["tools"]}}).items():
+            server.json(body, path=path)
+        config = ProviderConfig("p", base_url=f"{server.url}/v1", needs_key=True, key_env=("BOX_KEY",))
+        provider = make_provider("p", config)
+        info = await provider.describe("m")
+        await provider.close()
+        assert {request.headers["authorization"] for request in server.requests} == {"Bearer k-123456"}
+    assert info.limits is not None and (info.limits.context, info.tools) == (2048, True)
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("127.0.0.1:8000", True),
+        ("localhost", True),
+        ("[::1]:8000", True),
+        ("192.168.1.7", True),
+        ("10.0.0.2", True),
+        ("100.64.0.9", True),  # a VPN such as Tailscale
+        ("[fd00::1]", True),
+        ("box:8000", True),
+        ("box.local", True),
+        ("host.docker.internal", True),
+        ("api.example.com", False),
+        ("8.8.8.8", False),
+        ("127.0.0.1.example.com", False),
+    ],
+)
+def test_a_server_in_a_local_network_is_not_hosted(host: str, private: bool) -> None:
+    assert ProviderConfig("p", base_url=f"http://{host}/v1", needs_key=True).hosted is not private
+    assert not ProviderConfig("p", base_url=f"http://{host}/v1").hosted
 
 
 async def test_anthropics_list_is_the_truth() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -70,6 +71,11 @@ class ProviderConfig:
         """Host and port of its address."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
+    @property
+    def hosted(self) -> bool:
+        """Whether a company runs it for many: it needs a key, and is not in a local network."""
+        return self.official or (self.needs_key and not is_private(urlsplit(self.base_url).hostname or ""))
+
     def has_key(self, env: Mapping[str, str] | None = None) -> bool:
         """Whether there is a key, or a command that prints one. Runs nothing."""
         return bool(self.api_key_command) or key_from_env(self.key_env, os.environ if env is None else env) is not None
@@ -96,6 +102,17 @@ class ProviderConfig:
                 f"Look at {'api_key_command' if self.api_key_command else ' or '.join(self.key_env)}.",
             )
         return key
+
+
+_LOCAL_NAMES = (".local", ".lan", ".internal", ".localhost", ".home.arpa")  # mDNS, routers, RFC 6761, RFC 8375
+
+
+def is_private(host: str) -> bool:
+    """Whether `host`, a name or an address, is this machine or in a local network (a VPN's included)."""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_NAMES)
 
 
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"

@@ -56,7 +56,7 @@ _HOSTED = re.compile(
 
 
 def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
-    """Whether the model `name` is for chat, by its entry in the list. `hosted`: at a provider that needs a key."""
+    """Whether the model `name` is for chat, by its entry in the list. `hosted`: by a company, which lists others too."""
     if str(entry.get("type")).lower() in _OTHER_KINDS:
         return False
     able = entry.get("capabilities")
@@ -123,7 +123,7 @@ async def list_models(client: Client) -> list[ModelInfo]:
     listing = await ask_json(client, _list_path(client))
     named = [(entry, entry_id(entry)) for entry in model_entries(listing)]
     return [
-        entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=client.config.needs_key)
+        entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=client.config.hosted)
     ]
 
 
@@ -229,7 +229,7 @@ async def describe(client: Client, model: str) -> ModelInfo:
     # OpenRouter's ":nitro" and Hugging Face's ":cerebras" choose who answers.
     entry = find_entry(entries, model) or find_entry(entries, model.rpartition(":")[0]) or alone
     info = replace(entry_info(entry), id=model)
-    if hosted or (config.needs_key and (info.limits or table_window(model))):
+    if hosted or (config.hosted and (info.limits or table_window(model))):
         return replace(info, tools=None)
     try:
         return await _with_details(client, info)

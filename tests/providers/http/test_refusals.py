@@ -56,9 +56,10 @@ async def test_what_servers_say(answers: dict[str, Any], takes: bool | None, dia
 
 async def test_a_hosted_server_and_one_that_is_away_are_not_asked_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOSTED_KEY", "k-123456")
+    monkeypatch.setattr("tui.providers.config.is_private", lambda _host: False)
     async with replay_server() as server:
         hosted = provider(server.url, needs_key=True, key_env=("HOSTED_KEY",))
-        serve(server, {"/v1/models": {"data": [{"id": "m", "supported_parameters": []}]}})
+        serve(server, {"/v1/models": {"data": [{"id": "m", "context_length": 9_000, "supported_parameters": []}]}})
         assert (await hosted.describe("m")).tools is None
         assert [request.path for request in server.requests] == ["/v1/models"]
         await hosted.close()
