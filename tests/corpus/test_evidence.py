@@ -60,6 +60,7 @@ def test_no_recorded_call_is_doubted_after_the_first_of_its_context(
     current = Path()
 
     def weighed(self: HybridTokenEstimator, *args: Any, **values: Any) -> Verdict | None:
+        assert self.reread(args[0], args[2]) is args[2], current.name
         verdict = once(self, *args, **{**values, "recorded": False})
         assert verdict is not None
         verdicts[verdict.kind] += 1

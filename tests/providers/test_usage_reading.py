@@ -240,6 +240,12 @@ def test_cache_writes_are_told_apart_by_their_lifetime() -> None:
     split = {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20}
     read = read_usage(body | {"cache_creation": split})
     assert read == Usage(31, 2, 0, 30, cache_write_1h=20)
+    del body["cache_creation_input_tokens"]  # listed by lifetime alone
+    assert read_usage(body | {"cache_creation": split}) == read
+    assert read_usage(body | {"cache_creation": {"ephemeral_5m_input_tokens": 30}}) == Usage(31, 2, 0, 30)
+    passes = [{"type": "message", **body, "cache_creation": split}] * 2
+    read = read_usage(body | {"iterations": passes})
+    assert read is not None and [one.input_cache_write for one in read.passes] == [30, 30]
 
 
 @pytest.mark.parametrize(

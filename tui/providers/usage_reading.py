@@ -136,12 +136,21 @@ def _counts(body: Body) -> Usage:
         find_count(body, *_INPUT),
         find_count(body, *_OUTPUT),
         find_count(body, *_CACHED),
-        find_count(body, *_WRITTEN),
+        _written(body),
         find_count(body, *_REASONING),
         cache_write_1h=find_count(body, "cache_creation.ephemeral_1h_input_tokens"),
     )
     beside = _INSIDE.isdisjoint(body) and not _BESIDE.isdisjoint(body)
     return _whole(usage, find_count(body, "total_tokens"), beside=beside)
+
+
+def _written(body: Body) -> int | None:
+    """Tokens written to the cache: a server may list them by lifetime alone."""
+    written = find_count(body, *_WRITTEN)
+    if written is None:
+        lifetimes = [find_count(body, f"cache_creation.ephemeral_{time}_input_tokens") for time in ("5m", "1h")]
+        written = sum(filter(None, lifetimes)) if lifetimes != [None, None] else None
+    return written
 
 
 def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
@@ -179,10 +188,10 @@ def _passes(entries: list[Json]) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
     passes = []
     for entry in entries:
-        fresh, output, read, written = (
-            find_count(entry, name) or 0
-            for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        fresh, output, read = (
+            find_count(entry, name) or 0 for name in ("input_tokens", "output_tokens", "cache_read_input_tokens")
         )
+        written = _written(entry) or 0
         passes.append(BilledPass(fresh + read + written, output, read, written, text_of(entry.get("model"))))
     return tuple(passes) if len(passes) > 1 else ()
 

@@ -170,6 +170,39 @@ def test_only_the_uncached_part_is_doubted(hybrid: HybridTokenEstimator) -> None
     assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
 
 
+@pytest.mark.parametrize("share", [0.4, 0.7, 1.0])
+def test_cached_tokens_that_a_server_also_counts_in_its_input_are_not_added_again(
+    hybrid: HybridTokenEstimator, share: float
+) -> None:
+    talk = Talk(hybrid)
+    talk.honest(200)
+    for _ in range(4):
+        talk.next(40)
+        truth, sent = talk.truth(), request(*talk.messages)
+        cached = int(share * truth)
+        usage = hybrid.reread(sent, Usage(truth + cached, 34, cached - 9, 9))
+        assert usage == Usage(truth, 34, cached - 9, 9)
+        assert hybrid.reread(sent, usage) is usage
+        assert talk.report(usage.input_total or 0).confirmed
+
+
+def test_an_honest_sum_stays_with_a_new_picture_or_a_prompt_of_the_server(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
+    truth = talk.next(200)
+    first = Usage(2 * truth, 34, truth)  # the server has a prompt of its own, which was cached
+    assert hybrid.reread(request(*talk.messages), first) is first
+    assert talk.report(2 * truth).believed
+    talk.next(40)
+    second = Usage(talk.truth() + truth, 34, truth)
+    assert hybrid.reread(request(*talk.messages), second) is second
+    talk = Talk(hybrid, session="other")
+    talk.honest(200)
+    before = talk.truth()
+    talk.messages.append(replace(user("look"), parts=(Attachment("image", "a.png", "image/png", "0" * 64, 9_000),)))
+    seen = Usage(talk.truth() + before, 34, before)
+    assert hybrid.reread(request(*talk.messages), seen) is seen
+
+
 def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: HybridTokenEstimator) -> None:
     talk = Talk(hybrid)
     windows: list[int | None] = []

@@ -204,8 +204,11 @@ class Attempt:
     def _measured(self, reply: Message) -> Message:
         request, usage = self.request, reply.usage
         if usage is not None and usage.input_total:
-            window = self.services.models.limits(request.provider, request.model).context
-            self._verdict = self.services.estimator.record(request, reply, usage, window=window, at=time.time())
+            estimator, models = self.services.estimator, self.services.models
+            usage = estimator.reread(request, usage)
+            reply = replace(reply, usage=usage)
+            window = models.limits(request.provider, request.model).context
+            self._verdict = estimator.record(request, reply, usage, window=window, at=time.time())
         elif reply.parts and not (usage and usage.passes):  # their sum is billed, but measures no single request
             output = self.meter.count(reply)
             return replace(reply, usage=Usage(self.usage.total, output, source="estimated"))

@@ -119,6 +119,12 @@ class HybridTokenEstimator:
             estimate = predict(base, account, preamble, calibration, clears=request.server_edits)
             return Situation(estimate, base, account, preamble, calibration)
 
+    def reread(self, request: Request, usage: Usage) -> Usage:
+        """`usage` of `request`, corrected if its server evidently adds cached tokens twice (evidence.py)."""
+        with self._lock:
+            request = self._filed(request)
+            return self._session(request).reports.reread(self.situation(request), usage)
+
     def record(
         self,
         request: Request,

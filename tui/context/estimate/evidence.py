@@ -15,6 +15,7 @@ from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Account, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
+from tui.messages import Usage
 
 UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
 PROOF_SLACK, PROOF_SHARE = 40.0, 0.01  # by how much correct numbers for the same prefix may differ
@@ -33,6 +34,7 @@ EXCESS_SLACK = 32.0  # tokens between two reports of the same hidden prompt, bey
 HIDDEN_SHARE, USUAL_WINDOW = 0.5, 300_000  # of the window, that a hidden prompt may take; where that is unknown
 LEAST_WINDOW = 2_000  # no server has a smaller one
 PLAUSIBLE_MARGINS = 3.0  # of a text's estimate: further off it never is, within a token for each byte
+SUM_MARGINS = 2.0  # of an estimate: further above it a sum with cached tokens is implausible
 HELD = 24  # reports of one session that are held as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
 
@@ -275,6 +277,33 @@ class ReportLog:
         claim = _claim(situation, tokens, window=window, recorded=recorded, disputed=self._disputed)
         claim = replace(claim, stuck=self._stuck(situation.account, tokens))
         return weigh(claim, [_step(report, situation) for report in self._extended_by(situation)])
+
+    def reread(self, situation: Situation, usage: Usage) -> Usage:
+        """`usage`; if only that is plausible, what it says where the cached tokens are inside the reported input.
+
+        Some servers that speak Anthropic's Messages count them there, too (SGLang until March 2026, oMLX 0.3.12), so
+        that the sum is too large by them. Without them it agrees with the report before, or if neither does with the
+        text. A first report stays: the excess may be a prompt of the server's, which was cached.
+        """
+        cached = (usage.input_cached or 0) + (usage.input_cache_write or 0)
+        alone = (usage.input_total or 0) - cached
+        believed = [report for report in self._extended_by(situation) if report.verdict.believed]
+        if not believed or not 0 < cached <= alone:
+            return usage
+        tokens = alone + (usage.cleared or 0)
+        step = _step(believed[0], situation)
+        claim = _claim(situation, tokens, window=None, recorded=False, disputed=False)
+        if step.agrees(tokens + cached):
+            return usage
+        if step.agrees(tokens):
+            expected, margin = step.forecast, step.margin + step.slack
+        else:
+            expected, margin = claim.by_learning, claim.margin
+            if not claim.agrees:
+                return usage
+        beyond = tokens + cached - expected
+        inside = beyond > SUM_MARGINS * (margin + claim.media) + TEXT_SLACK
+        return replace(usage, input_total=alone) if inside else usage
 
     def add(self, situation: Situation, tokens: int, verdict: Verdict, measurement: Measurement | None) -> None:
         """Hold a report that was weighed."""
