@@ -56,7 +56,7 @@ _HOSTED = re.compile(
 
 
 def is_for_chat(entry: Mapping[str, Any], name: str, *, hosted: bool) -> bool:
-    """Whether the model `name` is for chat, by its entry in the list. `hosted`: by a company, which lists others too."""
+    """Whether the model `name` is for chat, by its entry in the list. `hosted`: by a company, which has others too."""
     if str(entry.get("type")).lower() in _OTHER_KINDS:
         return False
     able = entry.get("capabilities")
