@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tui.commands import all_commands
+from tui.commands import SECTIONS, all_commands
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "tui").rglob("*.md"), *(REPOSITORY / "tests").rglob("*.md")])
 
 
-def test_the_readme_lists_every_slash_command_and_no_other() -> None:
+def test_the_readme_lists_every_slash_command_in_its_section() -> None:
     section = (REPOSITORY / "README.md").read_text("utf-8").split("## In the chat")[1].split("\n## ")[0]
-    listed = re.findall(r"^\| `/([a-z-]+)", section, re.MULTILINE)
-    assert set(listed) == {command.name for command in all_commands()}
+    listed = {part: re.findall(r"`/([a-z-]+)`", row) for part, row in re.findall(r"^\| (\w+) \| (`/.*)", section, re.M)}
+    assert listed == {part: [c.name for c in all_commands() if c.section == part] for part in SECTIONS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
