@@ -20,11 +20,10 @@ from tui.chat.model_list import ListedModel, Listing, ModelList
 from tui.chat.runtime.services import Toolbox
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
-from tui.chat.turn.request import TRIM_LOG
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import Settings
-from tui.context.reduction.records import TrimLog
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.context.usage.limits import ModelLimits
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Request

@@ -24,10 +24,9 @@ from tui.chat.store.calls import CallRow
 from tui.chat.store.database import DamagedError, new_id
 from tui.chat.store.learned import optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
-from tui.chat.turn.request import TRIM_LOG
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings, remember_theme
-from tui.context.reduction.records import TrimLog
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig

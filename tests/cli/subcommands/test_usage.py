@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.chat.interchange.test_importing import claude_session
 from tests.cli.conftest import Run, one_line
 from tui.chat.store.store import SessionInfo, SessionStore
+from tui.context.reduction.records import TRIM_LOG
 
 
 def test_json_adds_up(run_here: Run, tmp_path: Path) -> None:
@@ -59,11 +60,13 @@ def test_trims_are_counted(run_here: Run, tmp_path: Path) -> None:
     store.add_record(ident, "trim", {"state": {}, "messages": 0, "tokens": 0})  # everything goes out again
     store.create_session(SessionInfo("0b", "", "demo", "demo", time.time(), 0.0))
     store.add_record("0b", "trim", {"state": {}, "messages": 1, "tokens": 100})
+    store.put_state(TRIM_LOG, json.dumps({"requests": 4, "trimmed": 2, "utilisation_sum": 200, "latest": [1_200, 100]}))
     store.close()
     report = json.loads(run_here("usage", "--json").stdout)
     assert report["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
     assert report["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
-    assert "1,300 tokens left out" in run_here("usage").stdout
+    assert report["today"]["trims"] == report["all"]["trims"]
+    assert "2 of 4 requests trimmed" in run_here("usage").stdout  # as /usage has it
 
 
 def test_text_fits_and_names_everything(run_here: Run, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tui.chat.store.database import StoreError, new_id
 from tui.chat.turn.recovery import Reduce
 from tui.context.estimate.measurements import Verdict
 from tui.context.reduction.compaction import CompactionRefusedError, Trigger
-from tui.context.reduction.records import TrimLog
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, build_final_prompt
 from tui.context.usage.limits import Budget
 from tui.context.usage.usage import ContextUsage, with_reply
@@ -287,7 +287,6 @@ def _cut_notice(reply: Message, verdict: Verdict, models: ModelFacts) -> Notice:
 
 # -- making it fit -----------------------------------------------------------------------------------------------------
 
-TRIM_LOG = "trims"  # key in the store's state: the requests under rolling context, for `/usage`
 UNSURE_SHARES = (2 / 3, 3 / 4, 9 / 10)  # of a request that was refused although it was expected to fit
 
 

@@ -6,8 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, time
 
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.calls import CallLog, CallRow
@@ -24,16 +23,9 @@ from tui.chat.usage_report import (
 )
 from tui.cli import table, write
 from tui.config.settings import Settings
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 
-
-@dataclass(frozen=True, slots=True)
-class Trim:
-    """A trim of rolling context: when, and how much it left out."""
-
-    session: str
-    day: date
-    messages: int
-    tokens: int
+NOTHING_YET = "No calls yet. Start with: chatctx"
 
 
 def run(settings: Settings, *, session: str | None, days: int | None, as_json: bool, calls: bool = False) -> int:
@@ -46,12 +38,11 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
             first = first_day(today, days) if days is not None else date.min
             _print_calls([row for row in rows if date.fromtimestamp(row.at) >= first], as_json=as_json)
             return 0
-        trims = _trims(store)
         report = usage_report(log, info.id if info is not None else None, today, days)
-    if as_json:
-        write(json.dumps(_as_json(report, info, trims, today, days)))
-    else:
-        _print(report, info, trims, today, days)
+        if as_json:
+            write(json.dumps(_as_json(report, info, store, today, days)))
+        else:
+            _print(report, info, store, today, days)
     return 0
 
 
@@ -65,27 +56,15 @@ def _print_calls(rows: Sequence[CallRow], *, as_json: bool) -> None:
         write(table(ledger_rows(rows), right=NUMBERS) if rows else NOTHING_YET)
 
 
-NOTHING_YET = "No calls yet. Start with: chatctx"
-
-
-def _trims(store: SessionStore) -> list[Trim]:
-    trims = []
-    for session, at, text in store.query(
-        "SELECT session, at, data FROM records WHERE kind = ? ORDER BY at", (RecordKind.TRIM,)
-    ):
-        data = json.loads(text)
-        if data.get("messages"):  # a record of 0 messages restored everything
-            trims.append(Trim(session, date.fromtimestamp(at), int(data["messages"]), int(data.get("tokens", 0))))
-    return trims
-
-
 def _as_json(
-    report: UsageReport, session: SessionInfo | None, trims: Sequence[Trim], today: date, days: int | None
+    report: UsageReport, session: SessionInfo | None, store: SessionStore, today: date, days: int | None
 ) -> dict[str, object]:
-    def entry(sums: Totals, first: date = date.min, of: str = "") -> dict[str, object]:
-        some = [trim for trim in trims if trim.day >= first and of in ("", trim.session)]
-        messages, tokens = sum(trim.messages for trim in some), sum(trim.tokens for trim in some)
-        return totals_to_json(sums) | {"trims": {"count": len(some), "messages": messages, "tokens": tokens}}
+    def entry(sums: Totals, first: date | None = None, of: str = "") -> dict[str, object]:
+        since = datetime.combine(first, time()).timestamp() if first and first.year > 1970 else 0.0
+        trims = store.query(_TRIMS, (RecordKind.TRIM, since, of))[0]
+        return totals_to_json(sums) | {
+            "trims": dict(zip(("count", "messages", "tokens"), map(int, trims), strict=True))
+        }
 
     of_session = of_days = None
     if session is not None and report.session is not None:
@@ -104,9 +83,16 @@ def _as_json(
     }
 
 
+_TRIMS = """
+SELECT count(*), total(json_extract(data, '$.messages')), total(json_extract(data, '$.tokens')) FROM records
+WHERE kind = ? AND at >= ? AND ? IN ('', session) AND json_extract(data, '$.messages') > 0
+"""  # a record of 0 messages restored everything
+
+
 def _print(
-    report: UsageReport, session: SessionInfo | None, trims: Sequence[Trim], today: date, days: int | None
+    report: UsageReport, session: SessionInfo | None, store: SessionStore, today: date, days: int | None
 ) -> None:
+    """Print what `/usage` shows."""
     from tui.views.usage_table import DAYS, usage_lines
 
     if not report.all_time.calls:
@@ -115,10 +101,6 @@ def _print(
     width = max(40, min(112, shutil.get_terminal_size((100, 24)).columns))
     if session is not None:
         write(table([(f"session {session.id}  {session.title}"[:width],)]) + "\n")
-    for line in usage_lines(report, width, by_day(report.groups, days or DAYS, today)):
+    trims = TrimLog.from_json(store.state(TRIM_LOG))
+    for line in usage_lines(report, width, by_day(report.groups, days or DAYS, today), trims):
         write("".join(text for text, _ in line).rstrip())
-    of_session = [trim for trim in trims if session is not None and trim.session == session.id]
-    for name, some in (("session", of_session), ("total", trims)):
-        if some:
-            tokens = sum(trim.tokens for trim in some)
-            write(f"\ntrimmed, {name}: {len(some):,} times, {tokens:,} tokens left out")

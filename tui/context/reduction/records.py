@@ -227,6 +227,7 @@ def _cleared(part: Part, calls: AbstractSet[str]) -> Part:
 
 # -- trims of rolling context ------------------------------------------------------------------------------------------
 
+TRIM_LOG = "trims"  # key of the `TrimLog` in the store's state
 KEPT_TRIMS = 100  # trims shown by `/usage`
 
 
