@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from tui.config.files import from_home
 from tui.context.usage.limits import Percent, Tokens
 from tui.messages import EFFORTS
+from tui.text.labels import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -231,10 +232,7 @@ def read_table(table: type[Table], value: object, example: str) -> dict[str, Any
     values = {}
     for key, entry in as_table(value, example).items():
         if key not in names:
-            import difflib  # needed for mistyped names only
-
-            near = difflib.get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(names))}"
+            hint = did_you_mean(key, names) or f"known: {', '.join(sorted(names))}"
             raise SettingError(f"there is no such setting; {hint}", key)
         values[names[key].name] = read_at(key, names[key].metadata["kind"].read, entry)
     return values

@@ -16,6 +16,7 @@ from tui.providers.base import Provider
 from tui.providers.config import LOCAL_SERVERS, PRESETS, Dialect, ProviderConfig
 from tui.providers.dialects.openai_chat import OpenAIChat
 from tui.providers.local import DemoProvider, LocalProvider, missing_part, model_name
+from tui.text.labels import did_you_mean
 
 PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machine is quick
 PROBE_BYTES = 1_000_000  # bytes read of a model list
@@ -45,10 +46,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
     preset = PRESETS.get(name)
     if table is None:
         if preset is None:
-            import difflib  # needed for mistyped names only
-
-            near = difflib.get_close_matches(name, PRESETS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"add [providers.{name}] with base_url to the config file"
+            hint = did_you_mean(name, PRESETS) or f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
     base_url = _ROUTE.sub("", table.base_url or "") or (preset.base_url if preset else "")

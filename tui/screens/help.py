@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
@@ -15,6 +14,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from tui.commands.help import HelpView, Key, help_lines
 from tui.screens.base import Panel
 from tui.screens.pager import Lines, Pager, ReadingPanel, UsagePanel
+from tui.text.labels import did_you_mean
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())
@@ -88,8 +88,7 @@ def keymap_problems(keymap: Mapping[str, str], names: Collection[str]) -> list[s
     problems = []
     for name, keys in sorted(keymap.items()):
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            step = f"did you mean {near[0]}?" if near else "/help lists them."
+            step = did_you_mean(name, names) or "/help lists them."
             problems.append(f"The config file sets keys.{name}, but no key has that name: {step}")
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not is_key(key)]:
             problems.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tui.messages import FinishKind, Message, ProviderItem, Reasoning, Refusal, Source, ToolCall
 from tui.text.clean import abbreviated, clean_line
@@ -44,6 +44,14 @@ _NOISE = re.compile(
 _MAIN_ARGUMENTS = ("path", "file", "file_path", "filename", "command", "query", "pattern", "url", "name")
 _LOOKED_FOR = ("pattern", "query")
 _SUMMARY_LENGTH = 60
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """ "did you mean NAME?" with the one of `names` that is most like a mistyped `name`; "" if none is."""
+    import difflib  # needed for mistyped names only
+
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def short_model(model: str) -> str:

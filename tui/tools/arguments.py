@@ -14,6 +14,7 @@ from typing import Any
 from tui.messages import ToolSchema
 from tui.providers.tool_schemas import resolve
 from tui.text.json_text import NotAnObjectError, parse_json, parse_object
+from tui.text.labels import did_you_mean
 from tui.tools.base import ToolError
 
 MAX_DEPTH = 12  # levels; recursive schemas are cut off here
@@ -106,11 +107,8 @@ class _Check:
 
 def _hint(name: str, properties: Mapping[str, Any]) -> str:
     names = [str(name)[:80] for name in itertools.islice(properties, MOST_COMPARED)]
-    import difflib  # needed for mistyped names only
-
-    if near := difflib.get_close_matches(name[:80], names, n=1):
-        return f"did you mean {near[0]}?"
-    return f"it takes {', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"
+    listed = f"{', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"
+    return did_you_mean(name[:80], names) or f"it takes {listed}"
 
 
 def _kinds(value: Any) -> tuple[str, ...]:

@@ -191,9 +191,9 @@ async def test_a_server_of_the_newest_protocol_is_listened_to(monkeypatch: pytes
         for _ in range(2):
             await server.follow("x://page")
             for _ in range(200):  # until its subscription has got there
-                await server._hub.thread.run(changed())
+                await server._hub.run(changed())
                 if server.status.updated:
                     break
                 await asyncio.sleep(0.01)
             assert server.status.updated == ("x://page",)
-            await server._hub.thread.run(ended())  # the server ends the stream: it is opened again
+            await server._hub.run(ended())  # the server ends the stream: it is opened again

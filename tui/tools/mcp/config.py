@@ -22,6 +22,7 @@ from tui.messages import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.clean import clean_text
 from tui.text.json_text import parse_jsonc
+from tui.text.labels import did_you_mean
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
@@ -349,11 +350,9 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
     table = _Table(value, key)
     command, url = table.text("command"), table.text("url", "httpUrl", "serverUrl")
     if not url and not command:
-        import difflib  # needed for mistyped names only
-
-        near = [match for other in value for match in difflib.get_close_matches(str(other), ("command", "url"), n=1)]
-        hint = f"; did you mean {near[0]}?" if near else "; a program needs command, a server on the network url"
-        raise McpConfigError(f"{key} has neither command nor url{hint}")
+        hints = filter(None, (did_you_mean(str(other), ("command", "url")) for other in value))
+        hint = next(hints, "a program needs command, a server on the network url")
+        raise McpConfigError(f"{key} has neither command nor url; {hint}")
     if url and command:
         raise McpConfigError(f"{key} has both command and url; leave one out")
     size = table.number(

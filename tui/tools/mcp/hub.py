@@ -21,7 +21,7 @@ END_WAIT = 5.0  # seconds for the thread to end; it is a daemon, so anything tha
 
 
 class McpHub:
-    """The servers, managed from the program's own event loop.
+    """The servers, on an event loop in a thread of their own; managed from the program's loop.
 
     `changed` is called there with the name of a server whose status changed. No server is started, and the SDK not
     loaded, before `start`. `log_dir` None writes no log files, `tokens` (a folder) None stores no sign-ins.
@@ -31,7 +31,9 @@ class McpHub:
         self._changed = changed
         self.log_dir = log_dir
         self.tokens = tokens
-        self.thread = LoopThread("mcp")
+        self._home: asyncio.AbstractEventLoop | None = None  # the loop that work came from last
+        self._loop: asyncio.AbstractEventLoop | None = None  # the servers'
+        self._thread = threading.Thread(target=self._main, name="mcp", daemon=True)
         self._news = asyncio.Event()
         self.servers: dict[str, McpServer] = {}
         self._asking = asyncio.Lock()  # one question at a time, whichever server asks
@@ -71,15 +73,37 @@ class McpHub:
 
     async def close(self) -> None:
         """Stop all servers and the thread. Idempotent."""
-        if self.thread.running:  # all of them, including those about to start
+        is_running = self._loop is not None and self._thread.is_alive()
+        if is_running:  # all of them, including those about to start
             await asyncio.gather(*(server.stop() for server in self.servers.values()))
         for server in self.servers.values():
             server.log.close()
-        await asyncio.to_thread(self.thread.close)
+        if self._loop is not None and is_running:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            await asyncio.to_thread(self._thread.join, END_WAIT)
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` in the servers' thread and await its result here. If this is cancelled, so is the work."""
+        self._home = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread.start()
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the thread of the MCP servers has ended")
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def _main(self) -> None:
+        loop = self._loop
+        assert loop is not None  # created by `run`
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.get_loop().run_forever()
 
     def asks(self) -> Ask | None:
         """What asks the person, one question at a time; None if there is no one to ask. In the servers' thread."""
-        home, ask = self.thread.home, self.ask
+        home, ask = self._home, self.ask
         if home is None or ask is None:
             return None
 
@@ -99,43 +123,6 @@ class McpHub:
             self._news.set()
             self._changed(name)
 
-        if self.thread.home is not None:
+        if self._home is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
-                self.thread.home.call_soon_threadsafe(tell)
-
-
-class LoopThread:
-    """An event loop in a thread, started with the first piece of work. `home` is the loop that work came from last."""
-
-    def __init__(self, name: str) -> None:
-        self.home: asyncio.AbstractEventLoop | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
-
-    @property
-    def running(self) -> bool:
-        """Whether it has been started and not closed."""
-        return self._thread.is_alive()
-
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there and await its result here. If this is cancelled, so is the work."""
-        self.home = asyncio.get_running_loop()
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread.start()
-        if self._loop.is_closed():
-            work.close()
-            raise RuntimeError(f"{self._thread.name} has ended")
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def close(self) -> None:
-        """Stop the loop and cancel its tasks. Idempotent. Blocks: not on an event loop."""
-        if self._loop is not None and self.running:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(END_WAIT)
-
-    def _main(self) -> None:
-        loop = self._loop
-        assert loop is not None  # created by `run`
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.get_loop().run_forever()
+                self._home.call_soon_threadsafe(tell)

@@ -93,11 +93,11 @@ class McpServer:
     async def start(self) -> None:
         """Start it in the background; see `status`."""
         if not self.config.error:
-            await self._hub.thread.run(self._start())
+            await self._hub.run(self._start())
 
     async def stop(self) -> None:
         """Stop it and withdraw its tools."""
-        await self._hub.thread.run(self._end())
+        await self._hub.run(self._end())
 
     async def restart(self, sign_in: SignIn | None = None) -> None:
         """Restart it; with `sign_in` let the person sign in. Returns at once; `status` has the progress."""
@@ -126,31 +126,29 @@ class McpServer:
             return None
         from tui.tools.mcp.authorization import revoke
 
-        return await self._hub.thread.run(revoke(config, store, data))
+        return await self._hub.run(revoke(config, store, data))
 
     async def wait_until_current(self) -> None:
         """Wait until the tools that it has said are new are read; at most `CURRENT_WAIT` seconds."""
         connection = self._connection
         if connection is not None and (connection.stale or self._listing):
-            await self._hub.thread.run(self._wait_until_current())
+            await self._hub.run(self._wait_until_current())
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError`."""
-        return await self._hub.thread.run(self._ask("the resource", lambda connection: connection.read(uri)))
+        return await self._hub.run(self._ask("the resource", lambda connection: connection.read(uri)))
 
     async def follow(self, uri: str) -> None:
         """Follow an attached resource: `status.updated` has it once it changed, if the server announces changes."""
-        await self._hub.thread.run(self._follow(uri))
+        await self._hub.run(self._follow(uri))
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
         """Completions for the address of an unlisted resource. Raises `ToolError`."""
-        return await self._hub.thread.run(
-            self._ask("an ending", lambda connection: connection.complete(template, variable))
-        )
+        return await self._hub.run(self._ask("an ending", lambda connection: connection.complete(template, variable)))
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
-        return await self._hub.thread.run(
+        return await self._hub.run(
             self._ask(f"the prompt {name}", lambda connection: connection.prompt(name, arguments))
         )
 
@@ -161,7 +159,7 @@ class McpServer:
             with contextlib.suppress(RuntimeError):  # the program ends, and so does the event loop
                 home.call_soon_threadsafe(follow, text)
 
-        return await self._hub.thread.run(self._call(tool, dict(arguments), report))
+        return await self._hub.run(self._call(tool, dict(arguments), report))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
