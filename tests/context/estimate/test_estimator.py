@@ -466,6 +466,25 @@ def test_an_image_bill_that_is_far_off_is_learned_once_two_agree() -> None:
     assert estimate.tokens - total == pytest.approx(4_500_000 / 45, rel=0.05)
 
 
+def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_two_calls_agree() -> None:
+    def picture(number: int) -> Message:
+        return Message("user", (Attachment("image", "a.png", "image/png", f"{number:064}", 9, 1_024, 1_024),))
+
+    hybrid, talk, total, widths = estimator(), list[Message](), 0, list[int]()
+    for number in range(4):
+        talk += [picture(number)]
+        estimate = hybrid.estimate(request(*talk))
+        widths.append(estimate.upper_bound - estimate.tokens)
+        total += 4 * 1_024 + 8  # patches of 16 px, as Pixtral has, and a message
+        assert total <= estimate.upper_bound
+        hybrid.record(request(*talk), answer("a"), Usage(total, 4), at=float(number))
+        talk += [answer("a")]
+        total += 4
+    assert widths[1] > 3_000 and widths[3] < 1_500
+    published = estimator().estimate(request(picture(1), model="gpt-5.2"))
+    assert published.upper_bound - published.tokens < 300
+
+
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out(counted: bool) -> None:
     """Known-failures row 101: reasoning goes back, and the input does not grow by it."""

@@ -344,6 +344,11 @@ def gemini_image(width: int, height: int) -> int:
     return 258 * ceil(width / 768) * ceil(height / 768)
 
 
+def has_image_formula(model: str) -> bool:
+    """Whether what `model` needs for an image is published."""
+    return "claude" in model.lower() or plain_name(model).startswith(("gemini", "gemma", *dict(_OPENAI)))
+
+
 def image_tokens(width: int, height: int, model: str) -> int:
     """Tokens of an image of `width` x `height` pixels for `model`. At least 1."""
     name = plain_name(model)

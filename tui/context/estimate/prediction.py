@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.counting import MessageCount
+from tui.context.counting.counting import MessageCount, has_image_formula
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, total, unpack
@@ -20,6 +20,7 @@ from tui.messages import Message, Reasoning, Usage
 
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
+MARGIN_IMAGES = 3.0  # of the formula, where none is published: Pixtral has patches of 16 px, four for one of 32 px
 NEGLIGIBLE = 0.05  # of a confirmed number: below, its doubt is not shown
 
 
@@ -106,12 +107,14 @@ def predict(
         least = estimate_margin(tokens - sure, fresh, account.model) + MARGIN_TOKENIZER * base.uncertain
         if alone:
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
+        images = 0.0 if len(calibration.media) > 1 or has_image_formula(account.model) else MARGIN_IMAGES * fresh.media
         margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
         spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
         if confirmed and calibration.errors.spread is not None:
             # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
             least = _unmeasured_margin(fresh, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
-        bound += round(max(margin * spread, least))
+        bound += round(max(margin * spread, least) + images)
+        margin += images
     elif measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
     last_input = last_output = sent_back = None
