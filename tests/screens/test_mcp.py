@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.offer import PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
 from tui.tools.mcp.status import ServerStatus, State
-from tui.views.tools_mcp import mcp_rows
+from tui.views.tools_mcp import McpView
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -269,8 +270,11 @@ def test_no_line_is_wider_than_the_panel_whatever_a_server_says() -> None:
     wide = "\x1b[31m" + "wörld 世界 " * 40
     servers = [line("x" * 60, "failed", wide, about=wide), line("y")]
     tools = [replace(tool("y", "z" * 90), description=wide)]
+    offered: Any = SimpleNamespace(tools=SimpleNamespace(plan=ToolPlan(())), usage=None)
+    known: Any = SimpleNamespace(lines=servers, project=None)
+    view = McpView(known, offered)
     for width in (30, 60, 100):
-        rows = mcp_rows(servers, tools, width, expanded=frozenset({f"server:{'x' * 60}", "server:y"}))
+        _, rows = view.drawn(tools, width, {f"server:{'x' * 60}", "server:y"})
         assert all(row.content.cell_length <= width for row in rows)
         assert not any("\x1b" in row.content.plain for row in rows)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tui.chat.servers import ServerLine, Servers
     from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
     from tui.chat.turn.session import ChatSession
+    from tui.context.usage.rows import UsageRow
     from tui.tools.approval import Remembered
     from tui.tools.mcp.config_files import ProjectFile
 
@@ -44,14 +44,26 @@ class ToolsView:
     def drawn(
         self, tools: Sequence[ToolLine], answers: Sequence[Remembered], width: int
     ) -> tuple[Sequence[str], Sequence[Row]]:
-        """The lines above the list, and the list."""
-        rows = tool_rows(tools, answers, width, time.time(), deferred_names(self.session.tools.plan))
+        """The lines above the list, and the list: tools under their sources, then answers for tools that are not here.
+
+        Keys are "source:NAME", "tool:NAME" and "answer:NAME".
+        """
+        deferred = {tool.name for tool in self.session.tools.plan.deferred}
+        rules, now = {answer.tool: answer.rule for answer in answers}, time.time()
+        rows = [] if tools else [_line("There are no tools.", width)]
+        for origin in dict.fromkeys(tool.origin for tool in tools):
+            group = [tool for tool in tools if tool.origin == origin]
+            name = "built in" if origin == BUILT_IN else f"MCP server {plain(origin)}"
+            text = f"{name}: {sum(tool.on for tool in group)} of {len(group)} on"
+            rows.append(_line(text, width, f"source:{origin}"))
+            rows += [_tool(tool, rules.get(tool.name), width, now, tool.name in deferred) for tool in group]
+        names = {tool.name for tool in tools}
+        if absent := [answer for answer in answers if answer.tool not in names]:
+            rows.append(_line("answers for tools that are not here now", width))
+            for answer in absent:
+                text = f"  {plain(answer.tool)}: {_rule(answer.rule, True)}"
+                rows.append(_line(text, width, f"answer:{answer.tool}", "$foreground"))
         return wrapped(tools_summary(self.session, tools), width), rows
-
-
-def deferred_names(plan: ToolPlan) -> frozenset[str]:
-    """The tools that are not sent until the model searches for them."""
-    return frozenset(tool.name for tool in plan.deferred)
 
 
 def deferred_text(plan: ToolPlan) -> str:
@@ -66,41 +78,13 @@ def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
         return "This model calls no tools, as far as is known: none are offered."
     if session.tools.off_by_default and not any(tool.on for tool in tools):
         return "Off for this model, which is small or a demo: /tools on offers them all the same."
-    row = next((row for row in session.usage.rows if row.key == "tools"), None) if session.usage is not None else None
+    row = _measured_row(session, "tools")
     tokens = row.tokens if row is not None else total_of(tool.tokens for tool in tools if tool.on)
     source = row.source if row is not None else "estimated"
     count = plural(sum(tool.on for tool in tools) - waiting, "tool")
     text = f"{count}, {tokens_exact(tokens, source)} tokens with every request ({source})"
     wait = "1 waits until the model searches for it" if waiting == 1 else f"{waiting} wait until they are searched for"
     return f"{text}; {wait}" if waiting else text
-
-
-def tool_rows(
-    lines: Sequence[ToolLine],
-    answers: Sequence[Remembered],
-    width: int,
-    now: float,
-    waiting: AbstractSet[str] = frozenset(),
-) -> list[Row]:
-    """Tools under their sources, then stored answers for tools that are not available now.
-
-    Keys are "source:NAME", "tool:NAME" and "answer:NAME". `waiting` are the names of deferred tools.
-    """
-    rules = {answer.tool: answer.rule for answer in answers}
-    rows = [] if lines else [_line("There are no tools.", width)]
-    for origin in dict.fromkeys(line.origin for line in lines):
-        group = [line for line in lines if line.origin == origin]
-        name = "built in" if origin == BUILT_IN else f"MCP server {plain(origin)}"
-        text = f"{name}: {sum(line.on for line in group)} of {len(group)} on"
-        rows.append(_line(text, width, f"source:{origin}"))
-        rows += [_tool(line, rules.get(line.name), width, now, line.name in waiting) for line in group]
-    names = {line.name for line in lines}
-    if other := [answer for answer in answers if answer.tool not in names]:
-        rows.append(_line("answers for tools that are not here now", width))
-        for answer in other:
-            text = f"  {plain(answer.tool)}: {_rule(answer.rule, True)}"
-            rows.append(_line(text, width, f"answer:{answer.tool}", "$foreground"))
-    return rows
 
 
 def _line(text: str, width: int, key: str = "", style: str = "$text-muted") -> Row:
@@ -147,9 +131,13 @@ ISSUES_SHOWN = 2
 NARROW = 50
 """Cells; narrower lines don't spell out a normal state."""
 
+NO_SERVERS = (
+    "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or into"
+    ' mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.'
+)
+
 _GLYPHS = {"ready": "●", "starting": "◌", "reconnecting": "↻", "failed": "✗", "off": "○"}
 _COLOURS = {"ready": "$text-success", "failed": "$text-error", "reconnecting": "$text-warning"}
-_STATES = {"off": "switched off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,81 +158,47 @@ class McpView:
     def drawn(
         self, tools: Sequence[ToolLine], width: int, expanded: AbstractSet[str]
     ) -> tuple[Sequence[str], Sequence[Row]]:
-        """The lines above the list, and the list, with those servers unfolded that are `expanded`."""
-        servers, plan = self.servers.lines, self.session.tools.plan
-        head = wrapped(servers_summary(tools, servers, plan), width) if servers else []
-        rows = mcp_rows(
-            servers,
-            tools,
-            width,
-            expanded=expanded,
-            deferred=deferred_names(plan),
-            project=self.servers.project,
-            instructions=instruction_costs(self.servers, self.session),
+        """The lines above the list, and the list, with those servers unfolded that are `expanded`.
+
+        Keys are "server:NAME", "tool:NAME" and "project".
+        """
+        servers, plan, project = self.servers.lines, self.session.tools.plan, self.servers.project
+        deferred = {tool.name for tool in plan.deferred}
+        row = _measured_row(self.session, "instructions")
+        costs = (
+            {i.ref: f"{tokens_exact(i.tokens, i.source)} tokens with every request" for i in row.items} if row else {}
         )
-        return head, rows
+        rows = [] if project is None else [_project(project, width)]
+        for server in servers:
+            name = server.status.name
+            unfolded, its_tools = f"server:{name}" in expanded, [tool for tool in tools if tool.origin == name]
+            rows += _server(server, its_tools, width, unfolded, deferred)
+            if unfolded:
+                instructions = costs.get(name, "not sent") if server.status.instructions else ""
+                rows += _details(server, its_tools, width, deferred, instructions)
+        if not rows:
+            rows = _lines(NO_SERVERS, width)
+        names = {server.status.name for server in servers}
+        sent = [tool for tool in tools if tool.origin in names and tool.on and tool.name not in deferred]
+        tokens = tokens_short(total_of(tool.tokens for tool in sent), "estimated")
+        head = f"{plural(len(sent), 'tool')}, {tokens} tokens with every request"
+        if deferred:
+            head += f"; {deferred_text(plan)}"
+        return wrapped(head, width) if servers else [], rows
 
 
 async def listed_tools(session: ChatSession) -> Sequence[ToolLine]:
     """Every tool with its cost in the latest measurement."""
     await session.tools.prepare()
-    usage = session.usage
-    items = next((row.items for row in usage.rows if row.key == "tools"), ()) if usage is not None else ()
-    return await session.tools.lines(items)
+    row = _measured_row(session, "tools")
+    return await session.tools.lines(row.items if row is not None else ())
 
 
-def instruction_costs(servers: Servers, session: ChatSession) -> Mapping[str, str]:
-    """What the instructions of each server cost that has some; "not sent" where they are switched off."""
-    usage = session.usage
-    items = next((row.items for row in usage.rows if row.key == "instructions"), ()) if usage is not None else ()
-    costs = {item.ref: f"{tokens_exact(item.tokens, item.source)} tokens with every request" for item in items}
-    return {
-        line.status.name: costs.get(line.status.name, "not sent") for line in servers.lines if line.status.instructions
-    }
+def _measured_row(session: ChatSession, key: str) -> UsageRow | None:
+    return next((row for row in session.usage.rows if row.key == key), None) if session.usage is not None else None
 
 
-def mcp_rows(
-    servers: Sequence[ServerLine],
-    tools: Sequence[ToolLine],
-    width: int,
-    *,
-    expanded: AbstractSet[str],
-    deferred: AbstractSet[str] = frozenset(),
-    project: ProjectFile | None = None,
-    instructions: Mapping[str, str] = MappingProxyType({}),
-) -> list[Row]:
-    """The lines of the panel, no wider than `width` cells. Keys are "server:NAME", "tool:NAME" and "project"."""
-    by_server: dict[str, list[ToolLine]] = {}
-    for tool in tools:
-        by_server.setdefault(tool.origin, []).append(tool)
-    rows = _project(project, width)
-    for server in servers:
-        name = server.status.name
-        unfolded, its_tools = f"server:{name}" in expanded, by_server.get(name, [])
-        rows += _server(server, its_tools, width, unfolded, deferred)
-        if unfolded:
-            rows += _details(server, its_tools, width, deferred, instructions.get(name, ""))
-    if not servers and not rows:
-        return _lines(
-            "No servers yet. Write them into the config file, as [mcpServers.NAME] with command and args or url, or"
-            ' into mcp.json beside it, as {"mcpServers": {…}}: the form other clients use.',
-            width,
-        )
-    return rows
-
-
-def servers_summary(tools: Iterable[ToolLine], servers: Sequence[ServerLine], plan: ToolPlan) -> str:
-    """One line: what servers add to every request, and what is deferred."""
-    names, deferred = {server.status.name for server in servers}, deferred_names(plan)
-    sent = [tool for tool in tools if tool.origin in names and tool.on and tool.name not in deferred]
-    tokens = tokens_short(total_of(tool.tokens for tool in sent), "estimated")
-    line = f"{plural(len(sent), 'tool')}, {tokens} tokens with every request"
-    return f"{line}; {deferred_text(plan)}" if plan.deferred else line
-
-
-def _project(project: ProjectFile | None, width: int) -> list[Row]:
-    if project is None:
-        return []
+def _project(project: ProjectFile, width: int) -> Row:
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
     name = plain(project.path.name)
     if project.agreed is None:
@@ -252,7 +206,7 @@ def _project(project: ProjectFile | None, width: int) -> list[Row]:
     else:
         decision = "started, you agreed" if project.agreed else "not started, you said no"
         text, style = f"{name} ({names}): {decision}. /mcp project asks again.", "$text-muted"
-    return [_line(text, width, "project", style)]
+    return _line(text, width, "project", style)
 
 
 def _server(
@@ -260,7 +214,7 @@ def _server(
 ) -> list[Row]:
     status = server.status
     sign = "▾" if unfolded else "▸"
-    state = _STATES.get(status.state, status.state)
+    state = "switched off" if status.state == "off" else status.state
     colour = _COLOURS.get(status.state, "$text-muted")
     line = Content.assemble(
         (f"{_GLYPHS[status.state]} ", colour),
