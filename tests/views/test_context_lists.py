@@ -195,7 +195,7 @@ def test_calls_are_read_from_the_answers() -> None:
     calls = calls_of(messages)
     assert [call.tokens for call in calls] == [1_100, 2_100, 550, 350]
     assert [call.event for call in calls] == ["", "", "compacted", "trimmed"]
-    believed = calls_of(messages, {messages[-2].id: 900})
+    believed = calls_of(messages, [replace(DOUBTED, message=messages[-2].id, predicted=900)])
     assert believed[-1:] == [Call(950)]
     assert legend(calls, 8_000) == "4 calls   now 350, most 2.1k   window 8k   ▼ compacted   ▽ trimmed"
 

@@ -82,8 +82,8 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
         **sums,
         cost=cost_of(groups),
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        estimates=_accuracy(error for group in groups for error in group.errors),
-        first_estimates=_accuracy(error for group in groups for error in group.first_errors),
+        estimates=accuracy_of(error for group in groups for error in group.errors),
+        first_estimates=accuracy_of(error for group in groups for error in group.first_errors),
     )
 
 
@@ -126,7 +126,8 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(present) if present or not every else None
 
 
-def _accuracy(errors: Iterable[float]) -> Accuracy:
+def accuracy_of(errors: Iterable[float]) -> Accuracy:
+    """The accuracy of predictions with these absolute errors, in percent."""
     ordered = sorted(errors)  # `statistics` would sort again, and takes 10 ms to load
     if not ordered:
         return Accuracy()

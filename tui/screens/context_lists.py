@@ -31,7 +31,6 @@ from tui.views.context_lists import (
     listed,
     message_line,
     message_lines,
-    predicted_instead,
     request_details,
     request_head,
     request_line,
@@ -177,7 +176,7 @@ class HistoryPanel(Panel[str]):
     def redraw(self) -> None:
         """Draw everything."""
         width, height = self.inner_width, self.app.size.height
-        messages = calls_of(self.session.messages, predicted_instead(self.calls))
+        messages = calls_of(self.session.messages, self.calls)
         usage = self.session.usage
         window = usage.limits.context if usage is not None else None
         chart_height = max(4, min(16, height - 7 if not self.calls else (height - 10) // 2))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from textual.content import Content
 
+from tui.chat.usage_report import accuracy_of
+from tui.context.estimate.ledger import row_of
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import (
@@ -62,15 +63,6 @@ def error_percent(row: CallRow) -> float | None:
     return 100 * (row.predicted - reported) / reported
 
 
-def predicted_instead(rows: Sequence[CallRow]) -> dict[str, int]:
-    """By answer: the prediction of each request whose report is not believed."""
-    return {
-        row.message: row.predicted
-        for row in rows
-        if row.message is not None and row.predicted is not None and not row.believed
-    }
-
-
 def verdict_text(row: CallRow) -> str:
     """Whether the report is believed and why, or why there is none."""
     if row.status == "pending":
@@ -87,14 +79,13 @@ def verdict_text(row: CallRow) -> str:
 
 def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
     """A table with its heads, a line a request."""
-    return [CALL_HEADS, *map(_cells, rows)]
-
-
-def _cells(row: CallRow) -> tuple[str, ...]:
-    sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
-    left_out = tokens_exact(row.left_out) if row.left_out else ""
-    window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
-    return (timestamp(row.at), *sizes, _off(row), window, left_out, model, verdict_text(row))
+    lines: list[tuple[str, ...]] = [CALL_HEADS]
+    for row in rows:
+        sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
+        left_out = tokens_exact(row.left_out) if row.left_out else ""
+        window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
+        lines.append((timestamp(row.at), *sizes, _off(row), window, left_out, model, verdict_text(row)))
+    return lines
 
 
 def _off(row: CallRow) -> str:
@@ -104,18 +95,14 @@ def _off(row: CallRow) -> str:
     return signed_percent(error) if error < 1_000 else "> 999 %"
 
 
-def _model(row: CallRow) -> str:
-    """The model that was asked, and the one that answered if its name is another."""
-    model = f"{row.provider}/{row.model}"
-    return model if row.answered_by in (None, row.model) else f"{model} by {row.answered_by}"
-
-
 def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     """One request in `width` cells. Narrow, the time and the margin go first, then the prediction."""
     bounded = row.upper_bound is not None and row.predicted is not None and row.upper_bound > row.predicted
     margin = f"±{(row.upper_bound or 0) - (row.predicted or 0):,}" if bounded else ""
+    when = clock_time(row.at, now)
+    when = when if len(when) <= 5 else " ".join(when.split()[:2])  # the day without the time
     predicted, reported = tokens_exact(row.predicted), tokens_exact(reported_tokens(row))
-    figures = _figures(width, f"{number}", _when(row.at, now), predicted, margin, reported, _off(row) or "·")
+    figures = _figures(width, f"{number}", when, predicted, margin, reported, _off(row) or "·")
     extra = [f"{row.left_out:,} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
@@ -123,12 +110,6 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     failed = row.error and row.error != "cancelled"
     style = "$text-warning" if not row.believed else "$text-error" if failed else "$text-muted"
     return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
-
-
-def _when(at: float, now: float) -> str:
-    """The time of day, or the day if that is not today."""
-    text = clock_time(at, now)
-    return text if len(text) <= 5 else " ".join(text.split()[:2])
 
 
 def request_head(width: int) -> Content:
@@ -150,11 +131,17 @@ def _figures(width: int, number: str, when: str, predicted: str, margin: str, re
 
 def request_details(row: CallRow) -> str:
     """The details of a request, one a line."""
-    cost = money(row.cost) or "?"
+    cost, model, seconds = money(row.cost) or "?", f"{row.provider}/{row.model}", "?"
+    if row.answered_by not in (None, row.model):
+        model += f" by {row.answered_by}"
+    if row.seconds is not None:
+        seconds = f"{row.seconds:.1f} s"
+        if row.first_token_seconds is not None:
+            seconds += f", {row.first_token_seconds:.1f} s to the first token"
     cache = f"{tokens_exact(row.input_cached)} from the cache, {tokens_exact(row.input_cache_write)} written to it"
     facts = (
         ("when", timestamp(row.at)),
-        ("model", _model(row)),
+        ("model", model),
         ("window", f"{tokens_exact(row.window)} tokens"),
         ("predicted", f"{tokens_exact(row.predicted)} tokens, at most {tokens_exact(row.upper_bound)}"),
         ("", f"{tokens_exact(row.known)} of them measured, {tokens_exact(row.estimated)} estimated"),
@@ -165,36 +152,26 @@ def request_details(row: CallRow) -> str:
         ("verdict", verdict_text(row)),
         ("left out", f"{row.left_out or 0:,} tokens, by rolling context"),
         ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
-        ("time", _seconds(row)),
+        ("time", seconds),
         ("ended", row.finish_reason or row.error or row.status),
     )
     return "\n".join(f"{name:<12}{value}" for name, value in facts)
 
 
-def _seconds(row: CallRow) -> str:
-    if row.seconds is None:
-        return "?"
-    first = "" if row.first_token_seconds is None else f", {row.first_token_seconds:.1f} s to the first token"
-    return f"{row.seconds:.1f} s{first}"
-
-
 def accuracy_line(rows: Sequence[CallRow]) -> str:
     """The errors of predictions, of first calls and of others, and how many reports are not believed."""
-    following = [error for row in rows if row.source != "estimated" and (error := error_percent(row)) is not None]
-    first = [error for row in rows if row.source == "estimated" and (error := error_percent(row)) is not None]
+    following, first = list[float](), list[float]()
+    for row in rows:
+        if (error := error_percent(row)) is not None:
+            (first if row.source == "estimated" else following).append(abs(error))
     parts = [
-        f"{name} calls: 95 % within {percent(_p95(errors), digits=1)}"
+        f"{name} calls: 95 % within {percent(accuracy_of(errors).p95, digits=1)}"
         for name, errors in (("following", following), ("first", first))
         if errors
     ]
     doubted = sum(not row.believed for row in rows)
     parts += [f"{doubted:,} of {plural(len(rows), 'request')} not believed"] if doubted else []
     return "   ·   ".join(parts)
-
-
-def _p95(errors: Sequence[float]) -> float:
-    ordered = sorted(map(abs, errors))
-    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
 
 
 def ledger_entry(row: CallRow) -> dict[str, object]:
@@ -229,8 +206,6 @@ Event = Literal["", "compacted", "trimmed"]
 DROP = 0.9
 """If a call's input is below this share of the previous one, something was left out, even without a record."""
 
-NOTHING: Mapping[str, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -240,11 +215,12 @@ class Call:
     event: Event = ""
 
 
-def calls_of(messages: Iterable[Message], predicted: Mapping[str, int] = NOTHING) -> list[Call]:
+def calls_of(messages: Iterable[Message], requests: Iterable[CallRow] = ()) -> list[Call]:
     """The calls of a conversation, from the usage of its answers, oldest first.
 
-    `predicted` are the tokens of input to show, by the answer's id, where what was reported is not believed.
+    Where the report of one of `requests` is not believed, its prediction counts.
     """
+    predicted = {row.message: row.predicted for row in requests if row.predicted is not None and not row.believed}
     calls: list[Call] = []
     last_input, summary = 0, False
     for message in messages:
@@ -371,7 +347,7 @@ def message_lines(
         left_out = not_sent.get(message.id, "")
         lines.append(
             MessageLine(
-                message.id, _key(message), preview(message), message.created_at,
+                message.id, row_of(message, "text"), preview(message), message.created_at,
                 count.tokens if count is not None and left_out in ("", "trimmed") else None,
                 count.source if count is not None else "estimated", left_out, message.id in pinned,
             )
@@ -379,12 +355,6 @@ def message_lines(
     if by_size:
         lines.sort(key=lambda line: -(line.tokens or 0))
     return lines
-
-
-def _key(message: Message) -> str:
-    if message.kind == "summary":
-        return "summaries"
-    return {"user": "user", "assistant": "assistant", "tool": "tool_results"}[message.role]
 
 
 def preview(message: Message, length: int = 200) -> str:
