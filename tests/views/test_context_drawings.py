@@ -96,7 +96,7 @@ def test_the_picture_is_in_proportion() -> None:
     usage = make_usage(52_100, 200_000)
     line = picture_lines(usage, 100, 1)[0].plain
     assert (line.count("·"), line.count("▚"), line.count("▞")) == (52, 14, 8)
-    assert sum(part.tokens for part in segments_of(usage)) == 200_000
+    assert sum(tokens for _, tokens in segments_of(usage)) == 200_000
 
 
 def test_where_it_does_not_fit_the_picture_says_where_the_window_ends() -> None:

@@ -50,23 +50,12 @@ CATEGORIES: dict[str, Category] = {
 COLOURS = tuple(category.colour for category in CATEGORIES.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment of the band: `key` of `CATEGORIES`, size in tokens."""
-
-    key: str
-    tokens: int
-
-
-def segments_of(usage: ContextUsage) -> tuple[Segment, ...]:
-    """The band's segments in the order of the table, without empty ones."""
-    parts = [Segment(row.key, row.tokens) for row in usage.rows]
-    parts += [
-        Segment("free", usage.space.free or 0),
-        Segment("buffer", usage.space.buffer or 0),
-        Segment("reserve", usage.space.reserve or 0),
-    ]
-    return tuple(part for part in parts if part.tokens > 0)
+def segments_of(usage: ContextUsage) -> list[tuple[str, int]]:
+    """The band's segments, each a key of `CATEGORIES` and its tokens, in the order of the table, without empty ones."""
+    space = usage.space
+    parts = [(row.key, row.tokens) for row in usage.rows]
+    parts += [("free", space.free or 0), ("buffer", space.buffer or 0), ("reserve", space.reserve or 0)]
+    return [(key, tokens) for key, tokens in parts if tokens > 0]
 
 
 def cells(sizes: Sequence[int], width: int) -> list[int]:
@@ -96,15 +85,15 @@ def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Conten
     If the request is larger than the window, a further line marks the end of the window. An empty window is one segment
     of free cells.
     """
-    parts = segments_of(usage) or (Segment("free", 1),)
-    whole = sum(part.tokens for part in parts)
-    widths = cells([part.tokens for part in parts], width)
+    parts = segments_of(usage) or [("free", 1)]
+    sizes = [tokens for _, tokens in parts]
+    whole, widths = sum(sizes), cells(sizes, width)
     labelled = rows // 2 if rows >= 3 else -1
     lines = []
     for row in range(rows):
         pieces = [
-            _stretch(part, count, whole if row == labelled else 0)
-            for part, count in zip(parts, widths, strict=True)
+            _stretch(key, tokens, count, whole if row == labelled else 0)
+            for (key, tokens), count in zip(parts, widths, strict=True)
             if count
         ]
         lines.append(Content.assemble(*pieces))
@@ -113,11 +102,11 @@ def picture_lines(usage: ContextUsage, width: int, rows: int = 3) -> list[Conten
     return lines
 
 
-def _stretch(part: Segment, count: int, whole: int) -> tuple[str, str]:
-    look = CATEGORIES[part.key]
+def _stretch(key: str, tokens: int, count: int, whole: int) -> tuple[str, str]:
+    look = CATEGORIES[key]
     style = f"$context-{look.colour} on $context-{look.colour}-back"
-    if whole and part.key != "free":
-        label = f" {look.label} {share(part.tokens, whole, digits=0)} "
+    if whole and key != "free":
+        label = f" {look.label} {share(tokens, whole, digits=0)} "
         if len(label) > count:
             label = f" {look.label} "
         if len(label) <= count:

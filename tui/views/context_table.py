@@ -93,6 +93,14 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
     if len(right) > width - 10:
         right = f"{usage.model} · {window}"
     title = _spread(Content.styled("Context", "bold"), Content.styled(clip(right, width - 9), "$text-muted"), width)
+    number, note = number_line(usage, width), Content.styled("next request, as it would be sent", "$text-muted")
+    if number.cell_length + note.cell_length + 3 <= width:
+        number = _spread(number, note, width)
+    return [title, number.truncate(width, ellipsis=True)]
+
+
+def number_line(usage: ContextUsage, width: int) -> Content:
+    """The tokens, and where they fit into `width` cells the percentage and the margin."""
     number = Content.assemble(
         (f"{tokens_exact(usage.total, usage.source)}", f"bold {urgency(usage) or '$foreground'}"),
         (f" / {tokens_exact(usage.limits.context)} tokens", "$text-muted"),
@@ -105,10 +113,7 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
     for detail in details:
         if number.cell_length + len(detail[0]) <= width:
             number = Content.assemble(number, detail)
-    note = Content.styled("next request, as it would be sent", "$text-muted")
-    if number.cell_length + note.cell_length + 3 <= width:
-        number = _spread(number, note, width)
-    return [title, number.truncate(width, ellipsis=True)]
+    return number
 
 
 def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], hints: Mapping[str, str]) -> list[Line]:
@@ -229,7 +234,8 @@ class _Table:
         lines = []
         for item in by_size[:ITEMS_SHOWN]:
             tokens = self._tokens(item.tokens, item.source)
-            text = self._line(_item_name(item), tokens, how=item.source, indent=indent, style="$text-muted")
+            name = item.name if item.group in ("", BUILT_IN) else f"{item.group}: {item.name}"  # of a server's tool
+            text = self._line(name, tokens, how=item.source, indent=indent, style="$text-muted")
             lines.append(Line(text, f"item:{row}:{item.ref or item.name}", item=item))
         if rest := by_size[ITEMS_SHOWN:]:
             tokens = tokens_exact(sum(item.tokens for item in rest))
@@ -273,11 +279,6 @@ class _Table:
         if hint and left_over >= min(len(hint), 16):
             pieces = Content.assemble(pieces, (clip(hint, left_over), style or "$text-muted"))
         return pieces.truncate(self.width)
-
-
-def _item_name(item: UsageItem) -> str:
-    """The item's name; for a server's tool including the server."""
-    return item.name if item.group in ("", BUILT_IN) else f"{item.group}: {item.name}"
 
 
 def _spread(left: Content, right: Content, width: int) -> Content:

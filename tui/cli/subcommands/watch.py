@@ -25,7 +25,7 @@ from tui.text.clean import clean_text
 from tui.text.labels import PREAMBLE_ROWS
 from tui.text.numbers import SURE, money, percent, plural, size_text, tokens_exact, tokens_short
 from tui.views.context_picture import picture_lines
-from tui.views.context_table import joined
+from tui.views.context_table import joined, number_line
 
 POLL_SECONDS = 0.5  # one stat() call each
 
@@ -129,9 +129,10 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
     source = f" ({usage.limits.detail})" if usage.limits.detail else ""
     tail = f" · {usage.model} · {window}{source}"
     head = clip(f"{followed.program} · {plain(followed.title)}", max(20, width - len(tail)))
+    number, note = number_line(usage, width), "   next request"
     lines = [
         Content.styled(clip(head + tail, width), "$text-muted"),
-        _number(followed, width),
+        number if number.cell_length + len(note) > width else number.append(note),
         *picture_lines(usage, width, 1),
     ]
     groups = [(name, sum(row.tokens for row in usage.rows if row.key in keys)) for name, keys in _GROUPS]
@@ -152,19 +153,6 @@ def status_text(followed: Followed) -> str:
         marks=("" if usage.source in SURE else "~", ""),
     )
     return line if followed.cost_today is None else f"{line} · {money(followed.cost_today)} today"
-
-
-def _number(followed: Followed, width: int) -> Content:
-    usage = followed.usage
-    number = f"{tokens_exact(usage.total, usage.source)} / {tokens_exact(usage.limits.context)} tokens"
-    line = Content.styled(number, "bold")
-    details = ["" if usage.percent is None else percent(usage.percent)]
-    if usage.upper_bound > usage.total:
-        details.append(f"±{tokens_exact(usage.upper_bound - usage.total)}")
-    for detail in [*details, "next request"]:
-        if detail and line.cell_length + len(detail) + 3 <= width:
-            line = Content.assemble(line, f"   {detail}")
-    return line
 
 
 def _sentences(followed: Followed) -> list[str]:
