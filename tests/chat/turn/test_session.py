@@ -95,6 +95,36 @@ async def test_predicted_and_actual_stand_in_the_call_log(tmp_path: Path) -> Non
         assert second.predicted == pytest.approx(second.input_total, rel=0.05)
 
 
+@pytest.mark.parametrize("change", ["left out", "compacted", "taken back"])
+async def test_another_program_has_the_number_of_this_one_after_a_change_without_a_call(
+    tmp_path: Path, change: str
+) -> None:
+    reasoned: Answer = [ReasoningDelta("thinking " * 30), TextDelta("Yes, " * 40), StreamEnd("stop", "stop")]
+    provider = ScriptedProvider(fallback=lambda _: reasoned)
+    async with open_workspace(tmp_path, provider, preserve_recent_turns=1) as workspace:
+        session = await workspace.new_session()
+        for number in range(4):
+            await drain(session.send(f"question {number} " * 30))
+        if change == "left out":
+            for message in session.messages[2:4]:
+                await session.exclude(message.id, True)
+        else:
+            await drain(session.compact())
+        if change == "taken back":
+            await drain(session.send("go on"))
+            await session.undo()
+        here = await session.refresh_usage()
+        async with open_workspace(tmp_path, provider) as other:
+            there = await (await other.resume(session.id, look=True)).refresh_usage()
+    assert here.source != "exact"
+    assert (there.total, there.upper_bound, there.source, there.rows) == (
+        here.total,
+        here.upper_bound,
+        here.source,
+        here.rows,
+    )
+
+
 async def test_everything_is_there_after_a_restart_and_the_number_too(tmp_path: Path) -> None:
     provider = ScriptedProvider()
     async with open_workspace(tmp_path, provider) as workspace:

@@ -238,6 +238,15 @@ def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:
     assert estimate.upper_bound - estimate.tokens > same.upper_bound - same.tokens
 
 
+def test_tools_that_leave_take_no_more_than_the_messages_leave_of_the_measurement() -> None:
+    tools = tuple(ToolSchema(f"tool{n}", "word " * 300, "{}") for n in range(4))
+    hybrid = estimator()
+    hybrid.record(request(user("hi " * 100), tools=tools), answer("a"), Usage(600, 4), at=0.0)  # half the estimate
+    estimate = hybrid.estimate(request(user("hi " * 100), answer("a")))
+    assert 40 < estimate.tokens < 200
+    assert estimate.upper_bound > estimate.tokens
+
+
 def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations() -> None:
     tools = tuple(ToolSchema(f"tool{n}", "word " * 20, "{}") for n in range(4))
     book = CalibrationBook()

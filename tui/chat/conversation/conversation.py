@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import WITH_FRONTIER, Projection, RecordKind, Target, active_messages, fold_records
+from tui.chat.conversation.history import (
+    WITH_FRONTIER,
+    Projection,
+    RecordKind,
+    Target,
+    active_messages,
+    build_request,
+    fold_records,
+    trimmed_request,
+)
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.services import uninterruptible
 from tui.chat.store.database import StoreError, follow
@@ -187,6 +196,16 @@ class Conversation:
     def untrimmed_request(self) -> Request:
         """What would be sent without rolling context."""
         return self._both_requests()[0]
+
+    def request_answered_last(self) -> Request | None:
+        """The request as it was after the current model's last answer; None if no record has been added since."""
+        name = self.target.provider, self.target.model
+        last = next((m.id for m in reversed(self.messages) if m.usage and (m.provider, m.model) == name), None)
+        if last is None or not self._records or self._records[-1].id < last:
+            return None
+        state = fold_records(record for record in self._records if record.id < last)
+        request = build_request([m for m in self.messages if m.id <= last], state, self.target)
+        return trimmed_request(request, state, self.target)
 
     def _both_requests(self) -> tuple[Request, Request]:
         with self._projecting:  # two threads may ask, and what is asked for may change meanwhile

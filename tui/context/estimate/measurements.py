@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.families import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Account, Line, Preamble
+from tui.context.estimate.ledger import Account, Line, Preamble, Sums
 from tui.messages import Message, is_sendable
 
 REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first
@@ -288,16 +288,25 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         adjust += round(change)
         uncertain += abs(round(change))
     if measurement.preamble != preamble.digest:
-        difference = preamble_change(measurement, preamble, calibration)
+        difference = preamble_change(measurement, account.sums_before(covered), preamble, calibration)
         adjust += difference
         uncertain += max(abs(difference), 1.0)
     return Base("prefix", covered, max(0.0, tokens), adjust, uncertain, measurement, reply, bias)
 
 
-def preamble_change(measurement: Measurement, preamble: Preamble, calibration: Calibration) -> float:
-    """What system prompt and tools add compared with those of `measurement`, in tokens."""
+def preamble_change(measurement: Measurement, messages: Sums, preamble: Preamble, calibration: Calibration) -> float:
+    """What system prompt and tools add compared with those of `measurement`, whose messages come to `messages`.
+
+    In tokens. Less is removed if the estimates of both come to more than was measured: else a request without its tools
+    might cost nothing.
+    """
     before = measurement.preamble, measurement.preamble_tokens
-    return calibration.preamble_change(before, (preamble.digest, preamble.total))
+    change = calibration.preamble_change(before, (preamble.digest, preamble.total))
+    guessed = calibration.factor * (messages.content + messages.markup + messages.media + messages.fixed)
+    estimate = measurement.preamble_tokens + messages.known + guessed
+    return (
+        change * measurement.input_tokens / estimate if change < 0 and estimate > measurement.input_tokens else change
+    )
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
@@ -319,7 +328,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
                 adjust += sign * calibration.factor * line.tokens
     tokens += reasoning
     if measurement.preamble != preamble.digest:
-        difference = preamble_change(measurement, preamble, calibration)
+        difference = preamble_change(measurement, then.sums, preamble, calibration)
         adjust += difference
         uncertain += abs(difference)
     if tokens + adjust <= 0:
