@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
+from itertools import starmap
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -12,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tui.render.palette import Palette
-from tui.render.rows import MIN_WIDTH, Row, first_piece, text_row
+from tui.render.rows import MIN_WIDTH, Line, Row, Run, chop, text_row
 from tui.text.clean import TAB_SIZE, clean_line
 
 CONTINUED = "↪ "
@@ -39,31 +40,31 @@ def language_of(info: str) -> str:
     return word[:24]
 
 
-def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Segment]]:
-    """The lines of `source` as styled segments; plain if the language is unknown or the block is huge."""
+def highlight(source: str, language: str, palette: Palette) -> Iterator[list[Run]]:
+    """The lines of `source` as styled runs; plain if the language is unknown or the block is huge."""
     lexer = find_lexer(language.lower()) if palette.syntax and len(source) <= MAX_HIGHLIGHT else None
     if lexer is None:
         for plain in source.split("\n"):
-            yield [Segment(plain, palette.block)] if plain else []
+            yield [Run(plain, palette.block)] if plain else []
         return
     styles: dict[object, Style] = {}
-    line: list[Segment] = []
+    line: list[Run] = []
     for kind, text in lexer.get_tokens(source):
         style = styles.get(kind)
         if style is None:
             style = styles[kind] = _style_of(str(kind), palette)
         if "\n" not in text:
-            if line and line[-1].style is style:  # merged: each segment is written to the terminal with its colours
-                line[-1] = Segment(line[-1].text + text, style)
+            if line and line[-1].style is style:  # merged: each run is written to the terminal with its colours
+                line[-1] = Run(line[-1].text + text, style)
             else:
-                line.append(Segment(text, style))
+                line.append(Run(text, style))
             continue
         first, *others = text.split("\n")
         if first:
-            line.append(Segment(first, style))
+            line.append(Run(first, style))
         for other in others:
             yield line
-            line = [Segment(other, style)] if other else []
+            line = [Run(other, style)] if other else []
     yield line
 
 
@@ -128,37 +129,16 @@ def _top(language: str, width: int, margin: list[Segment], palette: Palette) -> 
     return [text_row(f"{' ' * (width - cell_len(word) - 1)}{word} ", palette.block_muted)]
 
 
-def _line_rows(line: list[Segment], width: int, margin: list[Segment], palette: Palette) -> list[Row]:
-    cells = sum([cell_len(segment.text) for segment in line])
-    if cells <= width:
-        length = sum([len(segment.text) for segment in line])
-        fill = [Segment(" " * (width - cells + 1), palette.block)] if palette.boxed else []
-        return [Row((*margin, *line, *fill), 1, 1 + length)]
+def _line_rows(line: list[Run], width: int, margin: list[Segment], palette: Palette) -> list[Row]:
+    cells = sum([cell_len(run.text) for run in line])
+    pieces = [Line(line, cells)] if cells <= width else chop(line, width, max(2, width - cell_len(CONTINUED)))
     rows: list[Row] = []
-    for number, piece in enumerate(_pieces(line, width)):
+    for number, piece in enumerate(pieces):
         mark = [Segment(CONTINUED, palette.block_muted)] if number else []
-        used = sum([cell_len(segment.text) for segment in (*mark, *piece)])
-        length = sum([len(segment.text) for segment in piece])
-        start = 1 + (len(CONTINUED) if number else 0)
+        used = piece.cells + (cell_len(CONTINUED) if number else 0)
         fill = [Segment(" " * max(0, width - used + 1), palette.block)] if palette.boxed else []
-        rows.append(Row((*margin, *mark, *piece, *fill), start, start + length, ""))
+        start = 1 + (len(CONTINUED) if number else 0)
+        length = sum([len(run.text) for run in piece.runs])
+        rows.append(Row((*margin, *mark, *starmap(Segment, piece.runs), *fill), start, start + length, ""))
     rows[-1].joint = "\n"
     return rows
-
-
-def _pieces(line: list[Segment], width: int) -> Iterator[list[Segment]]:
-    """Cut a line into pieces: `width` cells, then `width` minus the continuation mark."""
-    available, piece = width, list[Segment]()
-    for text, style, _ in line:
-        position = 0
-        while position < len(text):
-            head = first_piece(text, position, available)
-            if not head or (cell_len(head) > available and piece):
-                yield piece
-                available, piece = max(2, width - cell_len(CONTINUED)), []
-                continue
-            piece.append(Segment(head, style))
-            available -= cell_len(head)
-            position += len(head)
-    if piece:
-        yield piece

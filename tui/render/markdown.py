@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -114,11 +114,14 @@ def block_rows(
         case "heading_open":
             return _heading(tokens, width, palette)
         case "fence" | "code_block":
-            return _code(first, width, palette, piece)
+            return code_rows(first.content.removesuffix("\n"), first.info, width, palette, label=piece.label)
         case "bullet_list_open" | "ordered_list_open":
             return _list(tokens, width, palette, piece, depth)
         case "blockquote_open":
-            return _quote(tokens, width, palette, depth)
+            bar = (Segment("▎ ", palette.quote),)
+            quiet = replace(palette, base=palette.muted) if not palette.dimmed else palette
+            inner = max(MIN_WIDTH, width - 2)
+            return prefixed(blocks_rows(tokens[1:-1], inner, quiet, depth=depth) or [blank_row()], bar, bar)
         case "table_open":
             table = read_table(tokens, palette)
             return table_rows(table, width, palette, layout=piece.layout, head=piece.head)
@@ -144,11 +147,6 @@ def _heading(tokens: Sequence[Token], width: int, palette: Palette) -> list[Row]
     return [line.row() for line in wrap(inline_runs(tokens[1].children or (), palette, style), width)]
 
 
-def _code(token: Token, width: int, palette: Palette, piece: Piece) -> list[Row]:
-    info = token.info if token.type == "fence" else ""
-    return code_rows(token.content.removesuffix("\n"), info, width, palette, label=piece.label)
-
-
 def is_loose(tokens: Sequence[Token]) -> bool:
     """Whether the list in these tokens has blank lines between items (CommonMark 5.3)."""
     level = tokens[0].level + 2
@@ -162,9 +160,8 @@ def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, d
     rows: list[Row] = []
     for number, block in enumerate(split_blocks(tokens[1:-1]), first):
         item, task = _task(block[1:-1])
-        mark = f"{number}." if ordered else _BULLETS[depth % len(_BULLETS)]
-        if task is not None:
-            mark = ("☑" if task else "☐") if not ordered else f"{mark} {'☑' if task else '☐'}"
+        box = "" if task is None else "☑" if task else "☐"
+        mark = f"{number}. {box}".rstrip() if ordered else box or _BULLETS[depth % len(_BULLETS)]
         indent = cell_len(mark) + 1
         inner = width - indent
         rest: tuple[Segment, ...] = (Segment(" " * indent, palette.base),)
@@ -177,15 +174,10 @@ def _list(tokens: Sequence[Token], width: int, palette: Palette, piece: Piece, d
         if inner != width - indent and cell_len(mark) + 1 + lead.cells > width:
             rows += [Row((Segment(mark, palette.bullet),)), *prefixed(body, rest, rest)]
         else:
-            rows += _marked(body, mark, palette, rest)
-    return rows
-
-
-def _marked(body: list[Row], mark: str, palette: Palette, rest: tuple[Segment, ...]) -> list[Row]:
-    """An item's rows after its mark. The first row's mark is copied: a list without marks is another text."""
-    rows = prefixed(body, (Segment(mark, palette.bullet), Segment(" ", palette.base)), rest)
-    if rows[0].start - len(mark) - 1 == 0:
-        rows[0].start = 0
+            marked = prefixed(body, (Segment(mark, palette.bullet), Segment(" ", palette.base)), rest)
+            if lead.start == 0:
+                marked[0].start = 0  # the mark is copied: a list without marks is another text
+            rows += marked
     return rows
 
 
@@ -202,11 +194,7 @@ def _task(item: Sequence[Token]) -> tuple[Sequence[Token], bool | None]:
     return [item[0], inline, *item[2:]], mark.group(1) != " "
 
 
-def _quote(tokens: Sequence[Token], width: int, palette: Palette, depth: int) -> list[Row]:
-    bar = (Segment("▎ ", palette.quote),)
-    inner = max(MIN_WIDTH, width - 2)
-    quiet = replace(palette, base=palette.muted) if not palette.dimmed else palette
-    return prefixed(blocks_rows(tokens[1:-1], inner, quiet, depth=depth) or [blank_row()], bar, bar)
+_ALIGNS: Mapping[str, Align] = {"text-align:right": "right", "text-align:center": "center"}
 
 
 def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
@@ -223,19 +211,13 @@ def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
                 body.append([])
             case "th_open":
                 head.append(inline_runs(tokens[index + 1].children or (), palette, palette.strong))
-                aligns.append(_align(str(token.attrs.get("style", ""))))
+                aligns.append(_ALIGNS.get(str(token.attrs.get("style")), "left"))
             case "td_open":
                 body[-1].append(inline_runs(tokens[index + 1].children or (), palette))
     for _ in range(max(map(len, body), default=0) - len(aligns)):  # cells beyond the header
         head.append([])
         aligns.append("left")
     return Table(head, body, aligns)
-
-
-def _align(style: str) -> Align:
-    if style.endswith("right"):
-        return "right"
-    return "center" if style.endswith("center") else "left"
 
 
 # --- inline: emphasis, code, links

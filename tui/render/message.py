@@ -7,13 +7,14 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.render.palette import Palette, dimmed
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
+from tui.text.cells import clip
 from tui.text.clean import clean_line, clean_output, clean_text
 from tui.text.labels import arguments_summary, sources_markdown, sources_of, status_text
 from tui.text.numbers import duration, plural, size_text, tokens_labelled, tokens_short
@@ -113,7 +114,7 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
 def _right(left: str, style: Style, right: str, width: int, palette: Palette) -> Row:
     if not left and not right:
         return blank_row()
-    left = shortened(left, width)
+    left = clip(left, width)
     gap = width - cell_len(left) - cell_len(right)
     segments = [Segment(left, style)] if left else []
     if right and gap > 0:
@@ -181,7 +182,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
         case ToolResult():
             return _result_rows(message, index, part, width, palette, view)
         case Attachment():
-            return [text_row(shortened(attachment_text(part), width), palette.muted)]
+            return [text_row(clip(attachment_text(part), width), palette.muted)]
         case Refusal(text, from_server=True):
             return plain_rows(f"the provider says: {clean_text(text)}", palette.warning, width) if text else []
         case Refusal(text):
@@ -190,7 +191,7 @@ def part_rows(message: Message, index: int, part: Part, width: int, palette: Pal
             sources = sources_of(message)
             return _markdown_rows(sources_markdown(sources), width, palette) if part is sources[0] else []
         case ProviderItem(kind):
-            return [text_row(shortened(f"{clean_line(kind)} · cannot be shown here", width), palette.muted)]
+            return [text_row(clip(f"{clean_line(kind)} · cannot be shown here", width), palette.muted)]
 
 
 def _markdown_rows(source: str, width: int, palette: Palette) -> list[Row]:
@@ -205,15 +206,10 @@ def fold_row(pieces: list[str], opened: bool, width: int, style: Style) -> Row:
     while len(others) > 1 and width - 2 - cell_len("".join(others)) < MIN_NAME:
         others.pop()  # too narrow for everything: drop the size first
     tail = "".join(others)
-    first = shortened(first, max(MIN_NAME, width - 2 - cell_len(tail)))
-    row = text_row(f"{UNFOLDED if opened else FOLDED}{shortened(first + tail, width - 2)}", style)
+    first = clip(first, max(MIN_NAME, width - 2 - cell_len(tail)))
+    row = text_row(f"{UNFOLDED if opened else FOLDED}{clip(first + tail, width - 2)}", style)
     row.fold = True
     return row
-
-
-def shortened(text: str, cells: int) -> str:
-    """`text` in at most `cells` cells, with an ellipsis if something was cut off."""
-    return text if cell_len(text) <= cells else set_cell_size(text, max(0, cells - 1)).rstrip() + "…"
 
 
 def indented(rows: list[Row], palette: Palette) -> list[Row]:
@@ -278,7 +274,7 @@ def divider_row(text: str, width: int, palette: Palette) -> Row:
     """`┄┄┄ text ┄┄┄`, shortened if it does not fit."""
     if cell_len(text) + 8 > width:
         text = text.split(" (")[0]
-    text = shortened(text, max(1, width - 4))
+    text = clip(text, max(1, width - 4))
     left = min(3, max(1, (width - cell_len(text) - 2) // 2))
     dots = "┄" * left
     return Row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -208,8 +208,7 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
     for space, word, cells in _words(runs):
         gap = sum([len(run.text) for run in space])
         if line.cells + gap + cells <= width:
-            line.add(space)
-            line.add(word)
+            line.add(space + word)
             line.cells += gap + cells
             continue
         if line.cells:
@@ -222,7 +221,13 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
             line.add(word)
             line.cells += cells
         else:
-            line = _chop(word, width, line, lines)
+            first, *others = chop(word, width - line.cells, width)
+            line.add(first.runs)
+            line.cells += first.cells
+            for other in others:
+                line.joint = ""
+                lines.append(line)
+                line = other
     lines.append(line)
     return lines
 
@@ -266,25 +271,22 @@ def _may_break(before: str, after: str) -> bool:
     return bool(is_wide(before) or is_wide(after))
 
 
-def _chop(word: Sequence[Run], width: int, line: Line, lines: list[Line]) -> Line:
-    """Cut a word longer than a line; full lines go to `lines`, the rest is returned."""
-    for text, style in word:
+def chop(runs: Iterable[Run], first: int, others: int) -> Iterator[Line]:
+    """Cut unbreakable text into lines of at most `first` cells, then `others`."""
+    line, available = Line(), first
+    for text, style in runs:
         position = 0
         while position < len(text):
-            available = width - line.cells
             piece = first_piece(text, position, available)
-            if not piece or cell_len(piece) > available:
-                if not line.cells:  # a single grapheme wider than the line: let it overflow rather than loop
-                    line.runs.append(Run(text[position:], style))
-                    break
-                line.joint = ""
-                lines.append(line)
-                line = Line()
+            if not piece or (cell_len(piece) > available and available < others):
+                yield line
+                line, available = Line(), others
                 continue
             line.add([Run(piece, style)])
             line.cells += cell_len(piece)
+            available -= cell_len(piece)
             position += len(piece)
-    return line
+    yield line
 
 
 def first_piece(text: str, position: int, available: int) -> str:

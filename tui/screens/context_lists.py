@@ -87,14 +87,14 @@ class LineList(ScrollView, can_focus=True):
         self.count, self._draw = count, draw
         self.virtual_size = Size(0, count)
         self.refresh(layout=True)
-        self.call_after_refresh(self.go, cursor)
+        self.call_after_refresh(self.action_go, cursor)
         self.cursor = min(max(cursor, 0), max(0, count - 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The number of rows."""
         return max(1, self.count)
 
-    def go(self, index: int) -> None:
+    def action_go(self, index: int) -> None:
         """Put the cursor on a row (-1 is the last) and scroll it into view."""
         self.cursor = min(max(index if index >= 0 else self.count + index, 0), max(0, self.count - 1))
         self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
@@ -114,20 +114,16 @@ class LineList(ScrollView, can_focus=True):
         """Choose the row under the pointer."""
         index = event.y + round(self.scroll_y)
         if index < self.count:
-            self.go(index)
+            self.action_go(index)
             self.action_choose()
 
     def action_move(self, step: int) -> None:
         """Move the cursor up or down."""
-        self.go(max(0, self.cursor + step))
+        self.action_go(max(0, self.cursor + step))
 
     def action_page(self, pages: int) -> None:
         """Move a screenful up or down."""
-        self.go(max(0, self.cursor + pages * max(1, self.size.height - 1)))
-
-    def action_go(self, index: int) -> None:
-        """Go to a row."""
-        self.go(index)
+        self.action_go(max(0, self.cursor + pages * max(1, self.size.height - 1)))
 
     def action_choose(self) -> None:
         """Choose the row under the cursor."""
@@ -237,8 +233,8 @@ class MessagesPanel(Panel[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "sort", id="messages.sort", show=False),
-        Binding("p", "pin", "pin", id="messages.pin", show=False),
-        Binding("x", "exclude", "exclude", id="messages.exclude", show=False),
+        Binding("p", "select(True)", "pin", id="messages.pin", show=False),
+        Binding("x", "select(False)", "exclude", id="messages.exclude", show=False),
         Binding("q,m", "close", "back", id="messages.close", show=False),
     ]
 
@@ -283,14 +279,13 @@ class MessagesPanel(Panel[str]):
         set_title(panel, f"Messages · {listed(self.lines)}")
         wide = self.app.size.width >= 70
         order = "in order" if self.by_size else "biggest first"
-        pin = ("p", "pin", "pin")
-        if wide:
-            keys = clickable(
-                self, pin, ("x", "leave out", "exclude"), ("s", order, "sort"), ("enter", "go to", "choose"), BACK
-            )
-        else:
-            keys = clickable(self, pin, ("x", "out", "exclude"), ("s", "sort", "sort"), BACK)
-        panel.border_subtitle = keys
+        hints = [
+            ("p", "pin", "select(True)"),
+            ("x", "leave out" if wide else "out", "select(False)"),
+            ("s", order if wide else "sort", "sort"),
+            *([("enter", "go to", "choose")] if wide else []),
+        ]
+        panel.border_subtitle = clickable(self, *hints, BACK)
 
     @property
     def chosen(self) -> MessageLine | None:
@@ -313,15 +308,8 @@ class MessagesPanel(Panel[str]):
         """Go to the message under the cursor."""
         self.query_one(LineList).action_choose()
 
-    async def action_pin(self) -> None:
-        """Pin or unpin this message: pinned ones are never trimmed."""
-        await self._select(pin=True)
-
-    async def action_exclude(self) -> None:
-        """Leave this message out of requests, or include it again."""
-        await self._select(pin=False)
-
-    async def _select(self, *, pin: bool) -> None:
+    async def action_select(self, pin: bool) -> None:
+        """Pin the message under the cursor (it is never trimmed) or leave it out of requests; or undo that."""
         if self.chosen is not None and (reason := await select_message(self.session, self.chosen.id, pin=pin)):
             self.notify(reason, markup=False)
         self.redraw()

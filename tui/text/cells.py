@@ -25,7 +25,7 @@ def clip(text: str, width: int) -> str:
     """At most `width` cells, with an ellipsis if something was cut off."""
     if cell_len(text) <= width:
         return text
-    return set_cell_size(text, width - 1) + "…" if width > 0 else ""
+    return set_cell_size(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def pad(text: str, width: int) -> str:

@@ -324,19 +324,15 @@ class DraftCost:
         self.count()
 
     def count(self) -> None:
-        """Count the draft as it is now."""
-        if self._is_counted():
-            self._prepare()
-            self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
-        else:
+        """Count the draft as it is now, and load what sending needs, once a provider."""
+        if not self._is_counted():
             self.screen.composer.rule.show(right=())
-
-    def _prepare(self) -> None:
-        """Load what sending needs, once a provider, while the draft is being written."""
+            return
         session = self.screen.session
         if session is not None and session.provider != self._prepared:
             self._prepared = session.provider
             self.screen.background(partial(self._load, session), "prepare")
+        self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
 
     async def _load(self, session: ChatSession) -> None:
         await session.prepare()
@@ -402,18 +398,15 @@ class DraftCost:
                 continue  # an address that is still being typed
             key = (session.model, resource.server, resource.uri)
             if key not in self._resources:
-                self._resources[key] = await _resource_tokens(resource, session, servers)
+                try:
+                    files = await servers.attach(resource)
+                    sizes_of = [await asyncio.to_thread(_attachment_tokens, file, session) for file in files]
+                    self._resources[key] = sum(sizes_of)
+                except AttachmentError:
+                    self._resources[key] = None
             if (size := self._resources[key]) is not None:
                 sizes.append((f"{resource.server}:{resource.name}", size))
         return sizes
-
-
-async def _resource_tokens(resource: ServerResource, session: ChatSession, servers: Servers) -> int | None:
-    try:
-        attachments = await servers.attach(resource)
-    except AttachmentError:
-        return None
-    return sum([await asyncio.to_thread(_attachment_tokens, attachment, session) for attachment in attachments])
 
 
 def _attachment_tokens(attachment: Attachment, session: ChatSession) -> int:

@@ -156,12 +156,7 @@ class ChatScreen(BackgroundScreen):
         """Take keys at once; load everything else after the first frame."""
         self.composer.focus_prompt()
         self.title_bar.draw(partial(title_line, "chatctx", "starting …"))
-        self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._open)
-
-    def _tick(self) -> None:
-        if self.session is not None:
-            self.turns.tick()
 
     @work(group="open", exit_on_error=False)
     async def _open(self) -> None:
@@ -313,36 +308,30 @@ class ChatScreen(BackgroundScreen):
             else:
                 self.transcript.add_notice("warning", plain(line))
 
-    def _announce_server_shutdown(self) -> None:
-        """Some take up to four seconds to stop, then they are killed."""
-        if self.workspace is not None and any(line.status.state == "ready" for line in self.workspace.servers.lines):
-            self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Ending the MCP servers …", markup=False))
-
     # -- messages of the widgets ------------------------------------------------------------------------------------
 
     async def on_composer_submitted(self, event: Composer.Submitted) -> None:
         """Send a message, or run a command; an unknown command goes back to the draft."""
-        self._take(event.text)
-        self.composer.outgoing.remove(event.text)
-
-    def _take(self, text: str) -> None:
+        text = event.text
         if slash.is_command(text):
             try:
-                parsed = slash.parse(text)
+                command, args = slash.parse(text)
             except slash.CommandError as error:
-                self.transcript.add_notice("error", str(error))
-                self.composer.restore(text)
-                return
-            self.drafts.remember(text, sent=not parsed[1])  # a command without text is not worth recalling
-            self.run_command(*parsed)
-            return
-        if self.broken:
-            self.transcript.add_notice("error", self.broken)
-            self.composer.restore(text)
-            return
-        self.drafts.remember(text, sent=True)
-        self.transcript.scroll_end(animate=False)
-        self.turns.ask(text[1:] if text.startswith(" /") else text)
+                self._not_sent(text, str(error))
+            else:
+                self.drafts.remember(text, sent=not args)  # a command without text is not worth recalling
+                self.run_command(command, args)
+        elif self.broken:
+            self._not_sent(text, self.broken)
+        else:
+            self.drafts.remember(text, sent=True)
+            self.transcript.scroll_end(animate=False)
+            self.turns.ask(text[1:] if text.startswith(" /") else text)
+        self.composer.outgoing.remove(text)
+
+    def _not_sent(self, text: str, why: str) -> None:
+        self.transcript.add_notice("error", why)
+        self.composer.restore(text)
 
     def run_command(self, command: Command, args: str = "") -> None:
         """Run a command in the background; errors are shown in the conversation."""
@@ -483,7 +472,8 @@ class ChatScreen(BackgroundScreen):
         await self.ui.save_summary()
         unsaved = await self.drafts.save_at_end()
         if self.workspace is not None:
-            self._announce_server_shutdown()
+            if any(line.status.state == "ready" for line in self.workspace.servers.lines):  # some take four seconds
+                self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Ending the MCP servers …", markup=False))
             self.closing = True
             try:
                 await asyncio.shield(self.workspace.close())

@@ -68,6 +68,7 @@ class Turns:
         self.tools = RunningTools(screen, self._enter)
         self._idle = asyncio.Event()
         self._idle.set()
+        screen.set_interval(1.0, self.tick)
 
     @property
     def rewind_to(self) -> str:

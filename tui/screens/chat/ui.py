@@ -108,7 +108,11 @@ class ScreenUI:
                 from tui.screens.context import ContextPanel
 
                 outcome = await self._open(ContextPanel(cast("ContextView", view), self.chat.request_changed))
-                self._context_closed(outcome)
+                if outcome == "compact":
+                    self.chat.action_command("compact")
+                elif outcome is not None:
+                    how, _, message_id = outcome.partition(":")
+                    self.chat.transcript.choose(message_id, unfold=how == "unfold")
             case "ToolsView":
                 from tui.screens.tools import ToolsPanel
 
@@ -131,14 +135,6 @@ class ScreenUI:
                 lines = await view.lines(self.chat.size.width - 8)
                 text = "\n".join(line.plain.rstrip() for line in lines)
                 await self._open(Pager([(view.title, text)], wraps=True))
-
-    def _context_closed(self, outcome: str | None) -> None:
-        """The action chosen in `/context`: compact, or go to a message."""
-        if outcome == "compact":
-            self.chat.action_command("compact")
-        elif outcome is not None:
-            how, _, message_id = outcome.partition(":")
-            self.chat.transcript.choose(message_id, unfold=how == "unfold")
 
     async def choose(self, menu: Menu) -> str | None:
         """Open a list with a search line."""
