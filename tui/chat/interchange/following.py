@@ -22,7 +22,6 @@ from tui.chat.interchange.recording import (
     checked,
 )
 from tui.chat.interchange.replay import LEARNED_CALLS, Scorer, learn_call, recorded_calls, target_of
-from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage
@@ -244,7 +243,11 @@ class Follower:
         usages = [usage for _, _, usage in recording.answers]
         total, cached = (usages[-1].input_total, usages[-1].input_cached) if usages else (None, None)
         limits = _limits(recording, window)
-        estimator, settings = self._with_open_answer(recording), BudgetSettings(0, None, False)
+        estimator, settings = self._scorer.estimator, BudgetSettings(0, None, False)
+        if still_open := list(recorded_calls(recording, start=self._measured)):
+            estimator = estimator.copy()  # an answer that may still grow is learned for this measurement only
+            for call in still_open:
+                learn_call(estimator, call)
         usage = calculate_context_usage(
             request, estimator=estimator, limits=limits, settings=settings, compactions=len(state.checkpoints)
         )
@@ -277,14 +280,6 @@ class Follower:
             if scored is not None and call.reply.id not in recording.unpredictable:
                 self._forecasts.append(scored.error_percent)
         self._measured = max(self._measured, calls)
-
-    def _with_open_answer(self, recording: Recording) -> HybridTokenEstimator:
-        """The estimator; while an answer may still grow, a copy that has learned it."""
-        calls = list(recorded_calls(recording, start=self._measured))
-        estimator = self._scorer.estimator.copy() if calls else self._scorer.estimator
-        for call in calls:
-            learn_call(estimator, call)
-        return estimator
 
     def _subagent_inputs(self) -> list[int]:
         """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""

@@ -90,12 +90,17 @@ class Reader(Builder):
                 self._input(line, message)
             case "attachment":
                 self._attachment(line)
+            case "queue-operation" if line.get("operation") == "enqueue":  # before 2.1 it stands nowhere else
+                self._queue.append((str(line.get("content") or ""), seconds(line.get("timestamp"))))
             case "queue-operation":
-                self._queued(line)
+                self._dequeued = min(self._dequeued + 1, len(self._queue))
             case "system" if line.get("subtype") == "microcompact_boundary":
                 self._cleared(line)
             case "system" if line.get("subtype") == "compact_boundary":
-                self._compacted(line.get("compactMetadata") or {})
+                metadata = line.get("compactMetadata") or {}
+                tokens = (metadata.get("preTokens") or 0) if metadata.get("trigger") == "auto" else 0
+                if SMALL_WINDOW / 2 < tokens <= SMALL_WINDOW:  # it compacts by itself when that is nearly full
+                    self.window = SMALL_WINDOW
         for added in self.messages[before:]:
             self._lines[added.id] = {str(line.get("uuid"))}
 
@@ -103,13 +108,6 @@ class Reader(Builder):
         """What a person typed last and the program never came to send."""
         for text, at in self._queue:
             self._typed(text, at)
-
-    def _queued(self, line: Line) -> None:
-        """Files of before 2.1 hold what was typed while an answer came in these lines only."""
-        if line.get("operation") == "enqueue":
-            self._queue.append((str(line.get("content") or ""), seconds(line.get("timestamp"))))
-        else:
-            self._dequeued = min(self._dequeued + 1, len(self._queue))
 
     def _send_dequeued(self, line: Line) -> None:
         """Make messages of the dequeued texts, unless `line` has the same text."""
@@ -183,11 +181,6 @@ class Reader(Builder):
         cleared = [(self._results[call], call) for call in calls if call in self._results]
         if cleared:
             self.clear(cleared, seconds(line.get("timestamp")))
-
-    def _compacted(self, metadata: Mapping[str, Any]) -> None:
-        """It compacts by itself when the window is nearly full."""
-        if metadata.get("trigger") == "auto" and SMALL_WINDOW / 2 < (metadata.get("preTokens") or 0) <= SMALL_WINDOW:
-            self.window = SMALL_WINDOW
 
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         """A person went back and said something else: set aside what the new line does not follow from.

@@ -52,16 +52,10 @@ def _add(chat: Builder, entry: Mapping[str, Any]) -> None:
     about = entry.get("modelInfo") or {}
     provider, model = str(about.get("providerId") or ""), str(about.get("modelId") or "unknown")
     parts = chat.parts(entry.get("content"), provider, model)
-    usage = _metrics((entry.get("metrics") or {}).get("tokens"))
+    tokens = (entry.get("metrics") or {}).get("tokens")  # since 2026; `prompt` includes cached tokens
+    prompt, output, cached = (find_count(tokens, name) for name in ("prompt", "completion", "cached"))
+    usage = Usage(prompt, output or 0, cached or 0) if prompt else None
     chat.add_entry(entry.get("role"), parts, seconds(entry.get("ts")), provider=provider, model=model, usage=usage)
-
-
-def _metrics(tokens: Any) -> Usage | None:
-    """Usage beside the message (2026): `prompt` includes cached tokens."""
-    prompt = find_count(tokens, "prompt", least=1)
-    if prompt is None:
-        return None
-    return Usage(prompt, find_count(tokens, "completion") or 0, find_count(tokens, "cached") or 0)
 
 
 def _usages(shown: Sequence[Any]) -> list[Usage | None]:

@@ -84,7 +84,12 @@ class Reader(Builder):
             case "task_started" if payload.get("model_context_window"):
                 self.window = find_count(payload, "model_context_window")
             case "thread_rolled_back":
-                self._roll_back(find_count(payload, "num_turns") or 0)
+                self.close_answer(None)
+                questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
+                turns = find_count(payload, "num_turns") or 0
+                if questions and turns:
+                    first = questions[max(0, len(questions) - turns)]
+                    self.set_aside((message.id for message in self.messages[first:]), self._at)
             case "turn_aborted":
                 self.close_answer(None)
 
@@ -191,14 +196,6 @@ class Reader(Builder):
                 texts.append(text)
         text = "\n\n".join(filter(None, texts)) or "[Compacted by Codex. Its summary is encrypted in the file.]"
         self.compact([Text(text)], self._at, verbatim=verbatim)
-
-    def _roll_back(self, turns: int) -> None:
-        """The last `turns` turns of the person leave the context."""
-        self.close_answer(None)
-        questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
-        if questions and turns:
-            first = questions[max(0, len(questions) - turns)]
-            self.set_aside((message.id for message in self.messages[first:]), self._at)
 
 
 def _usage(data: Mapping[str, Any]) -> Usage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from sqlite3 import Row
 
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds
@@ -26,30 +27,21 @@ def read(file: SourceFile) -> Iterator[Recording]:
     for session in file.query("SELECT * FROM sessions ORDER BY created_at"):
         rows = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid", (session["id"],))
         if rows:
-            yield _session(file, session, rows)
+            chat = Builder()
+            file.feed(partial(_add, chat, session["summary_message_id"]), rows)
+            yield chat.recording(SOURCE, session["id"], session["title"], unscored=UNSCORED)
 
 
-def _session(file: SourceFile, session: Row, rows: list[Row]) -> Recording:
-    chat = Builder()
-
-    def add(row: Row) -> None:
-        before = list(chat.messages)
-        ident = _message(row, chat)
-        if row["id"] == session["summary_message_id"] and before and ident:
-            chat.record_summary(before, ident, chat.messages[-1].created_at)
-
-    file.feed(add, rows)
-    return chat.recording(SOURCE, session["id"], session["title"], unscored=UNSCORED)
-
-
-def _message(row: Row, chat: Builder) -> str:
-    """Add the message of a row; returns its id, "" if it has none."""
+def _add(chat: Builder, summary: str | None, row: Row) -> None:
     blocks = [{**(piece.get("data") or {}), "type": piece.get("type")} for piece in json.loads(row["parts"])]
     reason = next((str(block.get("reason") or "") for block in blocks if block["type"] == "finish"), "")
     about = {"provider": row["provider"] or "", "model": row["model"] or ""}
     at = seconds(row["created_at"])  # the column says milliseconds, most files hold seconds
-    parts = chat.parts(blocks, **about)
+    before, parts = list(chat.messages), chat.parts(blocks, **about)
     if row["role"] == "assistant":
         status = _STATUS.get(reason, "complete")
-        return chat.add("assistant", parts, at, **about, finish_reason=reason or None, status=status)
-    return chat.add_entry("user", parts, at)
+        ident = chat.add("assistant", parts, at, **about, finish_reason=reason or None, status=status)
+    else:
+        ident = chat.add_entry("user", parts, at)
+    if row["id"] == summary and before and ident:
+        chat.record_summary(before, ident, chat.messages[-1].created_at)

@@ -127,17 +127,14 @@ def _reply(chat: Builder, entry: Mapping[str, Any], at: float) -> None:
     for call in entry.get("toolCalls") or []:
         ident, tool = str(call["id"]), str(call["name"])
         parts.append(ToolCall(ident, tool, as_json(call.get("args"))))
-        results.append(ToolResult(ident, tool, _output(call), call.get("status") == "error"))
+        answers = ((piece.get("functionResponse") or {}).get("response") for piece in call.get("result") or [])
+        text = "\n".join(_response(answer) for answer in answers if answer is not None)
+        results.append(ToolResult(ident, tool, text, call.get("status") == "error"))
     names = ("input", "output", "cached", "thoughts")
     read, output, cached, thoughts = (find_count(entry, f"tokens.{name}") or 0 for name in names)
     usage = Usage(read, output + thoughts, cached, reasoning=thoughts) if read else None
     chat.add("assistant", parts, at, provider=PROVIDER, model=model, usage=usage)
     chat.add("tool", results, at)
-
-
-def _output(call: Mapping[str, Any]) -> str:
-    responses = ((piece.get("functionResponse") or {}).get("response") for piece in call.get("result") or [])
-    return "\n".join(_response(response) for response in responses if response is not None)
 
 
 def _response(response: Any) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import partial
 from sqlite3 import Row
 from typing import Any
 
@@ -29,48 +30,36 @@ def read(file: SourceFile) -> Iterator[Recording]:
     """Every session with messages."""
     if not file.is_database:
         head, *lines = file.lines
-        yield _session(file, str(head.get("description") or ""), lines, file.stem, "", "", None)
+        chat = Builder()
+        file.feed(partial(_add, chat, "", "unknown"), lines)
+        yield chat.recording(SOURCE, file.stem, head.get("description"), unscored=UNSCORED)
         return
     for session in file.query("SELECT * FROM sessions ORDER BY id"):
         about = dict(session)
         entries = file.query("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session["id"],))
+        if not entries:
+            continue
         model = loaded(about.get("model_config_json"))
-        title = str(about.get("description") or about.get("name") or "")
-        provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "")
-        if entries:
-            yield _session(file, title, entries, str(session["id"]), provider, name, model.get("context_limit"))
+        chat = Builder()
+        chat.window = model.get("context_limit")
+        provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "unknown")
+        file.feed(partial(_add, chat, provider, name), entries)
+        title = about.get("description") or about.get("name")
+        yield chat.recording(SOURCE, str(session["id"]), title, unscored=UNSCORED)
 
 
-def _session(
-    file: SourceFile,
-    title: str,
-    entries: Sequence[Mapping[str, Any] | Row],
-    fallback: str,
-    provider: str,
-    model: str,
-    window: int | None,
-) -> Recording:
-    chat = Builder()
-    chat.window = window
-
-    def add(entry: Mapping[str, Any] | Row) -> None:
-        if isinstance(entry, Row):
-            about = loaded(dict(entry).get("metadata_json"))
-            content = json.loads(entry["content_json"])
-            entry = {
-                "role": entry["role"],
-                "created": entry["created_timestamp"],
-                "content": content,
-                "metadata": about,
-            }
-        if (entry.get("metadata") or {}).get("agentVisible") is False:
-            return  # compacted away: on goose's screen, but not sent any more
-        parts = [part for block in entry.get("content") or [] for part in _parts(block, chat)]
-        at = seconds(entry.get("created"))
-        chat.add_entry(entry.get("role"), parts, at, provider=provider, model=model or "unknown")
-
-    file.feed(add, entries)
-    return chat.recording(SOURCE, fallback, title, unscored=UNSCORED)
+def _add(chat: Builder, provider: str, model: str, entry: Mapping[str, Any] | Row) -> None:
+    if isinstance(entry, Row):
+        entry = {
+            "role": entry["role"],
+            "created": entry["created_timestamp"],
+            "content": json.loads(entry["content_json"]),
+            "metadata": loaded(dict(entry).get("metadata_json")),
+        }
+    if (entry.get("metadata") or {}).get("agentVisible") is False:
+        return  # compacted away: on goose's screen, but not sent any more
+    parts = [part for block in entry.get("content") or [] for part in _parts(block, chat)]
+    chat.add_entry(entry.get("role"), parts, seconds(entry.get("created")), provider=provider, model=model)
 
 
 def _parts(block: Mapping[str, Any], chat: Builder) -> list[Part]:

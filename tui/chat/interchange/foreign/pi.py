@@ -51,7 +51,11 @@ def read(file: SourceFile) -> Iterator[Recording]:
 
     file.feed(add, enumerate(file.lines))
     chat.set_aside(aside)
-    _drop_unfinished_calls(chat)
+    answered = {part.call_id for message in chat.messages for part in message.parts if isinstance(part, ToolResult)}
+    for number, message in enumerate(chat.messages):
+        if message.status in ("cancelled", "failed"):  # pi never ran their unfinished calls, and never sent them back
+            parts = (part for part in message.parts if not isinstance(part, ToolCall) or part.id in answered)
+            chat.messages[number] = replace(message, parts=tuple(parts))
     yield chat.recording(SOURCE, file.stem)
 
 
@@ -77,15 +81,6 @@ def _add(chat: Builder, line: Line) -> str:
             return chat.add("user", [text], at, kind="injected")
         case _:
             return ""
-
-
-def _drop_unfinished_calls(chat: Builder) -> None:
-    """Leave out calls of answers that were cut off: pi never ran them, and never sent them back."""
-    answered = {part.call_id for message in chat.messages for part in message.parts if isinstance(part, ToolResult)}
-    for number, message in enumerate(chat.messages):
-        if message.status in ("cancelled", "failed"):
-            parts = (part for part in message.parts if not isinstance(part, ToolCall) or part.id in answered)
-            chat.messages[number] = replace(message, parts=tuple(parts))
 
 
 def _message(chat: Builder, data: Mapping[str, Any], at: float) -> str:

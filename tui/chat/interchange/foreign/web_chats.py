@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, ancestors, seconds, text_of
@@ -24,13 +25,20 @@ def detect(file: SourceFile) -> bool:
 def read(file: SourceFile) -> Iterator[Recording]:
     """Every conversation."""
     for chat in _chats(file):
+        title = chat.get("title")
         match _kind(chat):
             case "chatgpt":
-                yield _chatgpt(chat, file)
+                tree, add = _Tree(chat["mapping"], chat.get("current_node"), "parent"), _add_chatgpt
             case "claude-ai":
-                yield _claude_ai(chat, file)
+                tree, add, title = _claude_ai(chat), _add_claude_ai, chat.get("name")
             case "open-webui":
-                yield _open_webui(chat, file)
+                history = chat["chat"]["history"]
+                tree, add = _Tree(history["messages"], history.get("currentId"), "parentId"), _add_open_webui
+                title = title or chat["chat"].get("title")
+            case _:
+                continue
+        file.feed(partial(add, tree), tree.entries())
+        yield tree.recording(SOURCE, file.stem, title, unscored=UNSCORED)
 
 
 def _chats(file: SourceFile) -> Sequence[Mapping[str, Any]]:
@@ -73,61 +81,45 @@ class _Tree(Builder):
         self.set_aside(others)
 
 
-def _chatgpt(chat: Mapping[str, Any], file: SourceFile) -> Recording:
-    tree = _Tree(chat["mapping"], chat.get("current_node"), "parent")
-
-    def add(node: Mapping[str, Any]) -> None:
-        data = node.get("message") or {}
-        about, content = data.get("metadata") or {}, data.get("content") or {}
-        role = (data.get("author") or {}).get("role")
-        if about.get("is_visually_hidden_from_conversation") or role not in ("user", "assistant", "tool"):
-            return
-        pieces = content.get("parts") or [content.get("text") or ""]
-        text = "\n".join(piece for piece in pieces if isinstance(piece, str)).strip()
-        model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
-        at = seconds(data.get("create_time"))
-        role = "user" if role == "user" else "assistant"
-        tree.add_entry(role, [Text(text)] if text else [], at, provider="openai", model=model)
-
-    file.feed(add, tree.entries())
-    return tree.recording(SOURCE, file.stem, chat.get("title"), unscored=UNSCORED)
+def _add_chatgpt(tree: Builder, entry: Mapping[str, Any]) -> None:
+    data = entry.get("message") or {}
+    about, content = data.get("metadata") or {}, data.get("content") or {}
+    role = (data.get("author") or {}).get("role")
+    if about.get("is_visually_hidden_from_conversation") or role not in ("user", "assistant", "tool"):
+        return
+    pieces = content.get("parts") or [content.get("text") or ""]
+    text = "\n".join(piece for piece in pieces if isinstance(piece, str)).strip()
+    model = str(about.get("model_slug") or about.get("default_model_slug") or "gpt")
+    at = seconds(data.get("create_time"))
+    role = "user" if role == "user" else "assistant"
+    tree.add_entry(role, [Text(text)] if text else [], at, provider="openai", model=model)
 
 
-def _claude_ai(chat: Mapping[str, Any], file: SourceFile) -> Recording:
+def _claude_ai(chat: Mapping[str, Any]) -> _Tree:
     entries = [entry for entry in chat["chat_messages"] if isinstance(entry, dict)]
     nodes = {str(entry.get("uuid") or number): entry for number, entry in enumerate(entries)}
     tree = _Tree(nodes, chat.get("current_leaf_message_uuid"), "parent_message_uuid")
     if not any(entry.get("parent_message_uuid") in nodes for entry in nodes.values()):
         tree.path = list(nodes)  # an older export: no branches
-
-    def add(entry: Mapping[str, Any]) -> None:
-        attached = [file for file in entry.get("attachments") or [] if file.get("extracted_content")]
-        parts: list[Part] = [_attached(file) for file in attached]
-        text = text_of(entry.get("content") or [], "\n\n").strip() or str(entry.get("text") or "").strip()
-        parts += [Text(text)] if text else []
-        role = "user" if entry.get("sender") == "human" else "assistant"
-        tree.add_entry(role, parts, seconds(entry.get("created_at")), provider="anthropic", model="claude")
-
-    file.feed(add, tree.entries())
-    return tree.recording(SOURCE, file.stem, chat.get("name"), unscored=UNSCORED)
+    return tree
 
 
-def _attached(file: Mapping[str, Any]) -> Attachment:
-    text, name = str(file["extracted_content"]), str(file.get("file_name") or "file")
-    raw = text.encode("utf-8", "surrogateescape")
-    return Attachment("text", name, "text/plain", hashlib.sha256(raw).hexdigest(), len(raw), text=text)
+def _add_claude_ai(tree: Builder, entry: Mapping[str, Any]) -> None:
+    parts: list[Part] = []
+    for file in entry.get("attachments") or []:
+        if content := file.get("extracted_content"):
+            raw, name = str(content).encode("utf-8", "surrogateescape"), str(file.get("file_name") or "file")
+            digest = hashlib.sha256(raw).hexdigest()
+            parts.append(Attachment("text", name, "text/plain", digest, len(raw), text=str(content)))
+    text = text_of(entry.get("content") or [], "\n\n").strip() or str(entry.get("text") or "").strip()
+    parts += [Text(text)] if text else []
+    role = "user" if entry.get("sender") == "human" else "assistant"
+    tree.add_entry(role, parts, seconds(entry.get("created_at")), provider="anthropic", model="claude")
 
 
-def _open_webui(chat: Mapping[str, Any], file: SourceFile) -> Recording:
-    history = chat["chat"]["history"]
-    tree = _Tree(history["messages"], history.get("currentId"), "parentId")
-
-    def add(entry: Mapping[str, Any]) -> None:
-        content, at = entry.get("content"), seconds(entry.get("timestamp"))
-        parts = [Text(content)] if isinstance(content, str) and content else []
-        model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
-        role = "user" if entry.get("role") == "user" else "assistant"
-        tree.add_entry(role, parts, at, provider="open-webui", model=model, usage=usage)
-
-    file.feed(add, tree.entries())
-    return tree.recording(SOURCE, file.stem, chat.get("title") or chat["chat"].get("title"), unscored=UNSCORED)
+def _add_open_webui(tree: Builder, entry: Mapping[str, Any]) -> None:
+    content, at = entry.get("content"), seconds(entry.get("timestamp"))
+    parts = [Text(content)] if isinstance(content, str) and content else []
+    model, usage = str(entry.get("model") or "unknown"), read_usage(entry.get("usage"))
+    role = "user" if entry.get("role") == "user" else "assistant"
+    tree.add_entry(role, parts, at, provider="open-webui", model=model, usage=usage)
