@@ -101,7 +101,7 @@ async def test_sampling_is_an_approval_with_its_cost_and_is_billed(tmp_path: Pat
         (request,) = provider.requests
         assert [message.text for message in request.messages] == ["What is it?", "A thing.", "Which?"]
         assert (request.tools, request.max_output) == ((), 500)
-        (call,) = await workspace.calls(session.id)
+        (call,) = workspace.services.calls.rows(session.id)
         assert (call.kind, call.status, call.input_total is not None) == ("sampling", "success", True)
         assert session.messages == []
 

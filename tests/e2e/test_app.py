@@ -189,7 +189,7 @@ async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_pat
             totals.append(run.chat.session.usage.total)
         session = run.chat.session
         assert session is not None and run.chat.workspace is not None
-        calls = len(await run.chat.workspace.calls())
+        calls = len(run.chat.workspace.services.calls.rows())
         await run.press("alt+up", "alt+up", "alt+up", "f")
         await run.shows("This is a fork")
         fork = run.chat.session
@@ -199,7 +199,7 @@ async def test_a_fork_is_measured_at_once_named_deleted_and_brought_back(tmp_pat
         assert (
             fork.usage.total == totals[0]
         )  # the demo measures nothing; tests/chat/interchange/test_fork.py has one that does
-        assert len(await run.chat.workspace.calls()) == calls
+        assert len(run.chat.workspace.services.calls.rows()) == calls
         await run.command("/sessions")
         await run.shows("● ↳ one")
         await run.press("down", "ctrl+r", "ctrl+u", *"first", "enter")

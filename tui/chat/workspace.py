@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,12 +20,11 @@ from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.runtime.services import Services
 from tui.chat.servers import Servers
-from tui.chat.store.calls import CallRow
 from tui.chat.store.database import DamagedError, new_id
 from tui.chat.store.learned import optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.session import LAST_MODELS, ChatSession
-from tui.config.settings import Settings, remember_theme
+from tui.config.settings import Settings
 from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
@@ -170,7 +169,9 @@ class Workspace:
         It continues with its own model, unless there is a `model` or the command line named one. With `look` the store
         is not changed: changed memory files are reported again the next time.
         """
-        info = await asyncio.to_thread(self._find, session_id)
+        find = self.store.last_session if session_id is None else partial(self.store.find, session_id)
+        if (info := await asyncio.to_thread(find)) is None:
+            raise UsageError("there is no session yet; start one with: chatctx")
         messages = await asyncio.to_thread(self.store.messages, info.id)
         records = await asyncio.to_thread(self._records, info.id)
         if requested := model or self.settings.asked_model:
@@ -223,13 +224,6 @@ class Workspace:
             self.store.damage[f"{session_id}/{record.id}"] = line
         return [record for record in records if record not in damaged]
 
-    def _find(self, session_id: str | None) -> SessionInfo:
-        if session_id is not None:
-            return self.store.find(session_id)
-        if (newest := self.store.last_session()) is None:
-            raise UsageError("there is no session yet; start one with: chatctx")
-        return newest
-
     def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
         text = self.settings.system if system is None else system
         sections = (SystemSection("system", "system prompt", text),) if text.strip() else ()
@@ -247,31 +241,13 @@ class Workspace:
         matching = await asyncio.to_thread(self.store.sessions, query)
         return [info for info in matching if info.messages]
 
-    # -- the prompt history -----------------------------------------------------------------------------------
-
-    async def prompt_history(self, limit: int = 500) -> list[str]:
-        """The newest prompts over all sessions, oldest first."""
-        return await asyncio.to_thread(self.store.prompts, limit)
-
-    async def recover_drafts(self, current: str) -> int:
-        """Move drafts of other conversations that were never begun to the prompt history. Returns their number."""
-        return await asyncio.to_thread(self.store.recover_drafts, current)
-
     async def add_prompt(self, text: str) -> None:
         """Store a prompt."""
         await asyncio.to_thread(self.store.add_prompt, text)
 
-    async def save_theme(self, name: str) -> None:
-        """Use this theme from now on, unless the settings name one."""
-        await asyncio.to_thread(remember_theme, self.settings.data_dir, name)
-
     def place(self, provider: str) -> str:
         """Where a provider's model runs, in one sentence for the welcome text."""
         return where_it_runs(provider, self._configs)
-
-    async def rename_session(self, session_id: str, title: str) -> None:
-        """Set the title of a session that is not open."""
-        await asyncio.to_thread(lambda: self.store.update_session(session_id, title=title))
 
     async def delete_session(self, session_id: str) -> None:
         """Remove a session from the list; `restore_session` restores it."""
@@ -333,10 +309,6 @@ class Workspace:
         return await asyncio.to_thread(import_all)
 
     # -- usage -------------------------------------------------------------------------------------------
-
-    async def calls(self, session_id: str | None = None) -> list[CallRow]:
-        """The calls of a session, or all, oldest first."""
-        return await asyncio.to_thread(self.services.calls.rows, session_id)
 
     async def trims(self) -> TrimLog:
         """The requests under rolling context, and the last trims."""

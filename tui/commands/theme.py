@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from tui.commands import UI, Chat, CommandError, command
+from tui.config.settings import remember_theme
 from tui.views.view import Menu, Option, filtered
 
 
@@ -31,4 +33,4 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         raise CommandError(f"There is no theme {name!r}: /theme lists what there is.")
     screen.use_theme(name)
     if chat.ready:
-        await chat.workspace.save_theme(name)
+        await asyncio.to_thread(remember_theme, chat.workspace.settings.data_dir, name)

@@ -13,7 +13,8 @@ DEFAULT = "default"
 
 async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """The efforts that the model supports. Others are accepted too: the nearest supported one is used."""
-    return [*(Option(effort, effort) for effort in chat.session.efforts), Option(DEFAULT, DEFAULT, "provider default")]
+    efforts = chat.workspace.provider(chat.session.provider).efforts(chat.session.model)
+    return [*(Option(effort, effort) for effort in efforts), Option(DEFAULT, DEFAULT, "provider default")]
 
 
 @command("the model's reasoning effort", "model", args="[off|low|medium|high]", complete=complete)

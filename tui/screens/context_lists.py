@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
@@ -162,7 +163,7 @@ class HistoryPanel(Panel[str]):
     async def on_mount(self) -> None:
         """Read the requests."""
         self.query_one(LineList).focus()
-        self.calls = await self.workspace.calls(self.session.id)
+        self.calls = await asyncio.to_thread(self.workspace.services.calls.rows, self.session.id)
         self.redraw()
 
     def on_resize(self, _event: events.Resize) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -372,7 +373,7 @@ class SessionPicker(Picker):
         if title and session_id == self.session.id:
             await self.session.conversation.update(title=title)
         elif title:
-            await self.workspace.rename_session(session_id, title)
+            await asyncio.to_thread(partial(self.workspace.store.update_session, session_id, title=title))
         self.search(self.query_one(Input).value)
 
     async def action_delete(self) -> None:

@@ -234,7 +234,7 @@ async def test_a_fork_is_named_in_the_list_and_the_other_keeps_its_name(tmp_path
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await three_turns(workspace)
         fork = await workspace.fork(session.id, session.messages[1].id)
-        await workspace.rename_session(fork.id, "another way")
+        workspace.store.update_session(fork.id, title="another way")
         assert {info.id: info.title for info in await workspace.sessions()} == {
             session.id: session.conversation.info.title,
             fork.id: "another way",

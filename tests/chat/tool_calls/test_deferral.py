@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.tool_calls.session_tools import plan_tools, schema_budget
 from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.messages import ToolSchema
+from tui.tools.tool_search import SEARCH
 
 
 def tool(name: str, origin: str = "built-in") -> ToolSchema:
     return ToolSchema(name, f"what {name} does", "{}", origin)
-
-
-def search(waiting: Mapping[str, int]) -> ToolSchema:
-    return tool("search_tools " + " ".join(f"{server}={count}" for server, count in waiting.items()))
 
 
 TOOLS = [tool("read_file"), tool("a__1", "a"), tool("a__2", "a"), tool("b__1", "b"), tool("c__1", "c")]
@@ -25,25 +20,27 @@ COSTS = [500, 100, 100, 1_000, 150]
 
 
 def test_what_fits_the_budget_goes_out_as_it_is() -> None:
-    plan = plan_tools(TOOLS, COSTS, 1_350, loaded=(), search=search)
+    plan = plan_tools(TOOLS, COSTS, 1_350, loaded=())
     assert plan.sent == tuple(TOOLS)
     assert (plan.deferred, plan.tokens) == ((), 0)
-    assert plan_tools(TOOLS, COSTS, None, loaded=(), search=search).sent == tuple(TOOLS)
+    assert plan_tools(TOOLS, COSTS, None, loaded=()).sent == tuple(TOOLS)
 
 
 def test_the_most_expensive_server_waits_first_and_built_in_tools_never_do() -> None:
-    plan = plan_tools(TOOLS, COSTS, 1_349, loaded=(), search=search)
-    assert [t.name for t in plan.sent] == ["read_file", "a__1", "a__2", "c__1", "search_tools b=1"]
+    plan = plan_tools(TOOLS, COSTS, 1_349, loaded=())
+    assert [t.name for t in plan.sent] == ["read_file", "a__1", "a__2", "c__1", SEARCH]
+    assert "servers: b (1)." in plan.sent[-1].description
     assert [t.name for t in plan.deferred] == ["b__1"]
     assert plan.tokens == 1_000
-    none = plan_tools(TOOLS, COSTS, 0, loaded=(), search=search)
-    assert [t.name for t in none.sent] == ["read_file", "search_tools a=2 b=1 c=1"]
+    none = plan_tools(TOOLS, COSTS, 0, loaded=())
+    assert [t.name for t in none.sent] == ["read_file", SEARCH]
+    assert "servers: a (2), b (1), c (1)." in none.sent[-1].description
     assert none.tokens == 1_350
 
 
 def test_what_was_found_comes_last_in_the_order_it_was_found() -> None:
-    before = plan_tools(TOOLS, COSTS, 0, loaded=(), search=search)
-    after = plan_tools(TOOLS, COSTS, 0, loaded=("c__1", "a__2", "gone__1", "c__1"), search=search)
+    before = plan_tools(TOOLS, COSTS, 0, loaded=())
+    after = plan_tools(TOOLS, COSTS, 0, loaded=("c__1", "a__2", "gone__1", "c__1"))
     assert after.sent[: len(before.sent)] == before.sent  # the provider's cache of it holds
     assert [t.name for t in after.sent[len(before.sent) :]] == ["c__1", "a__2"]
     assert after.tokens == before.tokens - 250
@@ -51,12 +48,12 @@ def test_what_was_found_comes_last_in_the_order_it_was_found() -> None:
 
 def test_no_request_has_more_tools_than_openai_takes() -> None:
     many = [tool(f"a__{n}", "a") for n in range(120)] + [tool(f"b__{n}", "b") for n in range(9)]
-    plan = plan_tools(many, [1] * 129, 10_000, loaded=(), search=search)
+    plan = plan_tools(many, [1] * 129, 10_000, loaded=())
     assert len(plan.sent) == 10  # the larger server waits, however little it costs
-    assert plan_tools(many[:128], [1] * 128, 10_000, loaded=(), search=search).deferred == ()
+    assert plan_tools(many[:128], [1] * 128, 10_000, loaded=()).deferred == ()
     crowd = [tool(f"c__{n}", "c") for n in range(500)]
     names = [t.name for t in crowd]
-    full = plan_tools(crowd, [100] * 500, 0, loaded=names, search=search)
+    full = plan_tools(crowd, [100] * 500, 0, loaded=names)
     assert len(full.sent) == 128
     assert [t.name for t in full.sent[1:]] == names[-127:]
     assert len(full.deferred) == 373
@@ -71,7 +68,7 @@ def test_no_request_has_more_tools_than_openai_takes() -> None:
 def test_nothing_is_lost_nothing_doubled(kinds: list[tuple[str, int]], budget: int, loaded: list[int]) -> None:
     tools = [tool(f"t{index}", origin) for index, (origin, _) in enumerate(kinds)]
     costs = [cost for _, cost in kinds]
-    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in loaded], search=search)
+    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in loaded])
     offered = [t for t in plan.sent if not t.name.startswith("search_tools")]
     assert sorted(t.name for t in (*offered, *plan.deferred)) == sorted(t.name for t in tools)
     assert plan.tokens == sum(cost for t, cost in zip(tools, costs, strict=True) if t in plan.deferred)

@@ -48,7 +48,7 @@ async def test_of_another_family_it_is_said_once_and_all_is_filed_under_its_name
         usage = await session.refresh_usage()
         assert (usage.model, usage.limits.context, usage.source) == ("m", 6_000, "exact")
         assert filed_under(workspace) == {"claude-sonnet-4-5"}
-        calls = await workspace.calls(session.id)
+        calls = workspace.services.calls.rows(session.id)
         assert [(call.model, call.answered_by) for call in calls] == [("m", ANSWERING)] * 2
         assert [row.name for row in by_model(workspace.services.calls.groups(session.id))] == [f"scripted/{ANSWERING}"]
         assert any(ANSWERING in line for line in session.learned)
@@ -78,7 +78,7 @@ async def test_a_summary_is_billed_as_the_model_that_wrote_it(tmp_path: Path) ->
             await told(session, f"{number} " + "and what of the rivers? " * 60)
         async for _ in session.compact():
             pass
-        compaction = [call for call in await workspace.calls(session.id) if call.kind == "compaction"][-1]
+        compaction = [call for call in workspace.services.calls.rows(session.id) if call.kind == "compaction"][-1]
         assert (compaction.model, compaction.answered_by) == ("m", ANSWERING)
 
 

@@ -145,7 +145,7 @@ async def test_at_any_moment_of_a_turn_memory_and_store_say_the_same(tmp_path: P
                 record.id for record in session.conversation._records
             ]
             assert well_formed(session.conversation.request())
-            assert all(call.status != "pending" for call in await workspace.calls(session.id))
+            assert all(call.status != "pending" for call in workspace.services.calls.rows(session.id))
             statuses |= {message.status for message in session.messages}
         assert statuses <= {"complete", "cancelled"}
         script.clear()

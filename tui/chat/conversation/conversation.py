@@ -106,21 +106,16 @@ class Conversation:
     def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
         with self.store.transaction():
             if isinstance(record, CompactionRecord) and record.summary:
-                unread = (ident for ident in self._unread() if ident not in record.kept)
-                record = replace(record, kept=(*record.kept, *unread))
+                # What no summary of this conversation can replace stays beside it: what another running program has
+                # added, and what was left out by hand, including calls with their results.
+                here = {message.id for message in self.messages}
+                unread = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
+                unread += whole_groups(self.messages, self.state.excluded)
+                kept = dict.fromkeys((*record.kept, *unread))
+                record = replace(record, kept=tuple(kept))
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
             return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))
-
-    def _unread(self) -> list[str]:
-        """Ids of messages that no summary of this conversation can replace.
-
-        Those added by another running program, and those left out by hand, including calls with their results. In a
-        compaction's range they are kept beside its summary.
-        """
-        here = {message.id for message in self.messages}
-        added = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
-        return [*added, *whole_groups(self.messages, self.state.excluded)]
 
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""

@@ -56,7 +56,8 @@ class ModelFacts:
         return limits if binding and (limits.context or inf) < actual.context else actual
 
     def _limits(self, provider: str, model: str) -> ModelLimits:
-        facts, base = self._of(provider, model), self._by_server(provider, model)
+        facts = self._of(provider, model)
+        base = ModelLimits(**facts["asked"]) if facts.get("asked") else UNKNOWN_LIMITS  # maybe in an earlier run
         set_window = facts.get("set") or self._settings.for_model(f"{provider}/{model}").window
         cut, learned, most = facts.get("cut"), facts.get("learned"), facts.get("answer")
         limits = base
@@ -67,11 +68,6 @@ class ModelFacts:
         elif learned and (facts.get("raised") or base.context is None or learned < base.context):
             limits = with_window(base, learned, "learned", str(facts.get("how", "learned from the server")))
         return replace(limits, output=min(most, limits.output or most)) if most else limits
-
-    def _by_server(self, provider: str, model: str) -> ModelLimits:
-        """What the server or the catalog said last, in this run or an earlier one."""
-        asked = self._of(provider, model).get("asked")
-        return ModelLimits(**asked) if asked else UNKNOWN_LIMITS
 
     def takes_tools(self, provider: str, model: str) -> bool | None:
         """Whether the model calls tools, by its server; None is unknown."""

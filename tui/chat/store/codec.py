@@ -93,11 +93,6 @@ def load_parts(text: str) -> tuple[Part, ...]:
     return tuple([part_from_dict(data) for data in parts])
 
 
-def load_usage(text: str | None) -> Usage | None:
-    """A usage, if there is one."""
-    return None if text is None else usage_from_dict(json.loads(text))
-
-
 def usage_from_dict(data: dict[str, Any]) -> Usage:
     """A usage from its JSON object. Raises TypeError for unknown or missing fields."""
     passes = tuple(BilledPass(**entry) for entry in data.get("passes") or ())

@@ -105,7 +105,8 @@ class SessionStore(Database):
         """The session with this id or prefix. Raises `UsageError`."""
         matches = self._sessions("s.id = :id", {"id": ident}, 1)
         if not matches and ident:
-            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": _glob(ident) + "*"}, 2)
+            pattern = "".join(f"[{c}]" if c in "*?[" else c for c in ident) + "*"
+            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": pattern}, 2)
         if not matches:
             raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
         if len(matches) > 1:
@@ -376,10 +377,6 @@ def storable(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _glob(text: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
-
-
 def damaged_message(ident: str, role: Role, kind: MessageKind) -> Message:
     """The placeholder for an unreadable message."""
     return Message(role, (Text(DAMAGED),), ident, kind, "failed", error="damaged in the database")
@@ -402,7 +399,7 @@ def message_of(row: Sequence[Any]) -> Message:
         _shared(provider),
         _shared(model),
         None if finish_reason is None else _shared(finish_reason),
-        codec.load_usage(usage),
+        None if usage is None else codec.usage_from_dict(json.loads(usage)),
         error,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -113,7 +113,6 @@ class SessionTools:
             [self._costs.get((target.model, tool), size) for tool, size in zip(tools, rough, strict=True)],
             schema_budget(self._services.models.limits(target.provider, target.model), setting),
             loaded=self._conversation.state.loaded,
-            search=search_schema,
         )
 
     @property
@@ -247,31 +246,24 @@ class SessionTools:
 
     async def lines(self, items: Sequence[UsageItem] = ()) -> Sequence[ToolLine]:
         """Every tool; `items` are the tools row's items of the latest measurement."""
-        by_name = {item.ref: item for item in items}
+        target, by_name = self._conversation.target, {item.ref: item for item in items}
 
         def read() -> Sequence[ToolLine]:
             used, answers = self.box.last_used(), self.box.remembered()
-            return [self._line(tool, by_name.get(tool.schema.name), used, answers) for tool in self.box.tools()]
+            provider, counter = self._services.provider(target.provider), self._services.counter
+            lines = []
+            for tool in self.box.tools():
+                schema, item = tool.schema, by_name.get(tool.schema.name)
+                (sent,) = provider.tools_sent(target.model, [schema])
+                tokens = item.tokens if item else counter.count_tool(sent, target.model)
+                source = item.source if item else "estimated"
+                on = self.takes_tools(target) and self.is_on(schema.name, target)
+                rule, used_at = self.rule(tool, remembered=answers), float(used.get(schema.name, 0.0))
+                about = (schema.name, schema.origin, schema.description)
+                lines.append(ToolLine(*about, tokens, source, on, rule, tool.read_only, used_at))
+            return lines
 
         return await asyncio.to_thread(read)
-
-    def _line(
-        self, tool: Tool, item: UsageItem | None, used: Mapping[str, Any], answers: Mapping[str, Remembered]
-    ) -> ToolLine:
-        schema, target = tool.schema, self._conversation.target
-        (sent,) = self._services.provider(target.provider).tools_sent(target.model, [schema])
-        tokens = item.tokens if item else self._services.counter.count_tool(sent, target.model)
-        return ToolLine(
-            schema.name,
-            schema.origin,
-            schema.description,
-            tokens,
-            item.source if item else "estimated",
-            self.takes_tools(target) and self.is_on(schema.name, target),
-            self.rule(tool, remembered=answers),
-            tool.read_only,
-            float(used.get(schema.name, 0.0)),
-        )
 
     async def full_text(self, sha256: str) -> str | None:
         """The whole text of a result that was cut, by `ToolResult.full`; None if it is not stored here."""
@@ -315,14 +307,13 @@ def plan_tools(
     budget: int | None,
     *,
     loaded: Sequence[str],
-    search: Callable[[Mapping[str, int]], ToolSchema],
 ) -> ToolPlan:
     """Decide which of `tools` to send; `costs` are in tokens. A `budget` of None sends everything.
 
     If the servers' schemas exceed the budget, or number more than `MOST_TOOLS`, those of the most expensive servers are
-    deferred, as few servers as possible. `search` makes the tool that finds them, from the number of deferred tools of
-    each server. Tools it has found (`loaded`, in the order found) come last, so that everything before them stays
-    unchanged: providers cache the tools as the beginning of a request.
+    deferred, as few servers as possible, and a tool is added that finds them. Those it has found (`loaded`, in the
+    order found) come last, so that everything before them stays unchanged: providers cache the tools as the beginning
+    of a request.
     """
     by_server: dict[str, int] = {}
     for tool, cost in zip(tools, costs, strict=True):
@@ -346,5 +337,7 @@ def plan_tools(
     names = {tool.name for tool in loaded_tools}
     deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
     return ToolPlan(
-        (*always, search(counts), *loaded_tools), tuple(tool for tool, _ in deferred), sum(cost for _, cost in deferred)
+        (*always, search_schema(counts), *loaded_tools),
+        tuple(tool for tool, _ in deferred),
+        sum(cost for _, cost in deferred),
     )

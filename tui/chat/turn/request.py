@@ -78,11 +78,6 @@ class Attempt:
             "assistant", (), new_id(), status="streaming", created_at=time.time(), provider=provider, model=model
         )
 
-    @property
-    def predicted(self) -> int:
-        """The tokens that the request was expected to have."""
-        return self.usage.total
-
     async def run(self) -> Message:
         """The answer, not yet in the history. If cancelled, it is what has arrived."""
         request, services = self.request, self.services

@@ -232,11 +232,6 @@ class ChatSession:
         """The effort that is sent: another one if the model does not support the requested one; None sends none."""
         return self._services.provider(self.provider).effort_sent(self.model, self.conversation.target.reasoning)
 
-    @property
-    def efforts(self) -> tuple[str, ...]:
-        """The reasoning efforts supported by the current model, as far as known; () for none."""
-        return self._services.provider(self.provider).efforts(self.model)
-
     # -- measuring -------------------------------------------------------------------------------------------
 
     @property

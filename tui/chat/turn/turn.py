@@ -221,7 +221,7 @@ class Turn:
         models, request, counted = self.services.models, attempt.request, error.input_tokens
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             learn = partial(models.learn_window, request.provider, request.model, error.limit)
-            await asyncio.to_thread(learn, counted or attempt.predicted, counted=counted is not None)
+            await asyncio.to_thread(learn, counted or attempt.usage.total, counted=counted is not None)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":

@@ -182,12 +182,12 @@ class ChatScreen(BackgroundScreen):
             self.transcript.add_notice("error", self.broken)
             return
         try:
-            if await workspace.recover_drafts(session.id):
+            if await asyncio.to_thread(workspace.store.recover_drafts, session.id):
                 self.notify(DRAFT_RECALLED, timeout=8, markup=False)
         except Exception as error:  # they stay where they are
             log.exception("earlier drafts could not be recalled")
             self.show_error(self.one_line(error))
-        self.composer.history.load(await workspace.prompt_history(HISTORY_LOADED))
+        self.composer.history.load(await asyncio.to_thread(workspace.store.prompts, HISTORY_LOADED))
         await self.attach(session)
         workspace.servers.on_change(self._server_changed)
         self._report_server_news()
