@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tui.tools.approval import Decision
     from tui.tools.mcp.questions import Question as ServerQuestion
     from tui.tools.mcp.questions import Reply
-    from tui.views.view import Form, Menu, Option, Question, View
+    from tui.views.view import Form, Menu, Question, View
 
 log = logging.getLogger(__name__)
 
@@ -330,7 +330,11 @@ class PlainChat:
     async def choose(self, menu: Menu) -> str | None:
         """Print the list and how to name an entry; nothing is read, since the next line of a pipe is no answer."""
         options = await menu.source("")
-        rows = [_option_row(option) for option in options[:LISTED]]
+        rows = []
+        for option in options[:LISTED]:
+            name = option.name or option.key
+            label = "" if option.label == name else option.label
+            rows.append(("*" if option.current else " ", name, label, option.detail.strip()))
         if not rows:
             write(f"{menu.empty[:1].upper()}{menu.empty[1:]}.")
             return None
@@ -426,9 +430,3 @@ class PlainChat:
     async def leave(self) -> None:
         """End the chat after this command."""
         self._leaving = True
-
-
-def _option_row(option: Option) -> tuple[str, str, str, str]:
-    name = option.name or option.key
-    label = "" if option.label == name else option.label
-    return "*" if option.current else " ", name, label, option.detail.strip()

@@ -33,7 +33,12 @@ def run(invocation: Invocation) -> int:
         settings = load_settings(None, **invocation.settings)
         start_logging(settings.log_file)
         _free_large_blocks()
-        _report_ignored(settings)
+        if any(table.context_management for table in settings.providers.values()):
+            from tui.providers.registry import ignored_settings
+
+            with suppress(ValueError):  # reported when the providers are created
+                for line in ignored_settings(settings.providers):
+                    complain(line)
         command = getattr(_loaded(f"tui.cli.{module}"), function)
         code: int = command(settings, **invocation.arguments)
         return code
@@ -47,7 +52,11 @@ def run(invocation: Invocation) -> int:
             raise
         if isinstance(error, FileNotFoundError) and error.filename is None:  # from os.getcwd()
             return complain("the working directory is gone: change to one that exists")
-        return _unexpected(error, settings.log_file if settings else None)
+        logger = logging.getLogger("tui")
+        if logger.handlers:  # otherwise logging would print tracebacks on standard error
+            logger.critical("unexpected error", exc_info=error)
+        where = f"; details are in {settings.log_file}" if settings else ""
+        return complain(f"a bug: {type(error).__name__}: {error}. Nothing stored is lost{where}")
 
 
 def _loaded(name: str) -> ModuleType:
@@ -64,24 +73,6 @@ def _loaded(name: str) -> ModuleType:
         gc.freeze()
         gc.enable()
         atexit.register(gc.freeze)
-
-
-def _report_ignored(settings: Settings) -> None:
-    """Report settings that have no effect any more."""
-    if any(table.context_management for table in settings.providers.values()):
-        from tui.providers.registry import ignored_settings
-
-        with suppress(ValueError):  # reported when the providers are created
-            for line in ignored_settings(settings.providers):
-                complain(line)
-
-
-def _unexpected(error: Exception, log_file: Path | None) -> int:
-    logger = logging.getLogger("tui")
-    if logger.handlers:  # otherwise logging would print tracebacks on standard error
-        logger.critical("unexpected error", exc_info=error)
-    where = f"; details are in {log_file}" if log_file else ""
-    return complain(f"a bug: {type(error).__name__}: {error}. Nothing stored is lost{where}")
 
 
 def chat(settings: Settings, *, resume: str | None) -> int:

@@ -27,7 +27,7 @@ from tui.chat.attachments import read_attachment
 from tui.chat.conversation.events import RetryScheduled
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.store import SessionStore
-from tui.cli.subcommands.ask import Countdown, Outcome, _outside, _stream, ask
+from tui.cli.subcommands.ask import Countdown, _outside, _stream, ask, report
 from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, Part, ProviderItem, Refusal, Text
 
@@ -227,7 +227,7 @@ ENDS = (
 @pytest.mark.parametrize("reason", [*WHOLE, *ENDS])
 def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     reply = Message("assistant", (Text("Yes."),), status="complete", finish_reason=reason)
-    code = Outcome(reply, "").report()
+    code = report(reply, "")
     assert code == (0 if reason in WHOLE else 1)
     assert bool(capsys.readouterr().err) == bool(code)
 
@@ -236,14 +236,14 @@ def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixt
 def test_an_answer_without_a_word_is_not_0(part: Part | None, capsys: pytest.CaptureFixture[str]) -> None:
     reason = "refusal" if isinstance(part, Refusal) else "stop"
     reply = Message("assistant", (part,) if part else (), status="complete", finish_reason=reason)
-    assert Outcome(reply, "").report() == 1
+    assert report(reply, "") == 1
     assert capsys.readouterr().err
 
 
 def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     refusal = Refusal("This is\nnot allowed.", "cyber", from_server=True)
     reply = Message("assistant", (Text("I will"), refusal), status="complete", finish_reason="refusal")
-    assert Outcome(reply, "").report() == 1
+    assert report(reply, "") == 1
     line = one_line(capsys.readouterr().err)
     assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line
 
@@ -286,10 +286,10 @@ async def test_what_is_not_allowed_is_refused_and_named(
     source = Source("gh", write=lambda _: "written")
     provider = ScriptedProvider([calls("write"), answer("done")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
-        outcome = await _stream(await workspace.new_session(), "do it", [], silent=False, allowed=allowed)
+        reply, failure = await _stream(await workspace.new_session(), "do it", [], silent=False, allowed=allowed)
     out, err = capsys.readouterr()
     assert source.ran == ran
-    assert outcome.report() == 0
+    assert report(reply, failure) == 0
     assert out.endswith("done\n")
     assert err.splitlines() == [f"chatctx: {line}" for line in notices]
 

@@ -8,7 +8,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -33,7 +32,7 @@ from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
 from tui.chat.usage_report import cost_of
 from tui.chat.workspace import Workspace
-from tui.cli import FAILED, INTERRUPTED, complain, streams
+from tui.cli import INTERRUPTED, complain, streams, write
 from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, Refusal, ToolCall
@@ -85,30 +84,31 @@ async def ask(
         for notice in (*notices, *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
-        on_signals(("SIGINT", *ENDING), partial(_interrupt, chat, interrupted))
         began = time.time()
+
+        def interrupt() -> None:
+            interrupted.set()
+            chat.cancel()
 
         def tell_of_servers() -> None:
             absent = workspace.servers.absent() if chat.tools.waits_for_servers else ()
             for line in (*workspace.servers.news(), *absent):
                 complain(line)
 
-        outcome = await _stream(chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers)
+        on_signals(("SIGINT", *ENDING), interrupt)
+        reply, failure = await _stream(
+            chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers
+        )
         for line in workspace.servers.news():
             complain(line)
         if as_json:
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
-            result = _result(chat, outcome) | {"cost": cost_of(groups).total, "seconds": round(time.time() - began, 3)}
-            sys.stdout.write(json.dumps(result) + "\n")
-        code = outcome.report()
+            figures = {"cost": cost_of(groups).total, "seconds": round(time.time() - began, 3)}
+            write(json.dumps(_result(chat, reply, failure) | figures))
+        code = report(reply, failure)
         return INTERRUPTED if code and interrupted.is_set() else code
     finally:
         await workspace.close()
-
-
-def _interrupt(session: ChatSession, interrupted: asyncio.Event) -> None:
-    interrupted.set()
-    session.cancel()
 
 
 def read_question(words: Sequence[str]) -> str:
@@ -162,26 +162,18 @@ def read_system(text: str | None, path: Path | None) -> str | None:
         raise UsageError(f"--system-file: {path} is not UTF-8 text") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of a question: the reply, complete or not, or why there is none."""
-
-    reply: Message | None
-    failure: str
-
-    def report(self) -> int:
-        """The exit code: 0 for a complete answer; otherwise prints why on standard error."""
-        reply = self.reply
-        if self.failure:
-            return complain(_outside(self.failure))
-        if reply is not None and reply.status == "cancelled":
-            return INTERRUPTED
-        if reply is None or reply.status != "complete":
-            return complain(_outside((reply and reply.error) or "no answer came"), FAILED)
-        ending, explanation = ending_line(reply), provider_explanation(reply)
-        if ending and explanation:
-            ending = f"{ending}. The provider says: {explanation}"
-        return complain(_outside(ending), FAILED) if ending else 0
+def report(reply: Message | None, failure: str) -> int:
+    """The exit code: 0 for a complete answer; otherwise prints on standard error why it is not."""
+    if failure:
+        return complain(_outside(failure))
+    if reply is not None and reply.status == "cancelled":
+        return INTERRUPTED
+    if reply is None or reply.status != "complete":
+        return complain(_outside((reply and reply.error) or "no answer came"))
+    ending, explanation = ending_line(reply), provider_explanation(reply)
+    if ending and explanation:
+        ending = f"{ending}. The provider says: {explanation}"
+    return complain(_outside(ending)) if ending else 0
 
 
 def _outside(text: str) -> str:
@@ -201,10 +193,11 @@ async def _stream(
     silent: bool,
     allowed: Sequence[str],
     began: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> tuple[Message | None, str]:
     """Ask, and print the answer as it arrives unless `silent`. Tools in `allowed` run without asking.
 
-    `began` is called when a request has gone out, before anything of its answer is written.
+    `began` is called when a request has gone out, before anything of its answer is written. Returns the reply, complete
+    or not, and why there is none.
     """
     reply: Message | None = None
     failure = ""
@@ -244,7 +237,7 @@ async def _stream(
         sys.stdout.write("\n")
     if not silent and reply is not None and (lines := source_lines(reply)):
         sys.stdout.write("\n".join(["", "Sources:", *lines, ""]))
-    return Outcome(reply, failure)
+    return reply, failure
 
 
 class Countdown:
@@ -302,8 +295,7 @@ def call_lines(message: Message) -> list[str]:
     return [f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip() for call in calls]
 
 
-def _result(session: ChatSession, outcome: Outcome) -> dict[str, object]:
-    reply, failure = outcome.reply, outcome.failure
+def _result(session: ChatSession, reply: Message | None, failure: str) -> dict[str, object]:
     usage = reply.usage if reply else None
     return {
         "session": session.id,
