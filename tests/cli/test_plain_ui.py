@@ -150,8 +150,8 @@ async def test_without_a_yes_nothing_changes(preview: SummaryDraft, answers: lis
 def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytest.CaptureFixture[str]) -> None:
     summary = Message("user", (Text("Of boats."),), "m2", kind="summary")
     messages = [Message("assistant", (Text("Nine boats."),), "m1"), summary]
-    memory = SimpleNamespace(memory=SimpleNamespace(notices=()))
-    session: Any = SimpleNamespace(provider="p", model="m", title="boats", messages=messages, conversation=memory)
+    conversation = SimpleNamespace(memory=SimpleNamespace(notices=()), info=SimpleNamespace(title="boats"))
+    session: Any = SimpleNamespace(provider="p", model="m", messages=messages, conversation=conversation)
     workspace: Any = SimpleNamespace(place=lambda _: "here")
     lines: Any = None
     PlainChat(workspace, session, lines, talks=True).introduce()
