@@ -25,6 +25,7 @@ CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
 LONGEST_CODE = 64  # characters
 LOOPBACK = f"http://127.0.0.1{PATH}"
+LARGEST = 100_000  # bytes of an answer
 REVOKE_WAIT = 5.0  # seconds for revoking tokens
 _CODE = ("user_code", "verification_uri", "device_code")  # what a server answers with (RFC 8628, section 3.2)
 _BASIC = "client_secret_basic"
@@ -70,7 +71,7 @@ async def revoke(config: ServerConfig, store: TokenStore, data: dict[str, Any]) 
         if metadata is None or metadata.revocation_endpoint is None or tokens is None:
             return "the server has no place for that"
         url = str(metadata.revocation_endpoint)
-        async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**client_options(url, 100_000)) as client:
+        async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**client_options(url, LARGEST)) as client:
             for kind in ("refresh_token", "access_token"):
                 if token := getattr(tokens, kind):
                     response = await client.send(provider._form(url, token=token, token_type_hint=kind))
@@ -125,9 +126,6 @@ class Provider(OAuthClientProvider):
         self._sign_in = sign_in
         self._status = status
         self._code_endpoint = ""
-        self._code_request: Request | None = None
-        self._poll: Request | None = None
-        self._interval = INTERVAL
 
     async def _initialize(self) -> None:
         data, context = self._data, self.context
@@ -178,8 +176,12 @@ class Provider(OAuthClientProvider):
         self._choose_auth_method()  # the metadata are there by now
         if not self._code_endpoint:
             return await super()._perform_authorization()
-        self._code_request = self._form(self._code_endpoint, scope=self.context.client_metadata.scope or "")
-        return self._code_request
+        return self._form(self._code_endpoint, scope=self.context.client_metadata.scope or "")
+
+    async def _handle_token_response(self, response: Response) -> None:
+        if self._code_endpoint:
+            response = await self._code_entered(response)
+        await super()._handle_token_response(response)
 
     async def _auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
         flow = super()._auth_flow(request)
@@ -193,12 +195,6 @@ class Provider(OAuthClientProvider):
                         if await self._handle_refresh_response((yield await self._refresh_token())):
                             self._add_auth_header(request)
                             response = yield request
-                elif outgoing is self._code_request:
-                    outgoing = self._poll = await self._shown(await _answer(response))
-                    continue
-                elif outgoing is self._poll:
-                    if await self._is_pending(await _answer(response)):
-                        continue
                 elif outgoing is not request and response.status_code == 200:
                     self._choose_grant(await _json(response))
                 outgoing = await flow.asend(response)
@@ -219,29 +215,28 @@ class Provider(OAuthClientProvider):
             if not self._configured and context.client_info and CODE_GRANT not in context.client_info.grant_types:
                 context.client_info = None  # to be registered for this grant
 
-    async def _shown(self, answer: Mapping[str, Any]) -> Request:
-        """Show the code; the request to be sent until it was entered."""
+    async def _code_entered(self, response: Response) -> Response:
+        """Show the code that the server gave, and wait until it is entered: the answer with the tokens."""
         assert self._sign_in is not None
+        answer = await _answer(response)
         code, address, device = (_text(answer, name) for name in _CODE)
         self._sign_in.show(SignInPage(address, code[:LONGEST_CODE]))
-        interval = answer.get("interval")
-        self._interval = float(interval) if isinstance(interval, int | float) and interval > 0 else INTERVAL
-        await self._sign_in.pause(self._interval)
-        return self._form(self._get_token_endpoint(), grant_type=CODE_GRANT, device_code=device)
-
-    async def _is_pending(self, answer: Mapping[str, Any]) -> bool:
-        """Whether the code is still to be entered. Then some time has passed. Raises `SignInError`."""
-        assert self._sign_in is not None
-        match answer.get("error"):
-            case None:
-                self._sign_in.accept()
-                return False
-            case "authorization_pending" | "slow_down" as error:
-                self._interval += INTERVAL if error == "slow_down" else 0.0
-                await self._sign_in.pause(self._interval)
-                return True
-            case _:
-                raise refusal(answer)
+        wished = answer.get("interval")
+        interval = float(wished) if isinstance(wished, int | float) and wished > 0 else INTERVAL
+        url = self._get_token_endpoint()
+        async with AsyncClient(**client_options(url, LARGEST)) as client:
+            while True:
+                await self._sign_in.pause(interval)
+                response = await client.send(self._form(url, grant_type=CODE_GRANT, device_code=device))
+                answer = await _answer(response)
+                match answer.get("error"):
+                    case None:
+                        self._sign_in.accept()
+                        return response
+                    case "authorization_pending" | "slow_down" as error:
+                        interval += INTERVAL if error == "slow_down" else 0.0
+                    case _:
+                        raise refusal(answer)
 
     def _form(self, url: str, **fields: str) -> Request:
         assert self.context.client_info is not None  # registered by now

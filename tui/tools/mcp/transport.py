@@ -43,9 +43,6 @@ _PASSED_ON = re.compile(
 """Variables passed to a server besides those of its configuration and the SDK's short list (PATH, HOME, ...): for
 locale and network. API keys are not among them."""
 
-MOST_AUTH_REQUESTS = 2_000
-"""Requests for authorizing one: httpx2 counts them as redirects, and whether a code was entered is asked many times."""
-
 
 def open_transport(
     config: ServerConfig, log: ServerLog, status: TransportStatus, auth: Auth | None = None
@@ -154,7 +151,7 @@ def _client(
 
     options = client_options(config.url, config.max_response)
     if auth is not None:  # asks an authorization server too; the SDK follows no redirect to another server either way
-        options |= {"event_hooks": {}, "max_redirects": MOST_AUTH_REQUESTS}
+        options["event_hooks"] = {}
         if not config.url.startswith("https:"):  # the options are those for the server: here it has no certificate
             options["mounts"] = {
                 "https://": client_options("https://elsewhere.invalid", config.max_response)["transport"]
