@@ -55,10 +55,10 @@ def test_a_file_that_may_not_be_looked_at_is_named(tmp_path: Path) -> None:
 
 
 def test_without_any_home_the_way_on_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody() -> None:
+    def nobody(*_: object, **__: object) -> None:
         raise RuntimeError("could not determine the home directory")
 
-    monkeypatch.setattr("tui.config.settings._default_dirs", nobody)
+    monkeypatch.setattr("platformdirs.PlatformDirs", nobody)
     with pytest.raises(ConfigError, match="set HOME"):
         load_settings({})
 

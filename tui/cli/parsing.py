@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,7 +168,12 @@ class Command(click.Command):
         self.inherits = frozenset(inherits)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_mark_arguments(args, self.params)))
+        takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
+        words = []  # those that look like options but are none, and are not the value of one, are marked
+        for previous, word in pairwise(["", *args]):
+            marked = previous not in takes_value and _NO_OPTION.fullmatch(word)
+            words.append(_ARGUMENT + word if marked else word)
+        return super().parse_args(ctx, words)
 
     def invoke(self, ctx: click.Context) -> Invocation:
         before, options = with_session(ctx.find_root()), with_session(ctx)
@@ -184,15 +190,6 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)
-
-
-def _mark_arguments(args: Sequence[str], params: Sequence[click.Parameter]) -> Iterator[str]:
-    """Marks arguments of `args` that look like options but are none, and are not the value of one."""
-    taking = {name for param in params if isinstance(param, click.Option) and not param.is_flag for name in param.opts}
-    previous = ""
-    for word in args:
-        yield _ARGUMENT + word if previous not in taking and _NO_OPTION.fullmatch(word) else word
-        previous = word
 
 
 def with_session(ctx: click.Context) -> dict[str, Any]:

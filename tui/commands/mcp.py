@@ -106,7 +106,10 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
         await _first(asyncio.wrap_future(attempt.page), ended, seconds=ADDRESS_WAIT)
         if attempt.page.done() and not attempt.page.cancelled():  # else it failed before, or needs no sign-in
             page = attempt.page.result()
-            asked = ui.confirm(_code_question(name, page)) if page.code else await _browser(ui, name, page, attempt)
+            if page.code:
+                text = f"Open this page on any device and enter the code {page.code}\n\n{page.address}"
+                question = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
+            asked = ui.confirm(question) if page.code else await _browser(ui, name, page, attempt)
             with contextlib.suppress(SignInError):  # the server's status has it
                 await _first(asked, asyncio.shield(asyncio.wrap_future(attempt.done)))
     finally:
@@ -120,11 +123,6 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
         await ui.say(f"{plain(name)} is ready.")
     else:
         await ui.refuse(f"{plain(name)} is not ready: {status.reason or 'it is still starting'}")
-
-
-def _code_question(name: str, page: SignInPage) -> Question:
-    text = f"Open this page on any device and enter the code {page.code}\n\n{page.address}"
-    return Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
 
 
 async def _browser(ui: UI, name: str, page: SignInPage, attempt: SignIn) -> Awaitable[Any]:

@@ -43,7 +43,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """
     name, _, option = (part.strip() for part in args.partition("--"))
     if name in (LEARNED, FORGET) and not option:  # can't be a model's name: full names contain a slash
-        await ui.say(await _learned(chat.session, forget=name == FORGET))
+        await ui.say(await learned_line(chat.session, forget=name == FORGET))
         return
     if option not in ("", COMPACT, ANYWAY):
         raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not --{option}.")
@@ -69,8 +69,8 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await ui.say(f"{full_name} is the model from now on.{_not_taken(session)}")
 
 
-async def _learned(session: ChatSession, *, forget: bool) -> str:
-    """The line on what was learned about the current model, which is forgotten with `forget`."""
+async def learned_line(session: ChatSession, *, forget: bool) -> str:
+    """What was learned about the current model, which `forget` forgets, in a line."""
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
         return f"Nothing was learned of {name}."

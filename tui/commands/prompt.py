@@ -51,21 +51,17 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     if content.images:
         await ui.refuse(f"{len(content.images)} images of this prompt are left out: only its text is used.")
     if ui.screen is not None:
+        from tui.chat.attachments import mentioned
+
         await ui.screen.append_to_draft(content.text)
-        await _warn_of_files(ui, content.text)
+        if files := await asyncio.to_thread(mentioned, content.text, Path.cwd()):
+            paths = ", ".join(plain(str(path)) for path in files)
+            await ui.refuse(f"The server's prompt names files with @; sending attaches them: {paths}")
         return
     question = Question(f"{prompt.server}:{prompt.name}", content.text, (Option("y", "Send it"),), default="y")
     if await ui.confirm(question):
         # Sent literally: @names in a server's text must not attach files.
         await ui.turn(chat.session.send(content.text, []))
-
-
-async def _warn_of_files(ui: UI, text: str) -> None:
-    from tui.chat.attachments import mentioned
-
-    if files := await asyncio.to_thread(mentioned, text, Path.cwd()):
-        names = ", ".join(plain(str(path)) for path in files)
-        await ui.refuse(f"The server's prompt names files with @; sending attaches them: {names}")
 
 
 def parse_prompt(args: str, prompts: Sequence[ServerPrompt]) -> tuple[ServerPrompt, dict[str, str]]:

@@ -50,18 +50,14 @@ def read_all(path: Path, most: int) -> bytes:
         raise OSError(errno.EINVAL, "it is a device")
     if status.st_size > most:
         raise FileTooLargeError
-    with open(path, "rb", opener=_open_at_once) as file:
+    at_once = getattr(os, "O_NONBLOCK", 0)  # a pipe opens also if nothing writes to it
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as file:
         data = _first_of_pipe(file.fileno()) if stat.S_ISFIFO(path.lstat().st_mode) else b""
         os.set_blocking(file.fileno(), True)
         data += file.read(most + 1)
     if len(data) > most:
         raise FileTooLargeError
     return data
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file; a pipe also if nothing writes to it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _first_of_pipe(descriptor: int) -> bytes:

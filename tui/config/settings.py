@@ -207,22 +207,18 @@ class Settings:
         return self.log_dir / "chatctx.log"
 
 
-def _default_dirs() -> tuple[Path, Path, Path]:
-    from platformdirs import PlatformDirs
-
-    dirs = PlatformDirs("chatctx", appauthor=False)
-    return dirs.user_config_path, dirs.user_data_path, dirs.user_log_path
-
-
 def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
     """Read the config file and the environment; `flags` that are not None take precedence.
 
     Variables: `CHATCTX_CONFIG` (file), `CHATCTX_DATA_DIR`, `CHATCTX_LOG_DIR`, `CHATCTX_MODEL`, `CHATCTX_THEME`. Raises
     `ConfigError` for anything unusable.
     """
+    from platformdirs import PlatformDirs
+
     env = os.environ if environ is None else environ
     try:
-        config_dir, data_dir, log_dir = _default_dirs()
+        dirs = PlatformDirs("chatctx", appauthor=False)
+        config_dir, data_dir, log_dir = dirs.user_config_path, dirs.user_data_path, dirs.user_log_path
     except RuntimeError:  # from platformdirs: neither HOME nor the user database has a home folder
         raise ConfigError("there is no home folder here: set HOME to a folder that can be written to") from None
     config_file = _placed(env, "CHATCTX_CONFIG", config_dir / "config.toml")

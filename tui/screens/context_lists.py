@@ -221,12 +221,9 @@ class HistoryPanel(Panel[str]):
 
     async def action_forget(self) -> None:
         """Forget what was learned of the model in use, as `/model forget` does."""
-        name = f"{self.session.provider}/{self.session.model}"
-        lessons = self.session.learned
-        if lessons:
-            await self.session.forget_learned()
-        text = f"Forgotten of {name}: {'. '.join(lessons)}." if lessons else f"Nothing was learned of {name}."
-        self.notify(text, markup=False)
+        from tui.commands.model import learned_line
+
+        self.notify(await learned_line(self.session, forget=True), markup=False)
 
 
 class MessagesPanel(Panel[str]):

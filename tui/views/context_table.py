@@ -294,7 +294,10 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
         which = "first" if basis.last_error_first else "last"
         facts.append(f"{which} estimate off by {signed_percent(basis.last_error_percent)}")
     if basis.factor is not None and (basis.measured_calls or basis.factor != 1.0):  # a factor on nothing is meaningless
-        facts.append(f"this model: factor {basis.factor:.2f}{_by_class(basis)}{_accuracy(basis)}")
+        by_class = ""
+        if len({f"{item.factor:.2f}" for item in basis.classes}) > 1:
+            by_class = f" ({', '.join(f'{item.name} {item.factor:.2f}' for item in basis.classes)})"
+        facts.append(f"this model: factor {basis.factor:.2f}{by_class}{_accuracy(basis)}")
     if basis.cleared:
         facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
@@ -303,13 +306,6 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
         )
     lines = [*textwrap.wrap(f"basis   {_sum(usage)}", width), *joined(facts, width)]
     return [Content.styled(line, "$text-muted") for line in lines]
-
-
-def _by_class(basis: Basis) -> str:
-    """The factors of the conversation's classes of text, if they differ."""
-    if len({f"{item.factor:.2f}" for item in basis.classes}) < 2:
-        return ""
-    return f" ({', '.join(f'{item.name} {item.factor:.2f}' for item in basis.classes)})"
 
 
 def _accuracy(basis: Basis) -> str:

@@ -155,15 +155,13 @@ def _days(days: Sequence[tuple[date, int]], width: int) -> list[Line]:
     heading = f"   most in a day {tokens_short(most)}"
     lines: list[Line] = [[(f"last {len(shown)} days", "bold $foreground"), (heading, "$text-muted")]]
     for level in reversed(range(height)):
-        bars = "".join(
-            _bar(tokens * height / most - level) * max(1, step - 1) + " " * (step > 1) for _, tokens in shown
-        )
+        bars = ""
+        for _, tokens in shown:
+            filled = tokens * height / most - level
+            bar = eighths(max(1 / 8, filled)) if filled > 0 else " "
+            bars += bar * max(1, step - 1) + " " * (step > 1)
         lines.append([(bars.rstrip(), "$primary")])
     first, last = shown[0][0], shown[-1][0]
     ends = f"{last:%d %b}".rjust(max(8, step * len(shown) - 7))
     lines.append([(f"{first:%d %b} {ends}", "$text-muted")])
     return lines
-
-
-def _bar(filled: float) -> str:
-    return eighths(max(1 / 8, filled)) if filled > 0 else " "
