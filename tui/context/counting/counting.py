@@ -312,16 +312,22 @@ _OPENAI: tuple[tuple[str, Patches | Tiles], ...] = (
 )
 
 
-def claude_image(width: int, height: int, *, high_resolution: bool) -> int:
-    """Tokens of an image for Claude: patches of 28 px after scaling it down to the tier's limits."""
-    side, most = (2_576, 4_784) if high_resolution else (1_568, 1_568)
-    scale = min(1.0, side / max(width, height))
-    patches = ceil(width * scale / 28) * ceil(height * scale / 28)
-    return min(patches, most)
+def has_image_formula(model: str) -> bool:
+    """Whether what `model` needs for an image is published."""
+    return "claude" in model.lower() or plain_name(model).startswith(("gemini", "gemma", *dict(_OPENAI)))
 
 
-def openai_image(width: int, height: int, rule: Patches | Tiles) -> int:
-    """Tokens of an image for an OpenAI model, detail high or auto."""
+def image_tokens(width: int, height: int, model: str) -> int:
+    """Tokens of an image of `width` x `height` pixels for `model`, for OpenAI's at detail high or auto. At least 1."""
+    name = plain_name(model)
+    width, height = max(1, width), max(1, height)
+    if "claude" in name:  # patches of 28 px after scaling it down to the limits of the model's tier
+        side, most = (2_576, 4_784) if family_of(name) == "claude-4.7" else (1_568, 1_568)
+        scale = min(1.0, side / max(width, height))
+        return min(ceil(width * scale / 28) * ceil(height * scale / 28), most)
+    if name.startswith(("gemini", "gemma")):  # 258 for each tile of 768 px, one where both sides are at most 384 px
+        return 258 if max(width, height) <= 384 else 258 * ceil(width / 768) * ceil(height / 768)
+    rule = next((rule for prefix, rule in _OPENAI if name.startswith(prefix)), Patches(1_536))
     if isinstance(rule, Tiles):
         scale = min(1.0, 2_048 / max(width, height))
         width, height = max(1, round(width * scale)), max(1, round(height * scale))
@@ -335,32 +341,6 @@ def openai_image(width: int, height: int, rule: Patches | Tiles) -> int:
             scale *= min(floor(across) / across, floor(down) / down)
         patches = min(rule.budget, max(1, ceil(width * scale / 32 - 1e-9)) * max(1, ceil(height * scale / 32 - 1e-9)))
     return ceil(patches * rule.multiplier)
-
-
-def gemini_image(width: int, height: int) -> int:
-    """Tokens of an image for Gemini: 258 for each tile of 768 px, one where both sides are at most 384 px."""
-    if max(width, height) <= 384:
-        return 258
-    return 258 * ceil(width / 768) * ceil(height / 768)
-
-
-def has_image_formula(model: str) -> bool:
-    """Whether what `model` needs for an image is published."""
-    return "claude" in model.lower() or plain_name(model).startswith(("gemini", "gemma", *dict(_OPENAI)))
-
-
-def image_tokens(width: int, height: int, model: str) -> int:
-    """Tokens of an image of `width` x `height` pixels for `model`. At least 1."""
-    name = plain_name(model)
-    width, height = max(1, width), max(1, height)
-    if "claude" in name:
-        return claude_image(width, height, high_resolution=family_of(name) == "claude-4.7")
-    if name.startswith(("gemini", "gemma")):
-        return gemini_image(width, height)
-    for prefix, rule in _OPENAI:
-        if name.startswith(prefix):
-            return openai_image(width, height, rule)
-    return openai_image(width, height, Patches(1_536))
 
 
 def attachment_tokens(attachment: Attachment, model: str) -> int:

@@ -10,7 +10,7 @@ from math import ceil
 from operator import mul
 from statistics import median, quantiles
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, LATIN, total, unpack
@@ -117,12 +117,6 @@ def _prior_weight(factor: float, sigma: float) -> float:
     return max(narrow, 1 / SIGMA_FACTOR**2)
 
 
-def alike(one: Observation, other: Observation) -> bool:
-    """Whether both imply the same factor."""
-    low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in (one, other))
-    return high <= ALIKE * low
-
-
 @dataclass(frozen=True)
 class Errors:
     """The errors of one kind of prediction, latest last.
@@ -220,8 +214,10 @@ class Calibration:
             return Fit({}, 1.0, {})
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations[-2:] if not seen.sure]
-        if len(sure) < 2 and len(unsure) == 2 and alike(*unsure):
-            return fit(self.observations, self.sigma)
+        if len(sure) < 2 and len(unsure) == 2:
+            low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in unsure)
+            if high <= ALIKE * low:
+                return fit(self.observations, self.sigma)
         return fit(sure, self.sigma)
 
     def class_factor(self, kind: int) -> float:
@@ -278,17 +274,10 @@ class Calibration:
         share = median(self.unseen)
         return 0.0 if share < 0.1 else 1.0 if share > 0.9 else share
 
-    def learn_unseen(self, share: float) -> Calibration:
-        """Return this with the share of a reply's unexplained output that was in the next input."""
-        return replace(self, unseen=(*self.unseen, min(max(share, -1.0), 2.0))[-5:])
-
-    def learn_returned(self, share: float) -> Calibration:
-        """Return this with the share of a reply's reasoning that was in the next input."""
-        return replace(self, returned=(*self.returned, min(max(share, -1.0), 2.0))[-5:])
-
-    def learn_floor(self, excess: float) -> Calibration:
-        """Return this after a refusal which showed that estimates are at least this share too low."""
-        return replace(self, floor=min(FACTOR_HIGH, self.factor * (1 + excess)))
+    def learn_share(self, name: Literal["unseen", "returned"], share: float) -> Calibration:
+        """Return this with the share of a reply's unexplained output, or reasoning, that was in the next input."""
+        shares = (*getattr(self, name), min(max(share, -1.0), 2.0))[-5:]
+        return replace(self, unseen=shares) if name == "unseen" else replace(self, returned=shares)
 
     def learn(
         self, content: float, markup: float, actual: float, classes: int = 0, *, sure: bool = True

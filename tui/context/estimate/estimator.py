@@ -39,7 +39,6 @@ from tui.context.estimate.measurements import (
     Verdict,
     borrowed,
     corrected,
-    reply_as_sent,
     trimmed,
     unexplained,
 )
@@ -53,7 +52,7 @@ from tui.context.estimate.prediction import (
     learned,
     predict,
 )
-from tui.messages import Message, Reasoning, Request, Usage
+from tui.messages import Message, Reasoning, Request, Usage, is_sendable
 
 log = logging.getLogger("chatctx.context")
 
@@ -368,7 +367,7 @@ class HybridTokenEstimator:
         counted: bool = False,
     ) -> Measurement:
         account = session.ledger.account
-        sent_reply = reply_as_sent(reply)
+        sent_reply = replace(reply, parts=tuple(filter(is_sendable, reply.parts)))
         digest = message_digest(sent_reply)
         (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
         count = with_markup(sent_reply, raw, request.model)

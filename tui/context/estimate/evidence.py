@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tui.context.estimate.calibration import Calibration
-from tui.context.estimate.ledger import Account, Sums
+from tui.context.estimate.ledger import Sums
 from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict
 from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
 from tui.messages import Usage
@@ -275,7 +275,8 @@ class ReportLog:
     def weigh(self, situation: Situation, tokens: int, *, window: int | None, recorded: bool) -> Verdict:
         """The verdict on a report of `tokens` for the request of `situation`."""
         claim = _claim(situation, tokens, window=window, recorded=recorded, disputed=self._disputed)
-        claim = replace(claim, stuck=self._stuck(situation.account, tokens))
+        if self.reports and not (latest := self.reports[-1]).verdict.believed and latest.tokens == tokens:
+            claim = replace(claim, stuck=not situation.account.begins_with(latest.messages, latest.sent))
         return weigh(claim, [_step(report, situation) for report in self._extended_by(situation)])
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
@@ -319,12 +320,6 @@ class ReportLog:
         self._disputed = self._disputed or any(report.verdict.confirmed for report in believed)
         self.reports = [report for report in self.reports if not report.verdict.believed]
         return [report.measurement for report in believed if report.measurement is not None]
-
-    def _stuck(self, account: Account, tokens: int) -> bool:
-        latest = self.reports[-1] if self.reports else None
-        if latest is None or latest.verdict.believed or latest.tokens != tokens:
-            return False
-        return not account.begins_with(latest.messages, latest.sent)
 
     def _extended_by(self, situation: Situation) -> list[Report]:
         """The reports whose requests this one extends, latest first.

@@ -65,10 +65,6 @@ class Sums(NamedTuple):
         """Both added up."""
         return Sums._make(map(add, self, other))
 
-    def minus(self, other: Sums) -> Sums:
-        """The difference to `other`."""
-        return Sums._make(map(sub, self, other))
-
 
 class Line(NamedTuple):
     """What is kept of a message: what its tokenizer counted, its measured cost if known, and its part of the sums."""
@@ -123,7 +119,7 @@ class Account(NamedTuple):
 
     def since(self, index: int) -> Sums:
         """The sums over the messages from `index` on."""
-        return self.sums.minus(self.sums_before(index))
+        return Sums._make(map(sub, self.sums, self.sums_before(index)))
 
     def chain(self, length: int) -> bytes:
         """The chain digest of the first `length` messages."""

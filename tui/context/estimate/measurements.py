@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Literal, NamedTuple, TypeAlias
 
 from tui.context.counting.families import prior_of, relative_size
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Account, Line, Preamble, Sums
-from tui.messages import Message, is_sendable
 
 REMEMBERED = 2_048  # measurements kept for each (provider, model); the oldest are dropped first
 BORROWED = 0.1  # of another model's measurement: how far off it may be
@@ -225,12 +224,6 @@ class _Index:
         for digest in (old.sent, old.replied) if old is not None else ():
             if others := [entry for entry in self.entries.pop(digest, ()) if entry[0] is not old]:
                 self.entries[digest] = others
-
-
-def reply_as_sent(reply: Message) -> Message:
-    """`reply` as later requests contain it: without the parts that are never sent."""
-    sendable = tuple(part for part in reply.parts if is_sendable(part))
-    return reply if len(sendable) == len(reply.parts) else replace(reply, parts=sendable)
 
 
 # -- what an estimate is based on --------------------------------------------------------------------------------------

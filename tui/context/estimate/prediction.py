@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -13,7 +13,14 @@ from tui.context.counting.counting import MessageCount, has_image_formula
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, total, unpack
-from tui.context.estimate.calibration import ENOUGH_CALLS, MARGIN_CALL, MARGIN_KNOWN, MARGIN_TOKENIZER, Calibration
+from tui.context.estimate.calibration import (
+    ENOUGH_CALLS,
+    FACTOR_HIGH,
+    MARGIN_CALL,
+    MARGIN_KNOWN,
+    MARGIN_TOKENIZER,
+    Calibration,
+)
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
 from tui.messages import Message, Reasoning, Usage
@@ -232,7 +239,7 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
     text = calibration.text(fresh.content, fresh.classes) + (fresh.markup + base.bias) * calibration.markup_factor
     if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
         share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
-        taught = calibration.learn_unseen(share)
+        taught = calibration.learn_share("unseen", share)
     elif base.uncertain == 0 and base.covered < len(account.lines):
         rest = actual - base.tokens - fresh.known - fresh.fixed
         returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
@@ -240,7 +247,7 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
             # Some servers take reasoning back and drop it, or don't count it.
             missing = rest - text - fresh.media * calibration.media_factor
             returned = calibration.reasoning_share + missing / thought
-            taught = calibration.learn_returned(returned)
+            taught = calibration.learn_share("returned", returned)
         if returned < 0.5:
             pass  # the reasoning is missing, which teaches nothing about the text
         elif fresh.media > MEDIA_SHARE * (fresh.media + text):
@@ -278,7 +285,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     """
     estimate, base, account, _, calibration = situation
     if actual is None and not calibration.errors.calls and not calibration.preambles:
-        return calibration.learn_floor(REFUSED_EXCESS)
+        return replace(calibration, floor=min(FACTOR_HIGH, calibration.factor * (1 + REFUSED_EXCESS)))
     fresh = account.since(base.covered)
     text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
     excess = text * REFUSED_EXCESS if actual is None else actual - estimate.tokens

@@ -169,7 +169,12 @@ def _folded(
     summaries = {m.id: m for m in messages if m.id in named}
     active = [m for m in messages if m.id not in named]
     applied: list[CompactionRecord] = []
-    standing = _standing_summaries(records, compactions)
+    # Every id a summary ever had -> the current one, so that a later range still finds an edited summary.
+    current = {record.id: record.summary for record in compactions}
+    made = [(r.id if isinstance(r, CompactionRecord) else r.compaction, r) for r in records]
+    standing = {
+        r.summary: current[ident] for ident, r in made if not isinstance(r, CompactionUndo) and ident in current
+    }
     for record in compactions:
         folds = False
         if record.summary in summaries:
@@ -195,13 +200,6 @@ def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -
         if position >= 0:
             return position
     return -1
-
-
-def _standing_summaries(records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]) -> dict[str, str]:
-    """Every id a summary ever had -> the current one, so that a later range still finds an edited summary."""
-    current = {record.id: record.summary for record in compactions}
-    made = [(r.id if isinstance(r, CompactionRecord) else r.compaction, r) for r in records]
-    return {r.summary: current[ident] for ident, r in made if not isinstance(r, CompactionUndo) and ident in current}
 
 
 def clear_results(messages: Iterable[Message], cleared: Iterable[tuple[str, str]]) -> list[Message]:

@@ -175,23 +175,18 @@ def calculate_context_usage(
 
 def with_reply(usage: ContextUsage, tokens: int) -> ContextUsage:
     """`usage` while an answer streams in: plus its `tokens` (estimated), which the next request will contain."""
+    arriving = UsageItem("the streaming answer", tokens, "estimated")
+    by_key = {row.key: row for row in usage.rows}
+    row = by_key.get("assistant") or UsageRow("assistant", ROW_NAMES["assistant"], 0, "estimated")
+    items = LazyItems(lambda: (*row.items, arriving))
+    by_key[row.key] = UsageRow(row.key, row.name, row.tokens + tokens, "estimated", items)
     return replace(
         usage,
         total=usage.total + tokens,
         upper_bound=usage.upper_bound + ceil(tokens * (1 + MARGIN_HEURISTIC)),
         source="delta" if usage.source == "exact" else usage.source,
-        rows=_grown(usage.rows, tokens),
+        rows=tuple(by_key[key] for key in ROW_NAMES if key in by_key),
     )
-
-
-def _grown(rows: tuple[UsageRow, ...], tokens: int) -> tuple[UsageRow, ...]:
-    """`rows` with `tokens` of an answer added to its row."""
-    arriving = UsageItem("the streaming answer", tokens, "estimated")
-    by_key = {row.key: row for row in rows}
-    row = by_key.get("assistant") or UsageRow("assistant", ROW_NAMES["assistant"], 0, "estimated")
-    items = LazyItems(lambda: (*row.items, arriving))
-    by_key[row.key] = UsageRow(row.key, row.name, row.tokens + tokens, "estimated", items)
-    return tuple(by_key[key] for key in ROW_NAMES if key in by_key)
 
 
 def _basis(situation: Situation, compactions: int, saved: int) -> Basis:
