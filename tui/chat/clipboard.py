@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import os
 import re
 import shutil
 import sys
@@ -53,8 +54,11 @@ def copy_tool(environ: Mapping[str, str], platform: str = sys.platform) -> list[
     return next((command for command in candidates if shutil.which(command[0])), None)
 
 
-async def run_copy_tool(command: list[str], text: str) -> bool:
-    """Pass `text` to a clipboard tool. Returns whether it succeeded."""
+async def run_copy_tool(text: str) -> str | None:
+    """Pass `text` to the system's clipboard tool. Returns its name; None if there is none, or it failed."""
+    command = copy_tool(os.environ)
+    if command is None:
+        return None
     devnull = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
@@ -63,14 +67,14 @@ async def run_copy_tool(command: list[str], text: str) -> bool:
         async with asyncio.timeout(COPY_TIMEOUT):
             await process.communicate(text.encode("utf-8", "replace"))
     except (OSError, TimeoutError):
-        return False
-    return process.returncode == 0
+        return None
+    return command[0] if process.returncode == 0 else None
 
 
-def copied_line(name: str, characters: int, tool: str | None, worked: bool) -> str:
-    """The message after copying: by which way the text was copied (`name`, if any), or that it is uncertain."""
+def copied_line(name: str, characters: int, tool: str | None) -> str:
+    """The message after copying: which `tool` copied the text (`name`, if any), or that it is uncertain."""
     what = f"{name}, {characters:,} characters" if name else f"{characters:,} characters"
-    if tool is not None and worked:
+    if tool is not None:
         return f"Copied {what} ({tool})."
     return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import sys
 import time
@@ -18,7 +17,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 from tui import commands
-from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
+from tui.chat.clipboard import copied_line, run_copy_tool
 from tui.chat.conversation.events import (
     ApprovalAsked,
     ReplyDelta,
@@ -421,11 +420,11 @@ class PlainChat:
 
     async def copy(self, text: str) -> None:
         """Copy with the system's tools only."""
-        text, tool = clean_copied(text), copy_tool(os.environ)
-        if tool is None or not await run_copy_tool(tool, text):
+        text = clean_copied(text)
+        if (tool := await run_copy_tool(text)) is None:
             complain("the clipboard is not available here: /export FILE writes the conversation to a file")
         else:
-            write(copied_line("", len(text), tool[0], True))
+            write(copied_line("", len(text), tool))
 
     async def leave(self) -> None:
         """End the chat after this command."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
@@ -25,7 +24,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
-from tui.chat.clipboard import copied_line, copy_tool, run_copy_tool
+from tui.chat.clipboard import copied_line, run_copy_tool
 from tui.text.cells import plain
 from tui.text.clean import clean_copied
 
@@ -245,9 +244,8 @@ class CopyingApp(App[None]):
 
         async def by_tool() -> None:
             async with self._one_copy:
-                tool = copy_tool(os.environ)
-                worked = tool is not None and await run_copy_tool(tool, text)
-            self.notify(copied_line(what, len(text), tool[0] if tool else None, worked), markup=False)
+                tool = await run_copy_tool(text)
+            self.notify(copied_line(what, len(text), tool), markup=False)
 
         self.run_worker(by_tool(), group="copy", exit_on_error=False)
 

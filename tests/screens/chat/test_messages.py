@@ -53,7 +53,7 @@ async def test_a_fork_that_fails_is_said_every_time(monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 async def test_copies_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
-    monkeypatch.setattr("tui.screens.base.copy_tool", lambda _environ: None)
+    monkeypatch.setattr("tui.chat.clipboard.copy_tool", lambda _environ: None)
     async with running(talk()) as run:
         monkeypatch.setattr(App, "copy_to_clipboard", lambda _app, text: copied.append(text))
         await run.press("alt+up", "y")

@@ -237,15 +237,11 @@ class CallLog:
         )
         return {f"{provider}/{model}": at for provider, model, at in rows}
 
-    def rows(self, session: str | None = None, since: float = 0.0) -> list[CallRow]:
-        """Calls of a session, or of all, from `since` (seconds since the epoch) on, oldest first."""
-        where: str = "at >= ?"
-        values: list[object] = [since]
-        if session is not None:
-            where += " AND session = ?"
-            values.append(session)
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls WHERE {where} ORDER BY at"
-        return [CallRow(*row) for row in self._database.query(sql, values)]
+    def rows(self, session: str | None = None) -> list[CallRow]:
+        """Calls of a session, or of all, oldest first."""
+        where = "" if session is None else "WHERE session = :session"
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM calls {where} ORDER BY at"
+        return [CallRow(*row) for row in self._database.query(sql, {"session": session})]
 
     def groups(self, session: str | None = None, since: float = 0.0) -> list[CallGroup]:
         """The calls of a session, or of all, from `since` (seconds since the epoch) on, added up in the database."""

@@ -116,7 +116,10 @@ def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str
         rows = _rows(old, new, table, key, "session = :session", {"session": session})
         if table == "messages":
             copied = len(rows)
-            missing = _count(old, session) - copied
+            missing = 0
+            with suppress(sqlite3.DatabaseError):  # the index may be intact
+                sql = "SELECT count(*) FROM messages WHERE session = ?"
+                missing = int(old.execute(sql, (session,)).fetchone()[0]) - copied
             if missing > 0:
                 done.lost.append(f"{missing} messages of session {session}")
             rows = [_sound(row, session, done) for row in rows]
@@ -156,13 +159,6 @@ def _rows(
 def _insert(new: sqlite3.Connection, table: str, row: tuple[Any, ...]) -> None:
     with suppress(sqlite3.IntegrityError):  # the row exists already, or refers to a lost one
         new.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-
-
-def _count(old: sqlite3.Connection, session: str) -> int:
-    """The number of a session's messages by the index; 0 if that can't be read."""
-    with suppress(sqlite3.DatabaseError):
-        return int(old.execute("SELECT count(*) FROM messages WHERE session = ?", (session,)).fetchone()[0])
-    return 0
 
 
 def _swap(path: Path, new: Path) -> Path:

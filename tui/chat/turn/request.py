@@ -111,7 +111,15 @@ class Attempt:
             flusher.cancel()
             await uninterrupted(asyncio.wait([flusher]))
             self._seconds = time.monotonic() - started
-        return self._final(cancelled=cancelled)
+        end, parts = self._builder.end, self._builder.parts()
+        message = replace(self._message, parts=parts, usage=self._builder.usage)
+        if end is not None:
+            return replace(message, status="complete", finish_reason=end.raw)
+        if cancelled:
+            return replace(message, status="cancelled")
+        if self.error is not None:
+            return replace(message, status="interrupted" if parts else "failed", error=str(self.error))
+        return replace(message, status="interrupted", error=CUT_OFF)
 
     def _take(self, event: StreamEvent) -> None:
         """Add and forward `event`; the displayed number grows by what will be sent back."""
@@ -158,17 +166,6 @@ class Attempt:
             self._wake.set()
         else:
             self._save_error = None
-
-    def _final(self, *, cancelled: bool) -> Message:
-        end, parts = self._builder.end, self._builder.parts()
-        message = replace(self._message, parts=parts, usage=self._builder.usage)
-        if end is not None:
-            return replace(message, status="complete", finish_reason=end.raw)
-        if cancelled:
-            return replace(message, status="cancelled")
-        if self.error is not None:
-            return replace(message, status="interrupted" if parts else "failed", error=str(self.error))
-        return replace(message, status="interrupted", error=CUT_OFF)
 
     # -- at the end ----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -145,18 +146,14 @@ class ChatSession:
             try:
                 await turn.run()
             finally:
-                if turn.answered:
-                    await uninterrupted(asyncio.to_thread(self._remember))
+                if turn.answered:  # the next session begins with this model
+                    used = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
+                    change = partial(self._services.store.change_state, LAST_MODELS, lambda models: {**models, **used})
+                    await uninterrupted(asyncio.to_thread(change))
         except (TurnError, ContextOverflowError, StoreError) as error:
             self._emit(TurnFailed(str(error)))
         except ProviderError as error:
             self._emit(TurnFailed(failure_text(error)))
-
-    def _remember(self) -> None:
-        """Store the model for the next session."""
-        target = self.conversation.target
-        answered = {target.provider: target.model, "": f"{target.provider}/{target.model}"}
-        self._services.store.change_state(LAST_MODELS, lambda models: {**models, **answered})
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
