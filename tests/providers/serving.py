@@ -30,6 +30,7 @@ def chunk(text: str | None = None, finish: str | None = None, **fields: Any) -> 
     delta = {} if text is None else {"content": text}
     return {
         "object": "chat.completion.chunk",
+        "model": REQUEST.model,
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
         **fields,
     }
@@ -39,7 +40,7 @@ USAGE = {"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tok
 
 CHAT = [chunk("Hel"), chunk("lo"), chunk(finish="stop"), USAGE]
 ANTHROPIC: list[dict[str, Any]] = [
-    {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 1}}},
+    {"type": "message_start", "message": {"model": REQUEST.model, "usage": {"input_tokens": 9, "output_tokens": 1}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     {"type": "ping"},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
@@ -49,7 +50,7 @@ ANTHROPIC: list[dict[str, Any]] = [
     {"type": "message_stop"},
 ]
 RESPONSES: list[dict[str, Any]] = [
-    {"type": "response.created", "response": {}},
+    {"type": "response.created", "response": {"model": REQUEST.model}},
     {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m1"}},
     {"type": "response.output_text.delta", "output_index": 0, "item_id": "m1", "delta": "Hel"},
     {"type": "response.output_text.delta", "output_index": 0, "item_id": "m1", "delta": "lo"},

@@ -16,11 +16,14 @@ from math import isfinite
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from tui.providers.base import (
+    ModelNamed,
     ReasoningDelta,
     ReasoningMeta,
     RefusalDelta,
+    SourceCited,
     StreamEvent,
     TextDelta,
+    TextMeta,
     ToolCallDelta,
     UsageUpdate,
 )
@@ -51,8 +54,8 @@ class ThinkTags:
                 case TextDelta(text, block) if self._state != "text":
                     self._block = block
                     yield from self._split(text)
-                case TextDelta() | UsageUpdate():
-                    yield event
+                case TextDelta() | TextMeta() | SourceCited() | UsageUpdate() | ModelNamed():
+                    yield event  # may come with any piece
                 case _:
                     yield from self.flush()
                     if isinstance(event, ReasoningDelta | ReasoningMeta):

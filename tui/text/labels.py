@@ -130,7 +130,7 @@ FINISH_KINDS: Mapping[str, FinishKind] = {
     **dict.fromkeys(("blocklist", "prohibited_content", "spii", "image_safety", "language"), "content_filter"),
     **dict.fromkeys(("guardrail_intervened", "moderation"), "content_filter"),
     "refusal": "refusal",
-    "model_context_window_exceeded": "window_full",
+    **dict.fromkeys(("model_context_window_exceeded", "context_length_exceeded"), "window_full"),
     "pause_turn": "paused",
     **dict.fromkeys(("malformed_function_call", "unexpected_tool_call", "malformed_tool_call"), "malformed_call"),
 }

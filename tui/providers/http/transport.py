@@ -127,7 +127,7 @@ def foreign_error(event: Json, provider: str) -> ProviderError | None:
 
     Servers report errors in formats of their own: {"detail": ...}, {"base_resp": {"status_msg": ...}}.
     """
-    if "choices" in event or ("type" in event and _OWN_NAMES.fullmatch(str(event["type"]))):
+    if event.get("choices") or ("type" in event and _OWN_NAMES.fullmatch(str(event["type"]))):
         return None
     return classify_error(None, event, provider=provider) if body_message(body_values(event)) else None
 
