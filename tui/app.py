@@ -23,7 +23,7 @@ from tui import commands
 from tui.screens.base import SHORT, CopyingApp
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.process import ENDING, on_signals
+from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
@@ -142,7 +142,7 @@ class ChatApp(CopyingApp):
         if self._terminal is not None and (attributes := self._terminal.hand_over()) is not None:
             setattr(self._driver, "attrs_before", attributes)  # noqa: B010  # it found the terminal in raw mode
         if not self.is_headless:
-            on_signals(ENDING, self._start_leaving)
+            on_signals(ENDING, self._end)
         self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
@@ -186,6 +186,12 @@ class ChatApp(CopyingApp):
     async def action_quit(self) -> None:
         """Quit; the running answer is stopped and kept, and so is the draft."""
         await asyncio.shield(self._start_leaving())
+
+    def _end(self) -> None:
+        """End the program because of a signal, such as that of a terminal that is closed."""
+        if self.chat.session is not None:
+            self.chat.session.cancel(ENDED)
+        self._start_leaving()
 
     def _start_leaving(self) -> asyncio.Task[None]:
         if self._leaving is None:

@@ -35,7 +35,7 @@ from tui.commands import Chat
 from tui.config.files import write_unsent
 from tui.config.settings import Settings
 from tui.providers.keys import redact
-from tui.terminal.process import ENDING, on_signals
+from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
 from tui.text.numbers import percent, tokens_exact
@@ -237,7 +237,7 @@ class PlainChat:
     def stop(self) -> None:
         """Stop the answer, which is kept, and end the chat."""
         self._code = INTERRUPTED
-        self.session.cancel()
+        self.session.cancel(ENDED)
         self._lines.end()
 
     def _break_line(self) -> None:

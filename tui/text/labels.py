@@ -192,12 +192,13 @@ def status_text(message: Message) -> str | None:
             return "■ stopped by you, what arrived is kept · /retry asks again"
         case "interrupted" if message.role == "tool":
             return "■ the program ended while tools ran, what they returned is kept"
-        case "interrupted" if not message.parts:
-            return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted" if message.error and "/retry" in message.error:
             return f"■ {clean_line(message.error)}"  # the error text says what happened, what is kept and what to do
         case "interrupted" if message.error and not message.error.startswith("the answer broke off"):
-            return f"■ {clean_line(message.error).rstrip('.')} · what arrived is kept, /retry asks again"
+            kept = "what arrived is kept, " if message.parts else ""
+            return f"■ {clean_line(message.error).rstrip('.')} · {kept}/retry asks again"
+        case "interrupted" if not message.parts:
+            return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted":
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":

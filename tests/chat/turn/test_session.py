@@ -47,6 +47,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
+from tui.text.labels import status_text
 
 LONG = "The quick brown fox jumps over the lazy dog while forty-two parsers look on. " * 12
 
@@ -266,6 +267,24 @@ async def test_cancel_keeps_what_arrived_and_the_next_turn_works(tmp_path: Path)
         assert (reply.status, reply.text) == ("cancelled", "half an ")
         await drain(session.send("go on"))
         assert [m.text for m in provider.requests[-1].messages] == ["go", "half an ", "go on"]
+
+
+@pytest.mark.parametrize("arrived", ["half an ", ""])
+async def test_what_was_not_stopped_by_the_person_says_why(tmp_path: Path, arrived: str) -> None:
+    why = "the terminal was closed"
+    provider = ScriptedProvider([[*([TextDelta(arrived)] if arrived else []), 30.0, *answer()]])
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        turn = asyncio.create_task(drain(session.send("go")))
+        await provider.requested.wait()
+        await asyncio.sleep(0)
+        session.cancel(why)
+        session.cancel()  # as the screen does when it is left
+        await turn
+        reply = stored(workspace, session)[-1]
+        assert (reply.status, reply.text, reply.error) == ("interrupted", arrived, why)
+    line = status_text(reply)
+    assert line is not None and line.startswith(f"■ {why} · ") and ("what arrived is kept" in line) == bool(arrived)
 
 
 async def test_cancel_before_the_first_event(tmp_path: Path) -> None:

@@ -164,15 +164,15 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     For changes that are stored and then shown: both happen, or neither.
     """
     task = asyncio.create_task(work)
-    cancelled = False
+    cancellation: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
+        except asyncio.CancelledError as error:
+            cancellation = error
             end_cancellation()
-    if cancelled and (current := asyncio.current_task()) is not None:
-        current.cancel()
+    if cancellation is not None and (current := asyncio.current_task()) is not None:
+        current.cancel(*cancellation.args)
     return task.result()
 
 

@@ -94,7 +94,7 @@ class Attempt:
         """The message when `stream` has ended or failed (see `error`), or this task was cancelled."""
         started = time.monotonic()
         flusher = asyncio.create_task(self._flush_forever())
-        cancelled = False
+        cancellation: asyncio.CancelledError | None = None
         try:
             async with contextlib.aclosing(stream):
                 async for event in stream:
@@ -104,9 +104,9 @@ class Attempt:
                     await asyncio.sleep(0)  # many events may arrive at once: let listener and keys run
         except ProviderError as error:
             self.error = error
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             end_cancellation()
-            cancelled = True
+            cancellation = error
         finally:
             flusher.cancel()
             await uninterrupted(asyncio.wait([flusher]))
@@ -115,8 +115,9 @@ class Attempt:
         message = replace(self._message, parts=parts, usage=self._builder.usage)
         if end is not None:
             return replace(message, status="complete", finish_reason=end.raw)
-        if cancelled:
-            return replace(message, status="cancelled")
+        if cancellation is not None:
+            why = str(cancellation)
+            return replace(message, status="interrupted" if why else "cancelled", error=why or None)
         if self.error is not None:
             return replace(message, status="interrupted" if parts else "failed", error=str(self.error))
         return replace(message, status="interrupted", error=CUT_OFF)

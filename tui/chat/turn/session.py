@@ -63,10 +63,10 @@ class ChatSession:
         """Whether a turn or a compaction is running."""
         return self._task is not None
 
-    def cancel(self) -> None:
-        """Stop the running task; what arrived is kept. Does nothing if there is none."""
+    def cancel(self, why: str = "") -> None:
+        """Stop the running task; what arrived is kept, with `why` ("": the person stopped it). Nothing if none runs."""
         if self._task is not None:
-            self._task.cancel()
+            self._task.cancel(why or None)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         if self._task is not None:
