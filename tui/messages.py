@@ -133,13 +133,9 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusa
 
 def is_sendable(part: Part) -> bool:
     """Whether a part of a message can be sent at all: not blank text, and not an explanation for the person."""
-    match part:
-        case Text(text) | Refusal(text, from_server=False):
-            return bool(text) and not text.isspace()
-        case Refusal() | Source() | ProviderItem(data=""):
-            return False
-        case _:
-            return True
+    if isinstance(part, Text) or (isinstance(part, Refusal) and not part.from_server):
+        return bool(part.text) and not part.text.isspace()
+    return not (isinstance(part, Refusal | Source) or (isinstance(part, ProviderItem) and not part.data))
 
 
 @dataclass(frozen=True, slots=True)

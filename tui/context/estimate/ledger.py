@@ -139,13 +139,13 @@ class Account(NamedTuple):
 
     def extended(self, lines: Sequence[Line], shares: Sequence[Sequence[Share]]) -> Account:
         """The account of these messages and those of `lines`, which have `shares` of the rows."""
-        before, sums, rows = list(self.before), self.sums, dict(self.rows)
+        before, sums, rows = list(self.before), list(self.sums), dict(self.rows)
         for number, (line, of_line) in enumerate(zip(lines, shares, strict=True), len(self.lines) + 1):
-            sums = sums.plus(line.sums)
+            sums = list(map(add, sums, line.sums))
             add_shares(rows, of_line)
             if number % BLOCK == 0:
-                before.append(Totals(sums, dict(rows)))
-        return Account(self.model, (*self.lines, *lines), tuple(before), sums, rows)
+                before.append(Totals(Sums._make(sums), dict(rows)))
+        return Account(self.model, (*self.lines, *lines), tuple(before), Sums._make(sums), rows)
 
     def shares(self, line: Line) -> list[Share]:
         """What the message of `line` has of each row."""
