@@ -156,27 +156,15 @@ def filled_halves(used: int, window: int, width: int) -> int:
 
 
 def urgency(usage: ContextUsage) -> str:
-    """The theme colour for nearing a compaction, a trim or a refusal: amber from 75 %, red from 90 %, else ""."""
-    match fullness(usage):
-        case None:
-            return ""
-        case value if value >= 90:
-            return "$text-error"
-        case value if value >= 75:
-            return "$text-warning"
-    return ""
+    """The theme colour for nearing a compaction, a trim or a refusal: amber from 75 %, red from 90 %, else "".
+
+    In percent of the size at which compaction starts, or of the input budget if there is none.
+    """
+    limit = usage.budget.max_input if usage.budget.compaction_at is None else usage.budget.compaction_at
+    fullness = 100 * usage.total / limit if limit else 0  # unknown
+    return "$text-error" if fullness >= 90 else "$text-warning" if fullness >= 75 else ""
 
 
 def alarm(usage: ContextUsage) -> str:
     """ " !" if `urgency` is red: readable without colour."""
-    share = fullness(usage)
-    return " !" if share is not None and share >= 90 else ""
-
-
-def fullness(usage: ContextUsage) -> float | None:
-    """The next request in percent of the compaction threshold, or of the input budget if there is none.
-
-    None if the window is unknown.
-    """
-    limit = usage.budget.max_input if usage.budget.compaction_at is None else usage.budget.compaction_at
-    return 100 * usage.total / limit if limit else None
+    return " !" if urgency(usage) == "$text-error" else ""
