@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from tui.text.labels import did_you_mean
 from tui.views.view import Option, match, matching
 
 if TYPE_CHECKING:
@@ -247,11 +248,10 @@ def parse(text: str) -> tuple[Command, str]:
     command = names.get(name.lower())
     if command is not None:
         return command, args.strip()
-    import difflib  # needed for mistyped commands only
-
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f"Did you mean /{names[near[0]].name}?" if near else "/help lists what there is."
-    raise CommandError(f"There is no command /{name}. {hint} To send it as a message, put a blank before it.")
+    hint = did_you_mean(f"/{name.lower()}", [f"/{known}" for known in names]) or "/help lists what there is."
+    raise CommandError(
+        f"There is no command /{name}. {hint[:1].upper()}{hint[1:]} To send it as a message, put a blank before it."
+    )
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:

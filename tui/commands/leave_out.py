@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tui.commands import UI, Chat, CommandError, command
+from tui.context.reduction.groups import starts_turn
 from tui.text.numbers import tokens_exact
 from tui.views.context_lists import why_not
 
@@ -11,7 +12,7 @@ from tui.views.context_lists import why_not
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Exclude the last question and everything that answered it; if that is done already, include it again."""
     session = chat.session
-    questions = [message.id for message in session.messages if message.role == "user" and message.kind == "chat"]
+    questions = [message.id for message in session.messages if starts_turn(message)]
     if not questions:
         raise CommandError("There is no turn to leave out yet: write a message first.")
     left_out = session.conversation.not_sent().get(questions[-1], "")
