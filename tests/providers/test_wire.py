@@ -141,3 +141,24 @@ def test_what_is_gone_is_named() -> None:
     message = anthropic_provider.to_wire(request(*turn), anthropic_provider.AnthropicStyle())["messages"][-1]
     content = message["content"][0]["content"]
     assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}
+
+
+SIGNED = f"call_1__thought__{'A+/=' * 200}"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+def test_the_id_of_a_call_goes_back_to_the_model_that_gave_it_as_it_came(dialect: str, kept: bool) -> None:
+    """LiteLLM puts Gemini's thought signature there; other models get ids that all accept."""
+    call = replace(assistant(ToolCall(SIGNED, "look", "{}")), provider="p", model="m" if kept else "other")
+    outgoing = request(user("Look"), call, results(ToolResult(SIGNED, "look", "A")), max_output=9)
+    body = json.dumps(
+        {
+            "chat": lambda: chat_provider.to_wire(outgoing, chat_provider.ChatStyle()),
+            "messages": lambda: anthropic_provider.to_wire(outgoing, anthropic_provider.AnthropicStyle()),
+            "responses": lambda: responses_provider.to_wire(
+                outgoing, responses_provider.ResponsesStyle(official=False)
+            ),
+        }[dialect]()
+    )
+    assert body.count(SIGNED) == (2 if kept else 0)

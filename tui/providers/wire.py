@@ -8,12 +8,23 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
 from tui.context.counting.digests import text_digest
-from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Request, SystemSection, Text, ToolResult
+from tui.messages import (
+    Attachment,
+    Message,
+    Part,
+    Reasoning,
+    Refusal,
+    Request,
+    SystemSection,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from tui.text.json_text import parse_json, parse_object
 
 Json: TypeAlias = dict[str, Any]
@@ -167,19 +178,40 @@ _CHAT_ID = re.compile(r"[!-~]{1,40}")
 _SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 
 
-def tool_id(original: str) -> str:
-    """The id of a call, and of its result, for Anthropic and OpenAI's Responses: letters, digits, "_" and "-"."""
-    return original if _TOOL_ID.fullmatch(original) else f"call_{text_digest(original)[:24]}"
+def own_call_ids(request: Request) -> frozenset[str]:
+    """The ids of the calls that the model of `request` made: they go back as they came.
+
+    LiteLLM appends Gemini's thought signature to them, without which Gemini refuses the call (BerriAI/litellm#37849).
+    """
+    return frozenset(
+        part.id
+        for message in request.messages
+        if message.role == "assistant" and (message.provider, message.model) == (request.provider, request.model)
+        for part in message.parts
+        if isinstance(part, ToolCall) and part.id
+    )
 
 
-def chat_tool_id(original: str, *, short: bool) -> str:
+def tool_id(original: str, own: Collection[str] = ()) -> str:
+    """The id of a call, and of its result, for Anthropic and OpenAI's Responses: letters, digits, "_" and "-".
+
+    Those in `own` are not changed.
+    """
+    if original in own or _TOOL_ID.fullmatch(original):
+        return original
+    return f"call_{text_digest(original)[:24]}"
+
+
+def chat_tool_id(original: str, own: Collection[str] = (), *, short: bool) -> str:
     """The same for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change.
 
     `short`: exactly nine letters or digits, for Mistral.
     """
     if short:
         return original if _SHORT_ID.fullmatch(original) else text_digest(original)[:9]
-    return original if _CHAT_ID.fullmatch(original) else f"call_{text_digest(original)[:24]}"
+    if original in own or _CHAT_ID.fullmatch(original):
+        return original
+    return f"call_{text_digest(original)[:24]}"
 
 
 def files_after_results(messages: Sequence[Message]) -> Iterator[Message]:

@@ -57,6 +57,18 @@ class TestChat:
         assert body["messages"][3]["content"] == "(no output)"
         assert body["tools"][0]["function"]["parameters"]["properties"] == {"path": {"type": "string"}}
 
+    def test_a_message_of_the_model_stands_between_a_result_and_the_next_question_where_needed(self) -> None:
+        roles = [message["role"] for message in self.body(request(*TOOL_TURN), bridges=True)["messages"]]
+        assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
+        mistral = OpenAIChat(PRESETS["mistral"])
+        assert mistral.style("m").bridges
+
+    def test_a_system_prompt_begins_the_first_message_of_a_model_without_that_role(self) -> None:
+        system = (SystemSection("system", "prompt", "Be brief."),)
+        assert self.body(request(user("Hi"), system=system), takes_system=False)["messages"] == [
+            {"role": "user", "content": "Be brief.\n\nHi"}
+        ]
+
     def test_a_call_without_text_has_null_content(self) -> None:
         body = self.body(
             request(user("x"), assistant(ToolCall("c", "look", "{}")), results(ToolResult("c", "look", "A")))

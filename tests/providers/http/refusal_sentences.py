@@ -122,6 +122,16 @@ SENTENCES: tuple[tuple[str, Cause | None], ...] = (
         "field",
     ),
     ("Unrecognized request arguments supplied: stream_options", "field"),
+    # The order and the names of roles.
+    ("Unexpected role 'user' after role 'tool'", "role_order"),
+    (
+        "After the optional system message, conversation roles must alternate user and assistant roles except for tool "
+        "calls and results.",
+        "role_order",
+    ),
+    ("Unexpected role 'tool' after role 'user'", None),
+    ("System role not supported", "system_role"),
+    ("Unsupported value: 'messages[0].role' does not support 'system' with this model.", "system_role"),
     # Others.
     ('messages: roles must alternate between "user" and "assistant"', None),
     ("Invalid value for 'model': 'x'.", None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Request, ToolCall, ToolResult
@@ -33,6 +33,7 @@ from tui.providers.wire import (
     encoded,
     object_of,
     objects_of,
+    own_call_ids,
     own_reasoning,
     plain_text,
     result_text,
@@ -60,9 +61,10 @@ class AnthropicStyle(Style):
 def to_wire(request: Request, style: AnthropicStyle) -> Json:
     """The JSON body of POST /v1/messages, streaming."""
     messages: list[Json] = []
+    own = own_call_ids(request)
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, request)
+        blocks = _blocks(message, request, own)
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
@@ -125,9 +127,9 @@ def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int) -
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
 
 
-def _blocks(message: Message, request: Request) -> list[Json]:
+def _blocks(message: Message, request: Request, own: Collection[str]) -> list[Json]:
     if message.role == "tool":
-        return [_result(result, more, request) for result, more in results_with_parts(message)]
+        return [_result(result, more, request, own) for result, more in results_with_parts(message)]
     blocks: list[Json] = []
     for part in message.parts:
         match part:
@@ -138,13 +140,13 @@ def _blocks(message: Message, request: Request) -> list[Json]:
                 blocks.append(
                     {
                         "type": "tool_use",
-                        "id": tool_id(part.id),
+                        "id": tool_id(part.id, own),
                         "name": part.name,
                         "input": arguments_object(part.arguments),
                     }
                 )
             case ToolResult():
-                blocks.append(_result(part, [], request))
+                blocks.append(_result(part, [], request, own))
             case Attachment():
                 blocks.append(_attachment(part, request))
             case ProviderItem(data=data) if part.provider == request.provider and (item := as_object(data)):
@@ -164,11 +166,11 @@ def _reasoning(part: Reasoning) -> list[Json]:
     return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
 
 
-def _result(part: ToolResult, more: list[Part], request: Request) -> Json:
+def _result(part: ToolResult, more: list[Part], request: Request, own: Collection[str]) -> Json:
     content: str | list[Json] = result_text(part, more)
     if files := [_attachment(file, request) for file in attached_files(more)]:
         content = [{"type": "text", "text": content}, *files]
-    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id), "content": content}
+    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id, own), "content": content}
     return block | {"is_error": True} if part.is_error else block
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -41,6 +41,7 @@ from tui.providers.wire import (
     files_after_results,
     object_of,
     objects_of,
+    own_call_ids,
     own_reasoning,
     plain_text,
     result_text,
@@ -56,12 +57,18 @@ NO_THOUGHT = " "
 """Placeholder for required but missing reasoning: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
 
 
+BRIDGE = "(no answer)"
+"""Written between a tool's result and the person's message, if a turn ended without an answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle(Style):
     """How a server's Chat Completions differ from OpenAI's, besides what its configuration says.
 
     `needs_reasoning`: with tools every answer must have the field for reasoning, even if it came from another model or
     without reasoning (DeepSeek V4, Kimi). `reasons_with_tools`: False if tools are accepted only with reasoning off.
+    `takes_system`: False if the system prompt has to begin the first message (templates of Gemma 2 and others).
+    `bridges`: a message of the model has to stand between a tool's result and the person's next message (Mistral).
     """
 
     config: ProviderConfig = field(default_factory=lambda: ProviderConfig(""))
@@ -69,6 +76,8 @@ class ChatStyle(Style):
     include_usage: bool = True
     needs_reasoning: bool = False
     reasons_with_tools: bool = True
+    takes_system: bool = True
+    bridges: bool = False
 
 
 _ENABLED = {"type": "enabled"}
@@ -83,10 +92,13 @@ _EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
 def to_wire(request: Request, style: ChatStyle) -> Json:
     """The JSON body of POST /chat/completions, streaming."""
     messages: list[Json] = []
+    own = () if style.config.official else own_call_ids(request)
     if system := system_text(request.system):
-        messages.append({"role": "system", "content": system})
+        messages.append({"role": "system" if style.takes_system else "user", "content": system})
     for message in files_after_results(request.messages):  # only user messages may have images in this dialect
-        for wire in _message(message, request, style):
+        for wire in _message(message, request, style, own):
+            if style.bridges and wire["role"] == "user" and messages and messages[-1]["role"] == "tool":
+                messages.append({"role": "assistant", "content": BRIDGE})
             _append(messages, wire)
     body: Json = {"model": request.model, "messages": messages, "stream": True}
     if style.include_usage:
@@ -133,12 +145,12 @@ def _effort(request: Request, style: ChatStyle) -> Json:
             return {"reasoning_effort": "none" if off else effort}
 
 
-def _message(message: Message, request: Request, style: ChatStyle) -> list[Json]:
+def _message(message: Message, request: Request, style: ChatStyle, own: Collection[str]) -> list[Json]:
     if message.role != "tool" and len(message.parts) == 1 and isinstance(part := message.parts[0], Text):
         return _text_alone(message.role, part.text, request, style)  # most messages: a quarter of the time
     if message.role == "assistant":
-        return _assistant(message, request, style)
-    messages = [_result(part, more, style) for part, more in results_with_parts(message)]
+        return _assistant(message, request, style, own)
+    messages = [_result(part, more, style, own) for part, more in results_with_parts(message)]
     if message.role == "user" and (content := _content(message, request)):
         messages.append({"role": "user", "content": content})
     return messages
@@ -151,8 +163,8 @@ def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> lis
     return [wire] if text else []
 
 
-def _result(part: ToolResult, more: list[Part], style: ChatStyle) -> Json:
-    call = chat_tool_id(part.call_id, short=style.config.short_tool_ids)
+def _result(part: ToolResult, more: list[Part], style: ChatStyle, own: Collection[str]) -> Json:
+    call = chat_tool_id(part.call_id, own, short=style.config.short_tool_ids)
     return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
 
 
@@ -178,11 +190,13 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Json]:
+def _assistant(message: Message, request: Request, style: ChatStyle, own: Collection[str]) -> list[Json]:
     wire: Json = {"role": "assistant"}
     text = "".join(plain_text(part) for part in message.parts)
     same_provider = message.provider == request.provider
-    calls = [_call(part, style, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)]
+    calls = [
+        _call(part, style, own, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)
+    ]
     if not text and not calls:
         return []  # an answer with nothing but reasoning is refused as empty
     wire["content"] = text or None
@@ -197,10 +211,10 @@ def _assistant(message: Message, request: Request, style: ChatStyle) -> list[Jso
     return [wire]
 
 
-def _call(part: ToolCall, style: ChatStyle, *, same_provider: bool) -> Json:
+def _call(part: ToolCall, style: ChatStyle, own: Collection[str], *, same_provider: bool) -> Json:
     """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
     wire: Json = {
-        "id": chat_tool_id(part.id, short=style.config.short_tool_ids),
+        "id": chat_tool_id(part.id, own, short=style.config.short_tool_ids),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }
@@ -440,6 +454,8 @@ class OpenAIChat(DialectProvider[ChatStyle]):
             with_tools=True,
         ),
         Change("missing_reasoning", "needs_reasoning", True),
+        Change("role_order", "bridges", True),
+        Change("system_role", "takes_system", False),
         Change("field", "include_usage", False),
     )
 
@@ -449,6 +465,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
             efforts=_EFFORTS[self.config.effort_style] or openai_efforts(model, chat=True),
             max_tokens_field="max_completion_tokens" if self.config.official else "max_tokens",
             needs_reasoning=self.config.family in ("deepseek", "kimi"),
+            bridges=self.config.short_tool_ids,
         )
 
     def _body(self, request: Request, style: ChatStyle) -> Json:

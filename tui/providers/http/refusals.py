@@ -236,6 +236,8 @@ Cause: TypeAlias = Literal[
     "summaries",  # only verified organisations get reasoning summaries
     "streams",  # only verified organisations may stream
     "max_tokens_name",  # `max_tokens` or `max_completion_tokens`, whichever was not sent
+    "role_order",  # a user's message behind a tool's result
+    "system_role",
     "description",  # a tool's description is too long
     "schema",  # a tool's schema
     "file",  # an image or a PDF that the server can't read
@@ -257,6 +259,14 @@ _CAUSES: Mapping[Cause, tuple[str, ...]] = {  # the first that matches counts
     "max_tokens_name": (
         r"max_(?:completion_)?tokens['\"`]? is not supported",
         r"use ['\"`]max_(?:completion_)?tokens['\"`] instead",
+    ),
+    # Mistral's API, and its chat template in llama.cpp and vLLM (NousResearch/hermes-agent#20154).
+    "role_order": (r"unexpected role '?user'? after role '?tool", r"roles must alternate .{0,60}tool calls"),
+    # Chat templates of Gemma 2 and old Mistral models, OpenAI's first o1.
+    "system_role": (
+        r"system role (?:is )?not supported",
+        r"role['\"`\]]* does not support 'system'",
+        r"only user and assistant roles are",
     ),
     # OpenAI, Copilot, DeepSeek: "Invalid 'tools[2].function.description': string too long. ... maximum length 1024".
     "description": (
