@@ -146,8 +146,13 @@ async def choose_default(
     """
     env = os.environ if env is None else env
     last = last_by_provider or {}
+    if explicit and explicit in configs:  # a provider alone
+        return Choice(explicit, last.get(explicit) or configs[explicit].default_model, "asked for")
     if explicit:
-        return _explicit(explicit, configs, last)
+        provider, model = parse_model(explicit)
+        if provider not in configs:
+            provider_config(provider)  # raises with the nearest name
+        return Choice(provider, model, "asked for")
     if last_used and (choice := _last_used(last_used, configs, env)):
         return choice
     for name, config in configs.items():
@@ -158,15 +163,6 @@ async def choose_default(
     if missing_part(configs["local"].gguf) is None:
         return Choice("local", configs["local"].default_model, "the embedded model")
     return Choice("demo", configs["demo"].default_model, "no model was found")
-
-
-def _explicit(full: str, configs: Mapping[str, ProviderConfig], last: Mapping[str, str]) -> Choice:
-    if full in configs:  # a provider alone
-        return Choice(full, last.get(full) or configs[full].default_model, "asked for")
-    provider, model = parse_model(full)
-    if provider not in configs:
-        provider_config(provider)  # raises with the nearest name
-    return Choice(provider, model, "asked for")
 
 
 def _last_used(full: str, configs: Mapping[str, ProviderConfig], env: Mapping[str, str]) -> Choice | None:

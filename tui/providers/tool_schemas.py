@@ -117,7 +117,7 @@ def plain_schema(schema: Mapping[str, Any]) -> Json:
 
 
 class _PlainWriter:
-    """Expands a schema's references, but never recursively, and only up to a limit."""
+    """Expands a schema's references, up to a limit; one within itself becomes its type."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -128,7 +128,10 @@ class _PlainWriter:
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return {}
         if isinstance(path := schema.get("$ref"), str):
-            return self._expanded(path, schema, within, depth)
+            target = resolve(path, self._root) or {}
+            if path in within or self._written > _MAX_SCHEMAS:
+                target = {"type": target["type"]} if "type" in target else {}
+            return self.write(_beside(target, schema), within | {path}, depth + 1)
         plain = {key: value for key, value in schema.items() if key in _PLAIN_WORDS}
         if "const" in schema:
             plain["enum"] = [schema["const"]]
@@ -147,10 +150,3 @@ class _PlainWriter:
         if plain.get("type") == "array" or "items" in plain:
             plain["items"] = self.write(plain.get("items"), within, depth + 1) or {"type": "string"}
         return plain
-
-    def _expanded(self, path: str, schema: Mapping[str, Any], within: frozenset[str], depth: int) -> Json:
-        """The target of a reference, merged with its siblings; only its type if it would be recursive."""
-        target = resolve(path, self._root) or {}
-        if path in within or self._written > _MAX_SCHEMAS:
-            target = {"type": target["type"]} if "type" in target else {}
-        return self.write(_beside(target, schema), within | {path}, depth + 1)

@@ -116,19 +116,6 @@ class Tokenizer:
         return (self._counter or self.load()).classes(text)
 
 
-def _make_tokenizer(family: str) -> Tokenizer:
-    if family.startswith("claude"):
-        from tui.context.counting.claude import ClaudeCounter  # its patterns take 3 ms to compile
-
-        return Tokenizer(family, partial(ClaudeCounter, family))
-    if family in ENCODINGS:
-        return Tokenizer(family, partial(BpeCounter, ENCODINGS[family]))
-    fitted = fitted_families()[family]
-    how: CountMethod = "estimated" if family == ESTIMATED else "fitted"
-    read = partial(BpeCounter, ENCODINGS[fitted.encoding], fitted.weights)
-    return Tokenizer(f"{family}-{fitted.version}", read, how, fitted.margins)
-
-
 _tokenizers: dict[str, Tokenizer] = {}  # by family
 
 
@@ -136,9 +123,20 @@ _tokenizers: dict[str, Tokenizer] = {}  # by family
 def get_tokenizer(model: str) -> Tokenizer:
     """The tokenizer of the family of `model`."""
     family = family_of(model)
-    if family not in _tokenizers:
-        _tokenizers.setdefault(family, _make_tokenizer(family))
-    return _tokenizers[family]
+    if family in _tokenizers:
+        return _tokenizers[family]
+    if family.startswith("claude"):
+        from tui.context.counting.claude import ClaudeCounter  # its patterns take 3 ms to compile
+
+        tokenizer = Tokenizer(family, partial(ClaudeCounter, family))
+    elif family in ENCODINGS:
+        tokenizer = Tokenizer(family, partial(BpeCounter, ENCODINGS[family]))
+    else:
+        fitted = fitted_families()[family]
+        read = partial(BpeCounter, ENCODINGS[fitted.encoding], fitted.weights)
+        how: CountMethod = "estimated" if family == ESTIMATED else "fitted"
+        tokenizer = Tokenizer(f"{family}-{fitted.version}", read, how, fitted.margins)
+    return _tokenizers.setdefault(family, tokenizer)
 
 
 class TextCount(NamedTuple):

@@ -263,21 +263,20 @@ class Ledger:
         if start < len(self.account.lines):
             self.version += 1
             self.account = self.account.cut(start)
+        model = self.account.model
         for begin in range(start, len(self._messages), AT_ONCE):  # what is needed in between is of a few messages only
-            self._append(self._messages[begin : begin + AT_ONCE])
-
-    def _append(self, messages: Sequence[Message]) -> None:
-        model, digests = self.account.model, list(map(message_digest, messages))
-        full = list(map(attrgetter("full"), digests))
-        raws = self.counter.raw_counts(messages, model, full)
-        costs = self.costs.get(self.provider, model, full)
-        chained, lines, shares = self.account.chain(len(self.account.lines)), [], []
-        for message, digest, raw, cost in zip(messages, digests, raws, costs, strict=True):
-            count = with_markup(message, raw, model)
-            chained = chain(chained, digest.body)
-            lines.append(Line(message, raw, cost, sums_of(message, cost, count), digest.body, chained))
-            shares.append(shares_of(message, cost, count))
-        self.account = self.account.extended(lines, shares)
+            messages = self._messages[begin : begin + AT_ONCE]
+            digests = list(map(message_digest, messages))
+            full = list(map(attrgetter("full"), digests))
+            raws = self.counter.raw_counts(messages, model, full)
+            costs = self.costs.get(self.provider, model, full)
+            chained, lines, shares = self.account.chain(len(self.account.lines)), [], []
+            for message, digest, raw, cost in zip(messages, digests, raws, costs, strict=True):
+                count = with_markup(message, raw, model)
+                chained = chain(chained, digest.body)
+                lines.append(Line(message, raw, cost, sums_of(message, cost, count), digest.body, chained))
+                shares.append(shares_of(message, cost, count))
+            self.account = self.account.extended(lines, shares)
 
 
 def _common(old: tuple[Message, ...], new: tuple[Message, ...]) -> int:

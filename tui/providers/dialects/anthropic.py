@@ -225,7 +225,12 @@ class AnthropicReader(Reader):
             case "message_delta":
                 self._edits = read_edits(event.get("context_management")) or self._edits
                 yield from self._merge_usage(event.get("usage"))
-                self._stop(object_of(event.get("delta")))
+                delta = object_of(event.get("delta"))
+                if reason := text_of(delta.get("stop_reason")):
+                    self._end = StreamEnd(finish_kind(reason), reason)
+                if details := object_of(delta.get("stop_details")):
+                    explanation, category = text_of(details.get("explanation")), text_of(details.get("category"))
+                    self._refusal = RefusalDelta(explanation, category or None, from_server=True)
 
     def finish(self) -> Iterator[StreamEvent]:
         """The end mark, if there was one."""
@@ -244,13 +249,6 @@ class AnthropicReader(Reader):
             if usage := read_usage(self._reported):
                 tokens, uses = self._edits or (None, None)
                 yield from self._report(replace(usage, cleared=tokens, cleared_uses=uses))
-
-    def _stop(self, delta: Json) -> None:
-        if reason := text_of(delta.get("stop_reason")):
-            self._end = StreamEnd(finish_kind(reason), reason)
-        if details := object_of(delta.get("stop_details")):
-            explanation, category = text_of(details.get("explanation")), text_of(details.get("category"))
-            self._refusal = RefusalDelta(explanation, category or None, from_server=True)
 
     def _start(self, event: Json) -> Iterator[StreamEvent]:
         content = event.get("content_block")

@@ -147,20 +147,16 @@ def _effort(request: Request, style: ChatStyle) -> Json:
 
 def _message(message: Message, request: Request, style: ChatStyle, own: Collection[str]) -> list[Json]:
     if message.role != "tool" and len(message.parts) == 1 and isinstance(part := message.parts[0], Text):
-        return _text_alone(message.role, part.text, request, style)  # most messages: a quarter of the time
+        alone: Json = {"role": message.role, "content": part.text}  # most messages: a quarter of the time
+        if message.role == "assistant" and style.needs_reasoning and request.tools:
+            alone[style.config.reasoning_field] = NO_THOUGHT
+        return [alone] if part.text else []
     if message.role == "assistant":
         return _assistant(message, request, style, own)
     messages = [_result(part, more, style, own) for part, more in results_with_parts(message)]
     if message.role == "user" and (content := _content(message, request)):
         messages.append({"role": "user", "content": content})
     return messages
-
-
-def _text_alone(role: str, text: str, request: Request, style: ChatStyle) -> list[Json]:
-    wire: Json = {"role": role, "content": text}
-    if role == "assistant" and style.needs_reasoning and request.tools:
-        wire[style.config.reasoning_field] = NO_THOUGHT
-    return [wire] if text else []
 
 
 def _result(part: ToolResult, more: list[Part], style: ChatStyle, own: Collection[str]) -> Json:
@@ -281,7 +277,10 @@ class ChatReader(Reader):
         if reasoning:
             yield ReasoningDelta(reasoning)
         yield from self._content(delta.get("content"))
-        yield from _annotations(delta.get("annotations"))
+        for annotation in objects_of(delta.get("annotations")):  # OpenAI's and OpenRouter's citations
+            cited = object_of(annotation.get("url_citation"))
+            if url := text_of(cited.get("url")):
+                yield SourceCited(url, text_of(cited.get("title")), text_of(cited.get("content")))
         if audio := object_of(delta.get("audio")):
             yield from self._item("audio")
             yield from self._content(audio.get("transcript"))
@@ -319,14 +318,6 @@ class ChatReader(Reader):
                     yield TextDelta(text)
             case {"type": str(kind)} if kind not in ("", "text", "reference"):
                 yield from self._item(kind.removesuffix("_url"))
-
-
-def _annotations(listed: object) -> Iterator[StreamEvent]:
-    """OpenAI's and OpenRouter's citations of an answer's text."""
-    for annotation in objects_of(listed):
-        cited = object_of(annotation.get("url_citation"))
-        if url := text_of(cited.get("url")):
-            yield SourceCited(url, text_of(cited.get("title")), text_of(cited.get("content")))
 
 
 def _listed_sources(chunk: Json) -> Iterator[StreamEvent]:
@@ -487,7 +478,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         """What is known of `model` without asking the server."""
         able = chat_capabilities(model, self.config.family)
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
-        counts = able.count_endpoint or not (self.config.needs_key or self.config.official)
+        counts = able.count_endpoint or not self.config.hosted
         images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
         return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
 

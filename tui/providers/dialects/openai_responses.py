@@ -222,7 +222,10 @@ class ResponsesReader(Reader):
         """The stream events of one event. Raises `ProviderError` for a failed answer."""
         kind, delta = text_of(event.get("type")), event.get("delta")
         response = object_of(event.get("response"))
-        yield from self._model_and_usage(response)
+        yield from self._name_model(response.get("model"))
+        if usage := read_usage(response.get("usage")):
+            searches = sum(item.kind == "web_search_call" for item in self._items)
+            yield from self._report(replace(usage, terms=read_terms(response), searches=searches or usage.searches))
         match kind:
             case "response.output_item.added":
                 yield from self._added(event)
@@ -299,13 +302,6 @@ class ResponsesReader(Reader):
                     yield _call(item, wire)
                 yield from item.rest(str(wire.get("arguments") or ""))
         yield from _named(item, wire)
-
-    def _model_and_usage(self, response: Json) -> Iterator[StreamEvent]:
-        """The model, and the usage so far, of the response in an event."""
-        yield from self._name_model(response.get("model"))
-        if usage := read_usage(response.get("usage")):
-            searches = sum(item.kind == "web_search_call" for item in self._items)
-            yield from self._report(replace(usage, terms=read_terms(response), searches=searches or usage.searches))
 
     def _close(self, kind: str, response: Json) -> None:
         match kind:

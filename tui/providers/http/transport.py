@@ -162,18 +162,15 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
             end = status if status in ("completed", "incomplete", "failed") else "completed"
             return [*done, {"type": f"response.{end}", "response": body}]
     error = classify_error(200, body, provider=provider)
-    if error.kind == "server" and not _reports_failure(body):
+    fields = object_of(body)
+    code = fields.get("code") or fields.get("status")
+    # In some formats a failed request is {"success": false} or {"code": 500}.
+    failed = bool(fields.get("error")) or fields.get("success") is False or (isinstance(code, int) and code >= 400)
+    if error.kind == "server" and not failed:
         words = one_line(body_message(body_values(body)), 120)
         text = f"{where} answered with JSON that is no answer{f' ({words})' if words else ''}"
         raise ProviderError("protocol", f"{provider}: {text}. {_check_address(where)}")
     raise error
-
-
-def _reports_failure(body: object) -> bool:
-    """Whether it has an error, or says in another way that the request failed: {"success": false}, {"code": 500}."""
-    fields = object_of(body)
-    code = fields.get("code") or fields.get("status")
-    return bool(fields.get("error")) or fields.get("success") is False or (isinstance(code, int) and code >= 400)
 
 
 def _is_page(text: str) -> bool:
