@@ -19,7 +19,6 @@ from tui.config.settings import ConfigError, Settings, load_settings
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
     from tui.cli.parsing import Invocation
-    from tui.terminal.process import EarlyTerminal
 
 LOG_BYTES = 2_000_000  # of each of three files
 LOGGERS = ("tui", "chatctx")
@@ -94,24 +93,20 @@ def chat(settings: Settings, *, resume: str | None) -> int:
     from tui.terminal.process import EarlyTerminal
 
     with EarlyTerminal() as terminal:
-        return _run_chat(settings, resume, terminal)
+        sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen handles keys
+        gc.disable()  # start-up creates thousands of permanent objects: a fifth of the time to the first frame
+        from tui.app import ChatApp
 
+        async def open_workspace() -> Workspace:
+            from tui.chat.workspace import Workspace
 
-def _run_chat(settings: Settings, resume: str | None, terminal: EarlyTerminal) -> int:
-    sys.setswitchinterval(0.001)  # seconds: threads count, store and draw while the screen handles keys
-    gc.disable()  # start-up creates thousands of permanent objects: a fifth of the time to the first frame
-    from tui.app import ChatApp
+            workspace = await Workspace.open(settings, resume=resume)
+            workspace.servers.start(app.chat.answer_server)
+            return workspace
 
-    async def open_workspace() -> Workspace:
-        from tui.chat.workspace import Workspace
-
-        workspace = await Workspace.open(settings, resume=resume)
-        workspace.servers.start(app.chat.answer_server)
-        return workspace
-
-    app = ChatApp(settings, open_workspace, terminal)
-    app.run()
-    return app.return_code or 0
+        app = ChatApp(settings, open_workspace, terminal)
+        app.run()
+        return app.return_code or 0
 
 
 def _free_large_blocks() -> None:

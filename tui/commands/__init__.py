@@ -281,23 +281,18 @@ async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:
         return []
     name, blank, args = text[1:].partition(" ")
     if not blank:
-        return [] if "/" in name else _complete_name(name)
-    command = _by_name().get(name.lower())
-    if command is None or command.complete is None:
+        scored = []
+        for command in all_commands() if "/" not in name else ():
+            score = max(match(name, command.name), *(match(name, alias) - 0.5 for alias in command.aliases), 0.0)
+            if score > 0:
+                typed = f"/{command.name}" + (" " if command.args else "")
+                scored.append((score, Option(typed, command.usage, command.help)))
+        return [choice for _, choice in sorted(scored, key=lambda pair: -pair[0])]
+    named = _by_name().get(name.lower())
+    if named is None or named.complete is None:
         return []
-    offers = await command.complete(ui, chat, args) if chat.ready or command.when == "always" else []
+    offers = await named.complete(ui, chat, args) if chat.ready or named.when == "always" else []
     ranked = matching(args, offers, lambda offer: offer.label)
     if any(offer.key == args for offer in ranked):
         return []
-    return [Option(f"/{command.name} {offer.key}", offer.label, offer.detail) for offer in ranked]
-
-
-def _complete_name(typed: str) -> list[Option]:
-    scored = []
-    for command in all_commands():
-        score = max(match(typed, command.name), *(match(typed, alias) - 0.5 for alias in command.aliases), 0.0)
-        if score > 0:
-            text = f"/{command.name}" + (" " if command.args else "")
-            scored.append((score, Option(text, command.usage, command.help)))
-    scored.sort(key=lambda pair: -pair[0])
-    return [choice for _, choice in scored]
+    return [Option(f"/{named.name} {offer.key}", offer.label, offer.detail) for offer in ranked]

@@ -26,7 +26,8 @@ async def ask(ui: UI, chat: Chat, question: Question) -> Reply:
         case SampleQuestion():
             return await _sampled(ui, chat, question)
         case FormQuestion(fields=()):
-            return await _confirmed(ui, question)
+            agreed = await _choose(ui, question, question.message, [view.Option("yes", "Agree")], read="yes")
+            return Reply("accept", {}) if agreed == "yes" else _refusal(agreed)
         case FormQuestion(fields=(field,)) if field.required and (answers := _answers(field)):
             return await _chosen(ui, question, field, answers)
         case FormQuestion():
@@ -58,11 +59,6 @@ async def _choose(
 
 def _refusal(answer: str | None) -> Reply:
     return DECLINE if answer == "decline" else CANCEL
-
-
-async def _confirmed(ui: UI, question: FormQuestion) -> Reply:
-    answer = await _choose(ui, question, question.message, [view.Option("yes", "Agree")], read="yes")
-    return Reply("accept", {}) if answer == "yes" else _refusal(answer)
 
 
 def _answers(field: Field) -> Mapping[str, view.Option]:

@@ -62,19 +62,14 @@ class ContextView:
         picture = picture_lines(usage, width, self.picture_rows) if self.picture_rows else []
         around = [Content("")] if picture else []
         table = (row.content for row in table_lines(usage, width, expanded={"messages"}, hints=row_hints(plan)))
-        basis = basis_lines(usage, width)
-        return [*headline(usage, width), *around, *picture, *around, *table, *_deferred(plan, width), *around, *basis]
-
-
-def _deferred(plan: ToolPlan, width: int) -> list[Content]:
-    """Which tools are not sent until the model searches for them, by server."""
-    if not plan.deferred:
-        return []
-    servers = Counter(tool.origin for tool in plan.deferred)
-    names = ", ".join(f"{plain(name)} {count:,}" for name, count in servers.items())
-    tokens = tokens_short(plan.tokens, "estimated")
-    text = f"Deferred tools ({tokens} tokens, not sent until the model searches for them): {names}"
-    return [Content(line) for line in wrapped(text, width)]
+        lines = [*headline(usage, width), *around, *picture, *around, *table]
+        if plan.deferred:
+            servers = Counter(tool.origin for tool in plan.deferred)
+            names = ", ".join(f"{plain(name)} {count:,}" for name, count in servers.items())
+            tokens = tokens_short(plan.tokens, "estimated")
+            text = f"Deferred tools ({tokens} tokens, not sent until the model searches for them): {names}"
+            lines += map(Content, wrapped(text, width))
+        return [*lines, *around, *basis_lines(usage, width)]
 
 
 def row_hints(plan: ToolPlan) -> dict[str, str]:

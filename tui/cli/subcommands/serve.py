@@ -58,7 +58,8 @@ def run(
     except ImportError:
         return complain("chatctx serve needs the extra \"serve\": pip install 'chatctx[serve]'", FAILED)
     web = import_module("aiohttp.web")
-    url = public_url or f"http://{_bracketed(_reachable(host))}:{port}"
+    name = _reachable(host)
+    url = public_url or f"http://{f'[{name}]' if ':' in name else name}:{port}"
     try:
         parse_url(url)
     except ValueError as error:
@@ -120,10 +121,6 @@ def allowed_origins(url: str, port: int) -> frozenset[str]:
     parts = urlsplit(url)
     local = {f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
     return frozenset({f"{parts.scheme}://{parts.netloc}", *local})
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _reachable(host: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from contextlib import closing
 from datetime import date, datetime, time
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.calls import CallLog, CallRow
+from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import (
     Totals,
@@ -34,9 +33,15 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
         info = store.last_session() if session is None else store.find(session)
         log, today = CallLog(store), date.today()
         if calls:
-            rows = log.rows(info.id) if info is not None else []
+            from tui.views.context_lists import LEDGER, NUMBERS, ledger_entry, ledger_rows
+
             first = first_day(today, days) if days is not None else date.min
-            _print_calls([row for row in rows if date.fromtimestamp(row.at) >= first], as_json=as_json)
+            every = log.rows(info.id) if info is not None else []
+            rows = [row for row in every if date.fromtimestamp(row.at) >= first][-LEDGER:]
+            if as_json:
+                write(json.dumps([ledger_entry(row) for row in rows]))
+            else:
+                write(table(ledger_rows(rows), right=NUMBERS) if rows else NOTHING_YET)
             return 0
         report = usage_report(log, info.id if info is not None else None, today, days)
         if as_json:
@@ -44,16 +49,6 @@ def run(settings: Settings, *, session: str | None, days: int | None, as_json: b
         else:
             _print(report, info, store, today, days)
     return 0
-
-
-def _print_calls(rows: Sequence[CallRow], *, as_json: bool) -> None:
-    from tui.views.context_lists import LEDGER, NUMBERS, ledger_entry, ledger_rows
-
-    rows = rows[-LEDGER:]
-    if as_json:
-        write(json.dumps([ledger_entry(row) for row in rows]))
-    else:
-        write(table(ledger_rows(rows), right=NUMBERS) if rows else NOTHING_YET)
 
 
 def _as_json(
