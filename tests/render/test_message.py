@@ -285,10 +285,10 @@ def test_a_part_that_begins_while_another_thread_draws_doubles_nothing(
     live.feed("text", "one\n\ntwo", "", 0.0)
     other, update = live.anew(), StreamRenderer.update
 
-    def meanwhile(stream: StreamRenderer) -> tuple[list[Row], list[Row]]:
+    def meanwhile(stream: StreamRenderer, text: str) -> tuple[list[Row], list[Row]]:
         monkeypatch.undo()
         live.feed("tool_call", "", "look", 0.0)
-        return update(stream)
+        return update(stream, text)
 
     monkeypatch.setattr(StreamRenderer, "update", meanwhile)
     other.draw(60, palette, View("model"), 0.0)

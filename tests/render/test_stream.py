@@ -26,12 +26,10 @@ def streamed(source: str, width: int, palette: Palette, sizes: list[int]) -> lis
     position = number = 0
     while position < len(source) or not number:
         size = sizes[number % len(sizes)]
-        renderer.feed(source[position : position + size])
-        frozen, tail = renderer.update()
+        frozen, tail = renderer.update(source[position : position + size])
         if renderer.stale:
             rows, renderer = [], StreamRenderer(width, palette)
-            renderer.feed(source[: position + size])
-            frozen, tail = renderer.update()
+            frozen, tail = renderer.update(source[: position + size])
             assert not renderer.stale
         rows += frozen
         position, number = position + size, number + 1
@@ -167,8 +165,7 @@ def test_only_a_definition_of_a_link_above_draws_all_again(palette: Palette, tex
     """Otherwise a list of them at the end of an answer would draw all of it at every line."""
     renderer = StreamRenderer(80, palette)
     for piece in (text, "last\n\n", *(f"[{number}]: https://example.org/{number}\n" for number in range(5))):
-        renderer.feed(piece)
-        renderer.update()
+        renderer.update(piece)
     assert renderer.stale is stale
 
 
@@ -183,8 +180,7 @@ def test_the_open_part_stays_small(name: str, palette: Palette) -> None:
     renderer = StreamRenderer(80, palette)
     most = 0
     for position in range(0, len(source), 50):
-        renderer.feed(source[position : position + 50])
-        most = max(most, len(renderer.update()[1]))
+        most = max(most, len(renderer.update(source[position : position + 50])[1]))
     assert most <= 2 * CUT_LINES
     assert len(markdown_rows(source, 80, palette)) > most
 
@@ -204,8 +200,7 @@ def test_a_very_long_line_is_drawn_in_pieces_and_as_a_whole_once_it_ends(before:
     open_line: list[Row] = []
     tail: list[Row] = []
     for position in range(0, len(line), 700):
-        renderer.feed(before * (not position) + line[position : position + 700])
-        frozen, tail = renderer.update()
+        frozen, tail = renderer.update(before * (not position) + line[position : position + 700])
         open_line += frozen
     open_line += tail
     assert renderer.unmarked
@@ -249,8 +244,7 @@ def test_what_a_piece_of_an_open_block_costs_does_not_grow(
     monkeypatch.setattr(stream, "parse", note)
     renderer = StreamRenderer(80, PLAIN)
     for piece in (before, *[unit * (1_000 // len(unit))] * 12):
-        renderer.feed(piece)
-        rows = renderer.update()[1]
+        rows = renderer.update(piece)[1]
     assert max(parsed) <= LONG + 1_100
     assert len("".join([row.copy for row in rows])) <= LONG + 1_100
 
@@ -260,11 +254,9 @@ def test_drawing_a_long_block_again_costs_in_total_what_its_size_is(unit: str) -
     renderer, source, again = StreamRenderer(80, PLAIN), "", 0
     for _ in range(60):
         source += unit * max(1, 500 // len(unit))
-        renderer.feed(unit * max(1, 500 // len(unit)))
-        renderer.update()
+        renderer.update(unit * max(1, 500 // len(unit)))
         if renderer.stale:
             again += len(source)
             renderer = StreamRenderer(80, PLAIN)
-            renderer.feed(source)
-            renderer.update()
+            renderer.update(source)
     assert again <= 6 * len(source)

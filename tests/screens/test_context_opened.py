@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.screens.conftest import Running, running
@@ -12,7 +14,7 @@ from tui.chat.memory_files import MemoryFile, MemoryFiles
 from tui.chat.tool_calls.session_tools import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
-from tui.screens.context import ContextPanel, attachment_text
+from tui.screens.context import ContextPanel, file_text
 from tui.screens.pager import MAX_WRAPPED, Pager, TextLines, layout_lines
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
@@ -120,9 +122,10 @@ def test_text_is_harmless_and_bounded() -> None:
 
 def test_of_a_picture_its_size_is_told() -> None:
     picture = Attachment("image", "a.png", "image/png", "00", 2_048, width=640, height=480)
-    assert attachment_text(picture) == "a.png\nimage/png, 2.0 kB, 640 × 480 pixels"
-    assert attachment_text(Attachment("pdf", "a.pdf", "application/pdf", "00", 9, pages=3)).endswith("9 B, 3 pages")
-    assert attachment_text(Attachment("pdf", "a.pdf", "application/pdf", "00", 9)).endswith("9 B, ? pages")
+    assert file_text(picture) == "@ a.png · 640×480 · 2.0 kB\nimage/png"
+    pdf = Attachment("pdf", "a.pdf", "application/pdf", "00", 9)
+    assert file_text(pdf) == "@ a.pdf · PDF, ? pages · 9 B\napplication/pdf"
+    assert "· 3 pages ·" in file_text(replace(pdf, pages=3))
 
 
 async def test_it_wraps_again_for_another_width() -> None:

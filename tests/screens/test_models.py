@@ -13,7 +13,7 @@ from tests.screens.talks import EchoProvider, Model, Talk, long_talk
 from tui.chat.turn.session import ChatSession
 from tui.context.usage.limits import ModelLimits
 from tui.providers.base import Capabilities, ModelInfo
-from tui.screens.models import ModelPicker
+from tui.screens.lists import ModelPicker
 from tui.views.models import about_model
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each

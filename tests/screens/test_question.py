@@ -10,10 +10,9 @@ import pytest
 from tests.screens.conftest import running
 from tests.screens.talks import Talk
 from tui.screens.base import LongText, Panel
-from tui.screens.form import FormPanel
 from tui.screens.lists import Picker
 from tui.screens.pager import Pager
-from tui.screens.question import QuestionPanel
+from tui.screens.question import FormPanel, QuestionPanel
 from tui.views.view import Field, Form, Menu, Option, Question
 
 ANSWERS = (Option("", "Not now"), Option("yes", "Start them"))

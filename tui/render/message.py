@@ -102,24 +102,17 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
     if role == "tool":
         return []
     notes = [_SET_ASIDE.get(view.not_sent, ""), view.when, tokens_labelled(view.count)]
-    tokens = " · ".join([note for note in notes if note])
-    if not view.label:
-        return [_right("", palette.base, tokens, width, palette)]
+    tokens = " · ".join(filter(None, notes))
     style = palette.you if role == "user" else palette.model
     if view.label in ("summary", "context"):
         style = palette.muted
-    return [blank_row(), _right(view.label, style, tokens, width, palette)]
-
-
-def _right(left: str, style: Style, right: str, width: int, palette: Palette) -> Row:
-    if not left and not right:
-        return blank_row()
-    left = clip(left, width)
-    gap = width - cell_len(left) - cell_len(right)
-    segments = [Segment(left, style)] if left else []
-    if right and gap > 0:
-        segments += [Segment(" " * gap, palette.base), Segment(right, palette.muted)]
-    return Row(tuple(segments), 0, 0)
+    label = clip(view.label, width)
+    gap = width - cell_len(label) - cell_len(tokens)
+    segments = [Segment(label, style)] if label else []
+    if tokens and gap > 0:
+        segments += [Segment(" " * gap, palette.base), Segment(tokens, palette.muted)]
+    line = Row(tuple(segments), 0, 0)
+    return [blank_row(), line] if label else [line]
 
 
 def needs_air(before: Part | None, part: Part) -> bool:
@@ -421,9 +414,8 @@ class LiveReply:
     def _streamed(self, index: int) -> list[Row]:
         assert self._stream is not None
         chunks = self.parts[index].chunks[self._fed :]
-        self._stream.feed("".join(chunks))
         self._fed += len(chunks)
-        final, tail = self._stream.update()
+        final, tail = self._stream.update("".join(chunks))
         for row in (*final, *tail):
             row.part = index
         self.rows += final

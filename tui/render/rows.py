@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -239,7 +240,8 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
     cells = 0
     last = ""
     for text, style in runs:
-        for atom in _split(text):
+        atoms = _atoms().findall(text) if len(text) <= AT_ONCE else map(itemgetter(0), _atoms().finditer(text))
+        for atom in atoms:
             if atom[0] == " ":
                 if word:
                     yield space, word, cells
@@ -256,12 +258,6 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
             last = atom[-1]
     if word or space:
         yield space, word, cells
-
-
-def _split(text: str) -> Iterable[str]:
-    if len(text) <= AT_ONCE:
-        return _atoms().findall(text)
-    return (match.group() for match in _atoms().finditer(text))
 
 
 def _may_break(before: str, after: str) -> bool:

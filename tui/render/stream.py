@@ -54,7 +54,7 @@ class StreamRenderer:
         self._palette = palette
         self.stale = False
         self.unmarked = False  # whether the end of the open block is drawn without markup
-        self._arrived: list[str] = []
+        self._unfinished = ""  # the end of what arrived that the next piece may change
         self._pending = ""  # clean source of the open block; what follows if `unmarked`
         self._references: dict[str, Any] = {}  # link definitions above the open block
         self._defined: set[str] = set()  # labels of all definitions so far
@@ -66,13 +66,12 @@ class StreamRenderer:
         self._last_line = ""  # of what is drawn without markup
         self._until_redrawn = 0  # characters
 
-    def feed(self, text: str) -> None:
-        """Add a piece of the text. Costs nothing until `update`."""
-        self._arrived.append(text)
+    def update(self, text: str) -> tuple[list[Row], list[Row]]:
+        """Add a piece of the text.
 
-    def update(self) -> tuple[list[Row], list[Row]]:
-        """Rows that are final now (to be appended to earlier ones), and the rows of the open block."""
-        self._take()
+        Returns the rows that are final now (to be appended to earlier ones), and the rows of the open block.
+        """
+        self._take(self._unfinished + text)
         if self.unmarked:
             return self._without_markup()
         tokens = self._parse()
@@ -108,16 +107,14 @@ class StreamRenderer:
         self._last_line = last.text
         return final, [last]
 
-    def _take(self) -> None:
-        text = "".join(self._arrived)
-        unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
+    def _take(self, text: str) -> None:
+        self._unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1
         if not self.unmarked and not self._pending.strip():
             self._pending, line = self._pending[line:][:LONG], 0
         if not self.unmarked and "]:" in self._pending[line:] and _HALF_DEFINITION.match(self._pending, line):
-            self._pending, unfinished = self._pending[:line], self._pending[line:] + unfinished
-        self._arrived = [unfinished] if unfinished else []
+            self._pending, self._unfinished = self._pending[:line], self._pending[line:] + self._unfinished
 
     def _parse(self) -> list[Token]:
         env: dict[str, Any] = {"references": dict(self._references)}

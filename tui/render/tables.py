@@ -100,8 +100,9 @@ def measure(table: Table) -> Extents:
     minimal: list[int] = []
     for index in range(len(table.aligns)):
         cells = [row[index] for row in (table.head, *table.body) if index < len(row)]
-        preferred.append(max([MIN_WIDTH, *[_widest_line(cell) for cell in cells]]))
-        words = max([_widest_word(cell) for cell in cells], default=0)
+        text = "\n".join(["".join([run.text for run in cell]) for cell in cells])
+        preferred.append(max([MIN_WIDTH, *map(cell_len, text.split("\n"))]))
+        words = max(map(cell_len, text.split()), default=0)
         minimal.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
     return Extents(tuple(preferred), tuple(minimal))
 
@@ -129,14 +130,6 @@ def _shrink(preferred: Sequence[int], minimal: Sequence[int], available: int) ->
         sizes[index] += extra
         spare -= extra
     return sizes
-
-
-def _widest_line(cell: Cell) -> int:
-    return max([cell_len(line) for line in "".join([run.text for run in cell]).split("\n")])
-
-
-def _widest_word(cell: Cell) -> int:
-    return max([cell_len(word) for word in "".join([run.text for run in cell]).split()], default=0)
 
 
 def _cells_rows(

@@ -12,13 +12,14 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tui.messages import Attachment, ToolSchema
+from tui.render.message import attachment_text
 from tui.screens.base import BACK, SHORT, Hint
 from tui.screens.context_lists import HistoryPanel, MessagesPanel
 from tui.screens.lists import RowsPanel
 from tui.screens.pager import Lines, Pager, ReadingPanel
 from tui.text.clean import error_line
 from tui.text.labels import MESSAGE_ROWS
-from tui.text.numbers import plural, size_text, tokens_exact
+from tui.text.numbers import tokens_exact
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines
 from tui.views.models import fit_line, fits
@@ -224,7 +225,7 @@ def item_text(session: ChatSession, row: str, item: UsageItem) -> tuple[str, str
             message = next((m for m in session.messages if m.id == item.ref), None)
             files = [part for part in message.parts if isinstance(part, Attachment)] if message else []
             names = ", ".join(file.name for file in files)
-            return (names, "\n\n".join(map(attachment_text, files))) if files else None
+            return (names, "\n\n".join(map(file_text, files))) if files else None
         case _:
             return None
 
@@ -238,10 +239,6 @@ def tool_text(tool: ToolSchema) -> str:
     return f"{tool.description}\n\n{parameters}"
 
 
-def attachment_text(file: Attachment) -> str:
+def file_text(file: Attachment) -> str:
     """A text as it is sent; for other kinds a description."""
-    if file.kind == "text":
-        return file.text or ""
-    size = f", {file.width} × {file.height} pixels" if file.width and file.height else ""
-    pages = f", {plural(file.pages, 'page') if file.pages else '? pages'}" if file.kind == "pdf" else ""
-    return f"{file.name}\n{file.media_type}, {size_text(file.size)}{size}{pages}"
+    return file.text or "" if file.kind == "text" else f"{attachment_text(file)}\n{file.media_type}"

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
-from tui.screens.form import FormPanel
+from tui.screens.question import FormPanel
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
 from tui.views.view import Field, Form

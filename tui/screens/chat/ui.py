@@ -140,7 +140,7 @@ class ScreenUI:
         """Open a list with a search line."""
         match menu:
             case ModelMenu():
-                from tui.screens.models import ModelPicker
+                from tui.screens.lists import ModelPicker
 
                 return await self._open(ModelPicker(menu))
             case SessionMenu():
@@ -163,7 +163,7 @@ class ScreenUI:
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
         """Open a panel with a line for each field. Until it is closed what is typed there is a part of the draft."""
-        from tui.screens.form import FormPanel
+        from tui.screens.question import FormPanel
 
         try:
             return await self._open(FormPanel(form, self.chat.drafts.set_form))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from time import monotonic, time
 from typing import Any
@@ -138,7 +138,7 @@ class TranscriptView(ScrollView):
         """Import what draws a reply: one will follow. After a pause, in which the request goes out."""
         if not self._warm:
             self._warm = True
-            self.set_timer(WARM_UP_PAUSE, lambda: self.run_worker(warm_up, thread=True, exit_on_error=False))
+            self.set_timer(WARM_UP_PAUSE, partial(self.run_worker, warm_up, thread=True, exit_on_error=False))
 
     def add_notice(self, level: Level, text: str) -> None:
         """Add a line that is not a message. Removed by the next `set_messages`."""
