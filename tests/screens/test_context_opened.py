@@ -32,7 +32,7 @@ def talk() -> Talk:
         assistant("the end", "z"),
     ]
     rows = (
-        UsageRow("system", "System prompt", 10, "estimated", (UsageItem("prompt", 10, "estimated", "prompt"),)),
+        UsageRow("system", "System prompt", 10, "estimated", (UsageItem("system prompt", 10, "estimated", "system prompt"),)),
         UsageRow("memory", "Memory", 20, "estimated", (UsageItem("AGENTS.md", 20, "estimated", "AGENTS.md"),)),
         UsageRow("tools", "Tools", 30, "estimated", (
             UsageItem("read_file", 25, "estimated", "read_file"), UsageItem("gone", 5, "estimated", "gone"))),
@@ -72,7 +72,7 @@ def cursor_line(run: Running) -> str:
 
 
 SHOWN_OF = (
-    ("system prompt", "prompt", ("System prompt", "Be brief,", "please.", "~10 tokens")),
+    ("system prompt", "system prompt", ("System prompt", "Be brief,", "please.", "~10 tokens")),
     ("memory files", "AGENTS.md", ("# Rules", "Never guess.", "~20 tokens")),
     ("tools", "read_file", ("read_file · built-in", "Reads a file.", '"path": {', "~25 tokens")),
     ("attachments", "the first words", ("notes.txt", "what the notes", "60 tokens")),
