@@ -228,7 +228,8 @@ class Talk:
         """Let the session show what this says."""
         conversation, meter = session.conversation, session._meter
         if self.memory is not None:
-            conversation.memory = self.memory
+            conversation.memory, target = self.memory, conversation.target
+            conversation.set_target(replace(target, system=(*target.system, *self.memory.sections())))
         if self.not_sent:
             more, not_sent = self.not_sent, conversation.not_sent
             override(conversation, not_sent=lambda: {**not_sent(), **more})
