@@ -32,7 +32,8 @@ def talk() -> Talk:
         assistant("the end", "z"),
     ]
     rows = (
-        UsageRow("system", "System prompt", 10, "estimated", (UsageItem("system prompt", 10, "estimated", "system prompt"),)),
+        UsageRow("system", "System prompt", 10, "estimated", (
+            UsageItem("system prompt", 10, "estimated", "system prompt"),)),
         UsageRow("memory", "Memory", 20, "estimated", (UsageItem("AGENTS.md", 20, "estimated", "AGENTS.md"),)),
         UsageRow("tools", "Tools", 30, "estimated", (
             UsageItem("read_file", 25, "estimated", "read_file"), UsageItem("gone", 5, "estimated", "gone"))),
