@@ -32,4 +32,4 @@ async def test_an_id_of_several_is_refused(talk: Commands) -> None:
     await talk.run("/new")
     await drain(talk.session.send("again"))
     common = talk.session.id[:2]
-    assert f"2 conversations have an id like {common!r}" in await talk.refusal(f"/sessions {common}")
+    assert f"Several conversations have an id like {common!r}" in await talk.refusal(f"/sessions {common}")

@@ -25,7 +25,6 @@ from tui.chat.store.learned import optional_write
 from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings
-from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
@@ -164,7 +163,7 @@ class Workspace:
     async def resume(
         self, session_id: str | None = None, model: str | None = None, *, look: bool = False
     ) -> ChatSession:
-        """Open a stored session: the newest one, or by a prefix of its id.
+        """Open a stored session: the newest one, or by its id or a part of it.
 
         It continues with its own model, unless there is a `model` or the command line named one. With `look` the store
         is not changed: changed memory files are reported again the next time.
@@ -309,11 +308,6 @@ class Workspace:
         return await asyncio.to_thread(import_all)
 
     # -- usage -------------------------------------------------------------------------------------------
-
-    async def trims(self) -> TrimLog:
-        """The requests under rolling context, and the last trims."""
-        stored = await asyncio.to_thread(self.store.state, TRIM_LOG)
-        return TrimLog.from_json(stored)
 
 
 def where_it_runs(provider: str, configs: Mapping[str, ProviderConfig]) -> str:

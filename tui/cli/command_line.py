@@ -90,7 +90,7 @@ Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interru
         "list stored sessions",
         """\
 Lists id, time of the last change, number of messages, model and title. With TEXT only the sessions whose title or
-messages contain it. Wherever an ID is expected, its beginning is enough.""",
+messages contain it. Wherever an ID is expected, its beginning or end is enough.""",
         argument("query", metavar="[TEXT]", default="", about="only those that contain it"),
         flag("--all", "every", about="also those beyond the newest 1,000"),
         _json_option(),
@@ -199,7 +199,7 @@ standard error, and listed as they were last time.""",
         """\
 The suffix chooses the format: .jsonl is lossless (messages, records, calls, attachments) and can be imported again; .md
 is for reading; .html is one self-contained page with highlighted code.""",
-        argument("session", metavar="ID", kind=SESSION, about="the session, or the beginning of its id"),
+        argument("session", metavar="ID", kind=SESSION, about="the session's id, or its beginning or end"),
         argument("file", kind=FILE, about="FILE.jsonl (lossless), FILE.md or FILE.html"),
         flag("--force", about="overwrite the file if it is there already"),
         runs="subcommands.import_export:export",

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.chat.usage_report import Totals, UsageReport, by_day, usage_report
-from tui.context.reduction.records import TrimLog
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
 
@@ -46,13 +46,14 @@ class UsageView:
 
         from textual.content import Content
 
-        trims, log, today = await self.workspace.trims(), self.workspace.services.calls, date.today()
+        log, today = self.workspace.services.calls, date.today()
 
-        def read() -> tuple[UsageReport, Sequence[tuple[date, int]]]:
+        def read() -> tuple[UsageReport, Sequence[tuple[date, int]], TrimLog]:
             report = usage_report(log, self.session.id, today)
-            return report, by_day(report.groups, DAYS, today) if chart else ()
+            days = by_day(report.groups, DAYS, today) if chart else ()
+            return report, days, TrimLog.from_json(self.workspace.store.state(TRIM_LOG))
 
-        report, days = await asyncio.to_thread(read)
+        report, days, trims = await asyncio.to_thread(read)
         return lambda width: [Content.assemble(*line) for line in usage_lines(report, width, days, trims)]
 
 

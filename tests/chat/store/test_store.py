@@ -566,12 +566,12 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
     assert database.new_id() < "1"
 
 
-def test_a_session_by_its_beginning(tmp_path: Path) -> None:
+def test_a_session_by_the_beginning_or_the_end_of_its_id(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "chatctx.db")
     for ident in ("01a2", "01a3", "02"):
         store.create_session(SessionInfo(ident, "", "local", "m", 1.0, 1.0))
-    assert [store.find(text).id for text in ("01a3", "02")] == ["01a3", "02"]
-    with pytest.raises(UsageError, match="several sessions begin with '01a': write more of the id"):
+    assert [store.find(text).id for text in ("01a3", "02", "a2")] == ["01a3", "02", "01a2"]
+    with pytest.raises(UsageError, match="several sessions have an id like '01a': write more of it"):
         store.find("01a")
     for nothing in ("03", "", "*"):
         with pytest.raises(UsageError, match="list them with: chatctx sessions"):

@@ -13,6 +13,7 @@ from tui.chat.conversation.events import ContextTrimmed, Notice, TurnFailed
 from tui.chat.store.codec import PartsBuilder
 from tui.chat.store.database import StoreError
 from tui.chat.turn.request import _narrowed
+from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError, StreamEnd, StreamEvent, TextDelta
 
@@ -111,7 +112,7 @@ async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_t
         for number in range(20):
             events += await drain(session.send(f"{number} {LONG}"))
         trims = [e for e in events if isinstance(e, ContextTrimmed)]
-        log = await workspace.trims()
+        log = TrimLog.from_json(workspace.store.state(TRIM_LOG))
         assert (log.requests, log.trimmed) == (20, len(trims))
         assert trims
         assert list(log.latest) == [trim.tokens for trim in trims]

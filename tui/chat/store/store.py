@@ -96,22 +96,28 @@ class SessionStore(Database):
         self.write(f"UPDATE sessions SET {names} WHERE id = ?", (*values.values(), session))
 
     def session(self, ident: str) -> SessionInfo | None:
-        """A session by its id or an unambiguous prefix of it; None if there is none."""
+        """A session by its id or an unambiguous part of it; None if there is none."""
         with suppress(UsageError):
             return self.find(ident)
         return None
 
     def find(self, ident: str) -> SessionInfo:
-        """The session with this id or prefix. Raises `UsageError`."""
-        matches = self._sessions("s.id = :id", {"id": ident}, 1)
-        if not matches and ident:
-            pattern = "".join(f"[{c}]" if c in "*?[" else c for c in ident) + "*"
-            matches = self._sessions("s.id GLOB :id AND s.deleted_at IS NULL", {"id": pattern}, 2)
+        """The session with this id, or whose id begins or ends with it. Raises `UsageError`."""
+        matches = self.with_id(ident)
         if not matches:
             raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
         if len(matches) > 1:
-            raise UsageError(f"several sessions begin with {ident!r}: write more of the id (chatctx sessions)")
+            raise UsageError(f"several sessions have an id like {ident!r}: write more of it (chatctx sessions)")
         return matches[0]
+
+    def with_id(self, ident: str) -> list[SessionInfo]:
+        """The session with this id, else those (two at most) whose id begins or ends with it."""
+        matches = self._sessions("s.id = :id", {"id": ident}, 1)
+        if matches or not ident:
+            return matches
+        part = "".join(f"[{c}]" if c in "*?[" else c for c in ident)
+        where = "(s.id GLOB :start OR s.id GLOB :end) AND s.deleted_at IS NULL"
+        return self._sessions(where, {"start": f"{part}*", "end": f"*{part}"}, 2)
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, newest first; with `query`, those whose title or messages contain it."""
