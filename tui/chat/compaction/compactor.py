@@ -76,9 +76,9 @@ class Compactor:
             if answer == self._tried_after:
                 return False
             self._tried_after = answer
-        plan = await asyncio.to_thread(self._plan, trigger, usage)
+        plan = await asyncio.to_thread(self.plan, trigger, usage)
         self.emit(CompactionStarted(automatic=trigger != "manual"))
-        summary = await self._summary(plan, usage, instructions, trigger) if plan.source else None
+        summary = await self.summary(plan, usage, instructions, trigger) if plan.source else None
         message = self.summary_message(summary.text) if summary else None
         record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
         accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
@@ -87,16 +87,6 @@ class Compactor:
         if summary and summary.cut:
             self.emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
         return True
-
-    async def draft(self, usage: ContextUsage, instructions: str = "") -> tuple[CompactionPlan, str]:
-        """Plan a manual compaction and let the model write the summary; nothing changes.
-
-        Raises as `run` does.
-        """
-        plan = await asyncio.to_thread(self._plan, "manual", usage)
-        if not plan.source:
-            raise CompactionRefusedError("There is nothing older to summarise.")
-        return plan, (await self._summary(plan, usage, instructions, "manual")).text
 
     def summary_message(self, text: str) -> Message:
         """The message of a summary with this text."""
@@ -111,7 +101,8 @@ class Compactor:
             model=made_by.model,
         )
 
-    def _plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
+    def plan(self, trigger: Trigger, usage: ContextUsage) -> CompactionPlan:
+        """What a compaction replaces. Counts tokens: not on the event loop. Raises `CompactionRefusedError`."""
         conversation, settings = self.conversation, self.meter.settings
         return plan_compaction(
             conversation.active(),
@@ -125,7 +116,7 @@ class Compactor:
             preserve_recent_turns=settings.preserve_recent_turns,
         )
 
-    async def _summary(self, plan: CompactionPlan, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
+    async def summary(self, plan: CompactionPlan, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
         conversation = self.conversation
         sent = conversation.request()
@@ -381,8 +372,11 @@ class Summaries:
     async def _draft(self, instructions: str) -> SummaryDraft:
         usage = await self.compactor.meter.usage()
         stamp = self.conversation.stamp
-        plan, text = await self.compactor.draft(usage, instructions)
-        return SummaryDraft(self, plan, usage, text, stamp)
+        plan = await asyncio.to_thread(self.compactor.plan, "manual", usage)
+        if not plan.source:
+            raise CompactionRefusedError("There is nothing older to summarise.")
+        summary = await self.compactor.summary(plan, usage, instructions, "manual")
+        return SummaryDraft(self, plan, usage, summary.text, stamp)
 
     def stop(self) -> None:
         """Cancel a running call to the model."""

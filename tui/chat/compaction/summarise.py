@@ -20,6 +20,7 @@ LEAST_CAPACITY = 64  # tokens of source; smaller requests are not worth making
 LEAST_DOUBTED = 1_000  # tokens; below that estimates are too inaccurate to detect a cut
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
+TOO_LONG = "the summary is too long"
 READ_IN_PART = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
 CUT_MARK = "[The summary ends here: it met its output limit.]"
 HEADER = "[Summary of the earlier conversation. The messages it stands for are not shown any more.]"
@@ -45,20 +46,6 @@ def outgoing_summary(text: str) -> str:
 def summary_text(outgoing: str) -> str:
     """The inverse of `outgoing_summary`."""
     return outgoing.removeprefix(HEADER).strip()
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The outcome of a request: `problem` is "" if complete. `read`: tokens of a prompt that the server cut, or 0.
-
-    `cut`: it met its limit. `long`: it did not, and is longer than that.
-    """
-
-    text: str
-    problem: str = ""
-    cut: bool = False
-    read: int = 0
-    long: bool = False
 
 
 async def summarise(
@@ -93,12 +80,12 @@ async def summarise(
     retries, ends_early = RETRIES, False
     cuts, cut_at = 0, -1  # answers that met their limit, and the chunk of the last one
     if prefix is not None:
-        answer = await ask(prefix)
-        if not answer.problem and not answer.read:
+        answer, read = await ask(prefix)
+        if not answer.problem and not read:
             return Summary(answer.text)
         retries -= 1
-        if answer.read:
-            capacity = min(capacity, int(least_read * answer.read))
+        if read:
+            capacity = min(capacity, int(least_read * read))
         elif answer.cut:
             cuts, cut_at = 1, 0
     if capacity < LEAST_CAPACITY:
@@ -117,13 +104,13 @@ async def summarise(
             allowance=allowance,
             cuts=cuts,
         )
-        answer = await ask(request)
-        text, problem, too_long = answer.text, answer.problem, answer.cut or answer.long
-        if not problem and answer.read:
+        answer, read = await ask(request)
+        text, problem, too_long = answer.text, answer.problem, answer.cut or answer.problem == TOO_LONG
+        if not problem and read:
             problem = READ_IN_PART
-            capacity = min(capacity, 2 * int(least_read * answer.read))  # which is halved
+            capacity = min(capacity, 2 * int(least_read * read))  # which is halved
         last_try = not retries or (answer.cut and cut_at == done)
-        if too_long and text and not answer.read and last_try:  # there will be no better one
+        if too_long and text and not read and last_try:  # there will be no better one
             text, problem, ends_early = await asyncio.to_thread(_whole_lines, text, longest, count), "", True
             if done + 1 == len(chunks):
                 text = f"{text}\n\n{CUT_MARK}"
@@ -148,22 +135,25 @@ async def _ask(
     least_read: float,
     longest: int,
     request: Request,
-) -> _Answer:
-    """Raises `SummaryFailedError` if a retry is pointless."""
+) -> tuple[Completion, int]:
+    """The answer, and how many tokens of the prompt were read if the server cut that, else 0.
+
+    Raises `SummaryFailedError` if a retry is pointless.
+    """
     try:
         completion = await complete(request)
     except ProviderError as error:
         if error.kind in HOPELESS:
             raise SummaryFailedError(f"No summary could be made: {error}") from error
-        return _Answer("", str(error))
-    text, usage, read = completion.text.strip(), completion.usage, 0
+        return Completion("", problem=str(error)), 0
+    answer, usage, read = replace(completion, text=completion.text.strip()), completion.usage, 0
     if usage is not None and usage.input_total:
         reported = usage.input_total + (usage.cleared or 0)
         sent = await asyncio.to_thread(lambda: sum(count(message.text) for message in request.messages))
         read = reported if sent > LEAST_DOUBTED and reported < least_read * sent else 0
-    if not completion.problem and await asyncio.to_thread(count, text) > longest:  # the server ignored the limit
-        return _Answer(text, "the summary is too long", read=read, long=True)
-    return _Answer(text, completion.problem, completion.cut, read)
+    if not answer.problem and await asyncio.to_thread(count, answer.text) > longest:  # the server ignored the limit
+        answer = replace(answer, problem=TOO_LONG)
+    return answer, read
 
 
 def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:

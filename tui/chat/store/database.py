@@ -45,7 +45,7 @@ class Database:
         self.path = path
         self.damage: dict[str, str] = {}  # unreadable parts, by location
         self._guard = threading.RLock()
-        self._check_header()
+        is_cut = self._check_header()
         with self._errors(), ExitStack() as undo:
             private_folder(path.parent)
             if not path.exists():
@@ -57,7 +57,7 @@ class Database:
             undo.callback(self._liveness.close)
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             undo.callback(self._db.close)
-            if self._liveness.killed or self._is_cut():
+            if self._liveness.killed or is_cut:
                 self._check_pages()
             self._open()
             undo.pop_all()
@@ -70,20 +70,26 @@ class Database:
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    def _check_header(self) -> None:
-        """Refuse a file that is not ours, or newer, before SQLite has opened (and perhaps changed) it."""
+    def _check_header(self) -> bool:
+        """Refuse a file that is not ours, or newer, before SQLite has opened (and perhaps changed) it.
+
+        Returns whether it is shorter than its header says (https://www.sqlite.org/fileformat.html, section 1.3).
+        """
         try:
             with self.path.open("rb") as file:
                 head = file.read(100)
+                size = file.seek(0, os.SEEK_END)
         except FileNotFoundError:
-            return
+            return False
         except OSError as error:
             raise self._error(error) from None
         if not head:
-            return
+            return False
         if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
             raise StoreError(f"{self.path} is damaged or not a database; it was left untouched: {WAY_OUT}")
         self._check_identity(int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big"))
+        page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+        return head[24:28] == head[92:96] and pages * (65_536 if page == 1 else page) > size
 
     def _check_identity(self, application: int, version: int) -> None:
         if application not in (0, APPLICATION_ID):
@@ -113,14 +119,6 @@ class Database:
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
-
-    def _is_cut(self) -> bool:
-        """Whether the file is shorter than its header says (https://www.sqlite.org/fileformat.html, section 1.3)."""
-        with self.path.open("rb") as file:
-            head = file.read(100)
-            size = file.seek(0, os.SEEK_END)
-        page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
-        return head[24:28] == head[92:96] and pages * (65_536 if page == 1 else page) > size
 
     def _check_pages(self) -> None:
         """Look for damage before anything is written: takes a second for some hundred megabytes."""
