@@ -72,17 +72,15 @@ _SYNTAX: Mapping[str, tuple[str, Style | None]] = {
 """By Pygments' token type: the name of the colour (see `_syntax`), and what is added to it."""
 
 
-def make_palette(
-    variables: Mapping[str, str], *, background: str = "background", ansi: bool = False, no_color: bool = False
-) -> Palette:
+def make_palette(variables: Mapping[str, str], *, ansi: bool = False, no_color: bool = False) -> Palette:
     """A palette from a theme's CSS variables (`App.theme_variables`).
 
-    `background` names the variable of the transcript's background. `ansi`: use the terminal's own 16 colours. Missing
-    or invalid variables have readable fallbacks, so that a half-written user theme still shows text.
+    `ansi`: use the terminal's own 16 colours. Missing or invalid variables have readable fallbacks, so that a
+    half-written user theme still shows text.
     """
     if ansi:
         return _ansi_palette(variables, no_color)
-    ground = _color(variables, background, "#121212")
+    ground = _color(variables, "background", "#121212")
     light = _luminance(ground) > 0.4
     text = _readable(_color(variables, "foreground", "#1f1f1f" if light else "#e0e0e0"), ground)
     box = ground.blend(text, 0.06 if light else 0.07)

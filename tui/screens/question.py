@@ -20,7 +20,7 @@ from tui.messages import BUILT_IN
 from tui.screens.base import CLOSE, QUIET, SHORT, Hint, LongText, Panel, clickable, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, description_line, readable_arguments
-from tui.views.view import Field, Form, Question, RejectedError
+from tui.views.view import Form, Question, RejectedError
 from tui.views.view import Option as Answer
 
 if TYPE_CHECKING:
@@ -257,12 +257,9 @@ class FormPanel(Panel[dict[str, str]]):
                 yield Static("")
             for field in self.form.fields:
                 yield Static(plain(field.label), classes="label", markup=False)
-                yield self._input(field)
+                yield Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
             if self.form.submit is not None:
                 yield Static("", classes="outcome", markup=False)
-
-    def _input(self, field: Field) -> Input:
-        return Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
         """Focus the first field."""

@@ -96,14 +96,11 @@ class SummaryPanel(Panel[bool]):
             self._clear_note()
         self.measure()
 
-    def measure(self) -> None:
-        """Measure the next request with this text, off the event loop."""
-        self._measure(self.area.text)
-
     @work(group="measure", exclusive=True, exit_on_error=False)
-    async def _measure(self, text: str) -> None:
+    async def measure(self) -> None:
+        """Measure the next request with this text, off the event loop."""
         await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.effect is not None else 0)
-        began = time.monotonic()
+        text, began = self.area.text, time.monotonic()
         self.effect = await self.subject.measure(text)
         if self.edited:
             await self._save_draft(text)

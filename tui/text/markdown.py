@@ -12,7 +12,7 @@ and link definitions stay in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -161,27 +161,19 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     from markdown_it.rules_block import table
 
     first = len(state.tokens)
-    if not table(state, start, end, silent):
-        source, header = state.src, _line(state, start)
-        inside = set.difference(*map(set, _bars(header))) if "|" in header else ()
-        if not inside:
-            return False
-        begin = state.bMarks[start] + state.tShift[start]
-        masked = "".join("x" if at in inside else character for at, character in enumerate(header))
-        state.src = source[:begin] + masked + source[begin + len(masked) :]
-        is_table = table(state, start, end, silent)
-        state.src = source
-        if not is_table:
-            return False
+    if not table(state, start, end, silent) and not (
+        "|" in _line(state, start) and _table_below_masked_header(state, start, end, silent)
+    ):
+        return False
     tokens, state.tokens[first:] = state.tokens[first:], []
     columns = sum(token.type == "th_open" for token in tokens)
-    cells: Iterator[str] = iter(())
+    cells: list[str] = []  # of the present row, from the next one on
     for token in tokens:
         if token.type == "tr_open" and token.map is not None:
             row = token.map
-            cells = iter(split_cells(_line(state, row[0]).strip(), columns))
+            cells = split_cells(_line(state, row[0]).strip(), columns)
         elif token.type == "inline":
-            token.content = next(cells, "")
+            token.content = cells.pop(0) if cells else ""
         elif token.type == "tr_close":
             for cell in cells:
                 state.push("td_open", "td", 1)
@@ -190,6 +182,24 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
                 state.push("td_close", "td", -1)
         state.tokens.append(token)
     return True
+
+
+def _table_below_masked_header(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """markdown-it's rule once more, with each `|` of the header that is in code or in a formula replaced."""
+    from markdown_it.rules_block import table
+
+    source, header = state.src, list(_line(state, start))
+    everywhere, outside = _bars("".join(header))
+    if len(everywhere) == len(outside):
+        return False
+    for at in set(everywhere) - set(outside):
+        header[at] = "x"
+    begin = state.bMarks[start] + state.tShift[start]
+    state.src = source[:begin] + "".join(header) + source[begin + len(header) :]
+    try:
+        return table(state, start, end, silent)
+    finally:
+        state.src = source
 
 
 def split_cells(row: str, wanted: int) -> list[str]:

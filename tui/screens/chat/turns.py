@@ -86,11 +86,12 @@ class Turns:
         if self.busy:
             return
         line = Content("")
-        if screen.focused is screen.transcript and screen.transcript.cursor_id is not None:
+        entry = screen.transcript.cursor_entry
+        if screen.focused is screen.transcript and entry is not None and entry.message is not None:
             from tui.screens.chat.message_actions import message_keys  # not before the first frame
 
-            view = screen.transcript
-            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=view.on_result, folds=view.folds)
+            on_result, folds = entry.message.role == "tool", bool(entry.foldable)
+            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=on_result, folds=folds)
             line = Content.styled(keys, "$text-muted")
         elif self._rewind_to and session is not None:
             counts = screen.transcript.document.counts

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, groupby
 from time import monotonic
 from typing import Literal, TypeAlias
 
@@ -122,23 +122,11 @@ def find_dividers(entries: Sequence[Entry], not_sent: Mapping[str, str], counts:
     A run of tool results only gets none: they are marked on their own lines.
     """
     dividers: dict[int, str] = {}
-    run: list[Message] = []
-    reason, last = "", -1
-
-    def end() -> None:
-        if reason in _REASONS and any(message.role != "tool" for message in run):
-            dividers[last] = _divider([counts.get(message.id) for message in run], reason)
-
-    for index, entry in enumerate(entries if not_sent else ()):
-        if entry.message is None:
-            continue
-        entry_reason = not_sent.get(entry.message.id, "")
-        if entry_reason != reason:
-            end()
-            run, reason = [], entry_reason
-        run.append(entry.message)
-        last = index
-    end()
+    indexed = [(index, entry.message) for index, entry in enumerate(entries if not_sent else ()) if entry.message]
+    for reason, run in groupby(indexed, key=lambda item: not_sent.get(item[1].id, "")):
+        indexes, messages = zip(*run, strict=True)
+        if reason in _REASONS and any(message.role != "tool" for message in messages):
+            dividers[indexes[-1]] = _divider([counts.get(message.id) for message in messages], reason)
     return dividers
 
 

@@ -10,11 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message as TextualMessage
 
-from tui.messages import Message
 from tui.render.message import copy_text
 from tui.render.rows import Row
 from tui.text.clean import clean_url
-from tui.widgets.transcript.entries import Drawing
+from tui.widgets.transcript.entries import Drawing, Entry
 from tui.widgets.transcript.search import Hit, Search
 from tui.widgets.transcript.selection import character_at, entry_selection, word_selection
 from tui.widgets.transcript.view import GUTTER, MORE_MARK, TranscriptView
@@ -76,25 +75,15 @@ class Transcript(TranscriptView, can_focus=True):
     # --- the block cursor and folds
 
     @property
-    def _cursor_message(self) -> Message | None:
-        return self.document.entries[self._cursor].message if self._cursor is not None else None
+    def cursor_entry(self) -> Entry | None:
+        """The entry under the block cursor."""
+        return self.document.entries[self._cursor] if self._cursor is not None else None
 
     @property
     def cursor_id(self) -> str | None:
         """The id of the message under the block cursor."""
-        message = self._cursor_message
-        return message.id if message else None
-
-    @property
-    def on_result(self) -> bool:
-        """Whether the block cursor is on tool results."""
-        message = self._cursor_message
-        return message is not None and message.role == "tool"
-
-    @property
-    def folds(self) -> bool:
-        """Whether the message under the block cursor has anything to fold."""
-        return self._cursor is not None and bool(self.document.entries[self._cursor].foldable)
+        entry = self.cursor_entry
+        return entry.message.id if entry and entry.message else None
 
     def choose(self, message_id: str, *, unfold: bool = False) -> bool:
         """Put the block cursor on a message and show it, unfolded with `unfold`. False if it is not here."""
@@ -262,8 +251,8 @@ class Transcript(TranscriptView, can_focus=True):
 
     async def action_request(self, action: Action) -> None:
         """Request an action on the cursor's message."""
-        message = self._cursor_message
-        if message is None:
+        entry = self.cursor_entry
+        if entry is None or (message := entry.message) is None:
             return
         text = detail = ""
         if action == "copy":
