@@ -6,10 +6,9 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Never
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Never
 
 from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, table, write
@@ -25,13 +24,12 @@ MOST_FILE_BYTES = 64_000_000
 STANDARD_INPUT = Path("-")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A text to count, where it is from, and the models to count for."""
+class Item(NamedTuple):
+    """A text to count for a model, and where it is from."""
 
     name: object  # a file, the id of a line, or None
     text: str
-    models: tuple[str, ...]
+    model: str
 
 
 def run(
@@ -48,12 +46,12 @@ def run(
     if not chosen:
         raise UsageError("say for which model: chatctx count -m claude-sonnet-4-5 FILE")
     failed: list[str] = []
-    texts = [Item(name, text, chosen) for name, text in _texts(files, failed)]
-    counts = asyncio.run(_ask(settings, texts)) if exact else _count(texts)
+    items = [Item(name, text, model) for name, text in _texts(files, failed) for model in chosen]
+    counts = asyncio.run(_ask(settings, items)) if exact else _count(items)
     if as_json:
-        write(json.dumps(list(_entries(texts, counts))))
-    elif texts:
-        _print(texts, counts)
+        write(json.dumps(list(_entries(items, counts))))
+    elif items:
+        _print(items, counts, chosen)
     return FAILED if failed else 0
 
 
@@ -102,35 +100,30 @@ def _below(folder: Path) -> Iterator[Path]:
             yield folder / entry.path
 
 
-Row = list[tuple[str, TextCount]]
+def _count(items: Sequence[Item]) -> list[TextCount]:
+    return count_texts([(item.text, item.model) for item in items])
 
 
-def _count(texts: Sequence[Item]) -> list[Row]:
-    """The counts of each text, by model."""
-    pairs = [(text.text, model) for text in texts for model in text.models]
-    counts = iter(count_texts(pairs))
-    return [[(model, next(counts)) for model in text.models] for text in texts]
-
-
-async def _ask(settings: Settings, texts: Sequence[Item]) -> list[Row]:
+async def _ask(settings: Settings, items: Sequence[Item]) -> list[TextCount]:
     """The providers' own counts. A message with one letter (one token) measures what surrounds a text."""
     from tui.providers.registry import all_configs, make_provider, parse_model
 
     configs = all_configs(settings.providers, gguf=settings.gguf)
-    rows: list[Row] = [[] for _ in texts]
-    for full in dict.fromkeys(model for text in texts for model in text.models):
+    counts: dict[Item, TextCount] = {}
+    for full in dict.fromkeys(item.model for item in items):
         if full.partition("/")[0].lower() not in configs:
             raise UsageError(f"--exact asks a provider: write {full} as provider/model")
         name, model = parse_model(full)
         provider = make_provider(name, configs[name])
         try:
             around = await _message_tokens(provider, model, "a") - 1
-            for row, text in zip(rows, texts, strict=True):
-                tokens = await _message_tokens(provider, model, text.text) - around if text.text else 0
-                row.append((full, TextCount(tokens, tokens, "provider")))
+            for item in items:
+                if item.model == full:
+                    tokens = await _message_tokens(provider, model, item.text) - around if item.text else 0
+                    counts[item] = TextCount(tokens, tokens, "provider")
         finally:
             await provider.close()
-    return rows
+    return [counts[item] for item in items]
 
 
 async def _message_tokens(provider: Provider, model: str, text: str) -> int:
@@ -152,7 +145,7 @@ def _lines(models: tuple[str, ...]) -> int:
         if not line.strip():
             continue
         try:
-            batch.append(_line(line, models))
+            batch += _line(line, models)
         except ValueError as error:
             complain(f"line {number}: {error}")
             failed = True
@@ -165,8 +158,8 @@ def _lines(models: tuple[str, ...]) -> int:
     return FAILED if failed else 0
 
 
-def _line(line: bytes, models: tuple[str, ...]) -> Item:
-    """One line. Raises `ValueError` with the error."""
+def _line(line: bytes, models: tuple[str, ...]) -> list[Item]:
+    """One line, for each model. Raises `ValueError` with the error."""
     try:
         data = json.loads(line, parse_constant=_no_json, parse_float=_number)
     except ValueError:
@@ -180,7 +173,7 @@ def _line(line: bytes, models: tuple[str, ...]) -> Item:
         raise ValueError('"model" is not a string')
     if not model and not models:
         raise ValueError('no "model", and none with -m')
-    return Item(data.get("id"), data["text"], (model,) if model else models)
+    return [Item(data.get("id"), data["text"], name) for name in ((model,) if model else models)]
 
 
 def _no_json(name: str) -> Never:
@@ -192,15 +185,14 @@ def _number(text: str) -> float:
     return number if isfinite(number := float(text)) else _no_json(text)
 
 
-def _write_lines(texts: Sequence[Item]) -> None:
-    for entry in _entries(texts, _count(texts)):
+def _write_lines(items: Sequence[Item]) -> None:
+    for entry in _entries(items, _count(items)):
         write(json.dumps(entry))
 
 
-def _entries(texts: Sequence[Item], counts: Sequence[Row]) -> Iterator[dict[str, object]]:
-    for text, row in zip(texts, counts, strict=True):
-        for model, (tokens, upper_bound, how) in row:
-            yield {"id": text.name, "model": model, "tokens": tokens, "upper_bound": upper_bound, "how": how}
+def _entries(items: Sequence[Item], counts: Sequence[TextCount]) -> Iterator[dict[str, object]]:
+    for item, (tokens, upper_bound, how) in zip(items, counts, strict=True):
+        yield {"id": item.name, "model": item.model, "tokens": tokens, "upper_bound": upper_bound, "how": how}
 
 
 HOW = {
@@ -211,14 +203,13 @@ HOW = {
 }
 
 
-def _print(texts: Sequence[Item], counts: Sequence[Row]) -> None:
+def _print(items: Sequence[Item], counts: Sequence[TextCount], models: Sequence[str]) -> None:
     """A column for each model, a row for each text, the sum, and how the numbers were obtained."""
-    models = texts[0].models
+    columns = [counts[at :: len(models)] for at in range(len(models))]
     rows = [["", *models]]
-    for text, row in zip(texts, counts, strict=True):
-        rows.append([str(text.name or "standard input"), *(tokens_exact(count.tokens) for _, count in row)])
-    columns = [[row[column][1] for row in counts] for column in range(len(models))]
-    if len(texts) > 1:
+    for item, *row in zip(items[:: len(models)], *columns, strict=True):
+        rows.append([str(item.name or "standard input"), *(tokens_exact(count.tokens) for count in row)])
+    if len(rows) > 2:
         rows.append(["total", *(tokens_exact(sum(count.tokens for count in column)) for column in columns)])
     write(table(rows, right=frozenset(range(1, len(models) + 1))) + "\n")
     for model, column in zip(models, columns, strict=True):
