@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tui.chat.interchange.importing import AlreadyHereError
 
 AGAIN = "--again"
-OPEN, IMPORT = "open", "import"
 
 
 @command(
@@ -69,8 +68,8 @@ def _imported_before(error: AlreadyHereError, name: str) -> Question:
         "Imported before",
         f"{messages} messages of this file are here already{new}",
         (
-            Option(OPEN, "Open what is here", info.title or "(no title)"),
-            Option(IMPORT, "Import it again", "as another conversation; its calls count once more in /usage"),
+            Option("open", "Open what is here", info.title or "(no title)"),
+            Option("import", "Import it again", "as another conversation; its calls count once more in /usage"),
         ),
         f"Not imported. /sessions {info.id[-8:]} opens it; /import {name} {AGAIN} imports it as another conversation.",
     )

@@ -135,9 +135,8 @@ def unsent_files(folders: Iterable[Path]) -> list[Path]:
 def close_to_others(path: Path) -> None:
     """Remove the permissions of group and others. Ignores failures, which `readable_by_others` reports."""
     with suppress(OSError):
-        mode = path.stat().st_mode
-        if mode & OTHERS and os.name != "nt":
-            path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+        for exposed, mode in readable_by_others([path]):
+            exposed.chmod(mode & ~OTHERS)
 
 
 def readable_by_others(paths: Iterable[Path]) -> list[tuple[Path, int]]:

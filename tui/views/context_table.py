@@ -198,30 +198,21 @@ class _Table:
             return [Line(Content.styled(unknown, "$text-muted"), "free")]
         parts = (
             ("free", space.free, "until compaction" if space.buffer else ""),
-            ("buffer", space.buffer, ""),
+            ("buffer", space.buffer or None, ""),
             ("reserve", space.reserve, "reserved for the answer"),
         )
         lines = []
         for key, tokens, about in parts:
-            if tokens is None or (key == "buffer" and not tokens):
-                continue
-            look, part = CATEGORIES[key], self._share(tokens)
-            text = self._line(
-                ROW_NAMES[key],
-                tokens_exact(tokens),
-                glyph=look.glyph,
-                colour=look.colour,
-                share=part,
-                hint=self.hints.get(key, about),
-            )
-            lines.append(Line(text, key))
+            if tokens is not None:
+                figure, part, hint = tokens_exact(tokens), self._share(tokens), self.hints.get(key, about)
+                look = CATEGORIES[key]
+                text = self._line(ROW_NAMES[key], figure, glyph=look.glyph, colour=look.colour, share=part, hint=hint)
+                lines.append(Line(text, key))
         if space.over:
+            figure, part = tokens_exact(space.over), self._share(space.over)
             hint = self.hints.get("over", "has to go before this can be sent")
-            part = self._share(space.over)
-            over = self._line(
-                "too much", tokens_exact(space.over), glyph="!", share=part, hint=hint, style="$text-error"
-            )
-            lines.append(Line(over, "over"))
+            text = self._line("too much", figure, glyph="!", share=part, hint=hint, style="$text-error")
+            lines.append(Line(text, "over"))
         return lines
 
     def _items(self, items: Sequence[UsageItem], indent: int, row: str) -> list[Line]:

@@ -46,13 +46,10 @@ def run(
     host: str,
     port: int,
     public_url: str | None,
-    resume: str | None,
-    model: str | None,
-    gguf: Path | None,
-    theme: str | None,
     unrestricted: bool,
+    **chat_options: Any,
 ) -> int:
-    """Serve until interrupted. Returns 1 if the extra is missing or the port is in use."""
+    """Serve until interrupted, with `chat_command` for each chat. Returns 1 without the extra, or for a used port."""
     try:
         server_module = import_module("textual_serve.server")
     except ImportError:
@@ -69,7 +66,7 @@ def run(
     if not unrestricted:
         os.environ[RESTRICTED] = "1"
     server = server_module.Server(
-        chat_command(resume=resume, model=model, gguf=gguf, theme=theme),
+        chat_command(**chat_options),
         host,
         port,
         "chatctx",
