@@ -17,7 +17,7 @@ from tui.providers import keys
 from tui.providers.base import ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.dialects.openai_chat import OpenAIChat
-from tui.providers.keys import hold_secret, key_from_command, key_from_env, redact
+from tui.providers.keys import hold_secret, key_from_command, key_from_env, one_line, redact
 
 
 def python(code: str) -> str:
@@ -172,6 +172,12 @@ def test_what_looks_like_a_key_is_struck_out(secret: str) -> None:
     for part in ("abcdef", "0123456789", "hunter2"):
         assert part not in text
     assert text.endswith(" here")
+
+
+def test_one_line_has_neither_keys_nor_what_moves_a_terminal() -> None:
+    page = f"{' ' * 9_000}a\x1b[31m red\r\n\u202etoken=abcdefghijklmnop"
+    assert one_line(page, 40) == "a red \ufffdtoken=[key]"
+    assert one_line("word " * 100_000, 10) == "word word…"
 
 
 def test_a_held_key_of_any_shape_is_struck_out() -> None:

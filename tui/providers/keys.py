@@ -52,9 +52,12 @@ def redact(text: str) -> str:
     return _URL_USER.sub("[key]@", text)
 
 
+LOOKED_AT = 100_000  # characters of a text for one line: pages begin with many blanks
+
+
 def one_line(text: str, limit: int = 400) -> str:
     """Untrusted text on one line of at most `limit` characters, without keys and control characters."""
-    return abbreviated(redact(clean_line(text[: 10 * limit])), limit)
+    return abbreviated(redact(clean_line(text[:LOOKED_AT])), limit)
 
 
 def key_from_env(names: Sequence[str], env: Mapping[str, str]) -> str | None:

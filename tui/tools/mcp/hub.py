@@ -101,20 +101,16 @@ class McpHub:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.get_loop().run_forever()
 
-    def asks(self) -> Ask | None:
-        """What asks the person, one question at a time; None if there is no one to ask. In the servers' thread."""
-        home, ask = self._home, self.ask
-        if home is None or ask is None:
-            return None
+    async def ask_person(self, question: Question) -> Reply:
+        """Ask with `ask`, one question at a time. In the servers' thread."""
 
-        async def on_home_loop(question: Question) -> Reply:
+        async def on_home_loop() -> Reply:
+            assert self.ask is not None  # it is never taken away
             async with self._asking:
-                return await ask(question)
+                return await self.ask(question)
 
-        async def asked(question: Question) -> Reply:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(question), home))
-
-        return asked
+        assert self._home is not None  # whoever started the servers
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(), self._home))
 
     def status_changed(self, name: str) -> None:
         """Tell of a server's new status. In the servers' thread."""

@@ -188,8 +188,7 @@ class McpServer:
                 await self._run_connection(status)
                 return  # stopped
             except Exception as error:
-                reason, is_final = failure_reason(error, self.config, status, ready=self.status.state == "ready")
-            reason += "" if is_final else await self._exit_reason()
+                reason, is_final = await self._failure(error, status, ready=self.status.state == "ready")
             log.info("MCP server %s: %s", self.name, reason)
             if self._task is None:
                 return  # stopped while it failed
@@ -215,7 +214,7 @@ class McpServer:
             signals.put_nowait,
             status,
             updated=self._resource_updated,
-            ask=self._hub.asks(),
+            ask=None if self._hub.ask is None else self._hub.ask_person,
             sign_in=sign_in,
             tokens=self._hub.tokens,
         ) as connection:
@@ -275,10 +274,9 @@ class McpServer:
             return await ask(self._connection)
         except GoneError as error:
             self._signals.put_nowait("gone")
-            reason, is_final = failure_reason(error, self.config, self._transport_status, ready=True)
+            reason, _ = await self._failure(error, self._transport_status, ready=True)
             if self._transport_status.sign_in_needed:
                 raise ToolError(f"{what} was not run by the server {self.name}: {reason}") from None
-            reason += "" if is_final else await self._exit_reason()
             raise ToolError(
                 f"The server {self.name} went away during {what}: {reason}. It is being started again; whether the call"
                 " took effect is not known."
@@ -330,12 +328,13 @@ class McpServer:
             self._start_ended.clear()
         self._hub.status_changed(self.name)
 
-    async def _exit_reason(self) -> str:
-        """The last line a program wrote before it ended, if any."""
-        if self.config.transport != "stdio":
-            return ""
-        await self.log.wait_for_output()
-        return f" ({one_line(reason).rstrip('.')})" if (reason := self.log.reason) else ""
+    async def _failure(self, error: Exception, status: TransportStatus, *, ready: bool) -> tuple[str, bool]:
+        """The result of `failure_reason`, with the line in which a program said why it ended."""
+        reason, is_final = failure_reason(error, self.config, status, ready=ready)
+        if not is_final and self.config.transport == "stdio":
+            await self.log.wait_for_output()
+            reason += f" ({one_line(last_line).rstrip('.')})" if (last_line := self.log.reason) else ""
+        return reason, is_final
 
 
 async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
