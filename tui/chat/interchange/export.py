@@ -152,22 +152,17 @@ def _article(message: Message, blobs: Mapping[str, bytes]) -> str:
         body += f'\n<p class="bad">{_text(ending)}</p>'
     if not body.strip():
         return ""
-    if message.kind == "summary":
-        body = f"<details><summary>summary of what came before</summary>\n{body}\n</details>"
-    return (
-        f'<article class="{message.role}" dir="auto">\n<div class="who"><b>{_text(_speaker(message))}</b>'
-        f'<span>{_aside(message)}</span></div>\n<div class="body">\n{body}\n</div>\n</article>'
-    )
-
-
-def _aside(message: Message) -> str:
-    """The time and, for an answer, its tokens."""
     facts = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         source = "measured" if usage.source == "provider" else "estimated"
         facts.append(f"{tokens_exact(usage.input_total, source)} in, {tokens_exact(usage.output_total, source)} out")
-    return " · ".join(facts)
+    if message.kind == "summary":
+        body = f"<details><summary>summary of what came before</summary>\n{body}\n</details>"
+    return (
+        f'<article class="{message.role}" dir="auto">\n<div class="who"><b>{_text(_speaker(message))}</b>'
+        f'<span>{" · ".join(facts)}</span></div>\n<div class="body">\n{body}\n</div>\n</article>'
+    )
 
 
 def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:

@@ -108,22 +108,18 @@ class Tail:
         amount = max(amount, TAIL_BYTES)
         self._restart()
         self.read = self.skipped = max(0, size - amount)
-        if self.skipped:
-            self._read_head(path)
+        if self.skipped:  # the title and a rollout's metadata are at its beginning
+            with path.open("rb") as stream:
+                *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
+            lines = list(_parsed(texts))
+            self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
+            head = Tail()
+            head._feed(lines)
+            if head._reader is not None:
+                self._title = head.recording("").title
         self._read_on(path)
         if self.skipped and (needed := BYTES_PER_TOKEN * self.last_input) > amount:
             self._open(path, size, needed)
-
-    def _read_head(self, path: Path) -> None:
-        """Read the title and a rollout's metadata."""
-        with path.open("rb") as stream:
-            *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
-        lines = list(_parsed(texts))
-        self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
-        head = Tail()
-        head._feed(lines)
-        if head._reader is not None:
-            self._title = head.recording("").title
 
     def _read_on(self, path: Path) -> None:
         with path.open("rb") as stream:

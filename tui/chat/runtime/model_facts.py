@@ -88,9 +88,19 @@ class ModelFacts:
         return self.limits(provider, model)
 
     async def _ask_and_store(self, provider: str, model: str) -> None:
-        answers, facts = await self._ask(provider, model), self._of(provider, model)
-        if "asked" not in answers:
+        try:
+            info = await self._provider(provider).describe(model)
+        except ProviderError as error:
+            log.info("%s says nothing of %s: %s", provider, model, error)
+            info = ModelInfo(model)
+        limits, answers = await resolve_limits(provider, model, info.limits), dict[str, Any]()
+        if limits.context is None:
             self._ask_again.setdefault((provider, model), True)
+        else:
+            answers["asked"] = asdict(limits)
+        if info.tools is not None:
+            answers["tools"] = info.tools
+        facts = self._of(provider, model)
         if any(facts.get(name) != value for name, value in answers.items()):
             try:
                 await asyncio.to_thread(self._change, provider, model, lambda facts: _reconfigured(facts, answers))
@@ -98,16 +108,6 @@ class ModelFacts:
                 log.warning("what a server says of %s/%s is not stored: %s", provider, model, error)
                 self._facts[_key(provider, model)] = _reconfigured(facts, answers)
         self._asked.add((provider, model))
-
-    async def _ask(self, provider: str, model: str) -> dict[str, Any]:
-        try:
-            info = await self._provider(provider).describe(model)
-        except ProviderError as error:
-            log.info("%s says nothing of %s: %s", provider, model, error)
-            info = ModelInfo(model)
-        limits = await resolve_limits(provider, model, info.limits)
-        answers: dict[str, Any] = {} if limits.context is None else {"asked": asdict(limits)}
-        return answers if info.tools is None else answers | {"tools": info.tools}
 
     async def find_loaded(self, provider: str, model: str) -> None:
         """Ask once more after an answer, if the server did not say the window. Raises nothing.

@@ -115,7 +115,12 @@ class Turn:
                     raise TurnError(text)
                 pauses, self._too_large, self._recovery = 0, None, Recovery()
         except asyncio.CancelledError:
-            self._tell_cancelled()
+            if self._steps:
+                self.emit(STOPPED)
+            elif not self.answered:
+                waiting = "Cancelled while it waited to ask again. Your message is kept; /retry sends it."
+                unsent = "Cancelled. Nothing was sent; /retry sends your message again."
+                self.emit(TurnFailed(waiting if self._waiting else unsent))
             raise
 
     async def _prepare(self) -> None:
@@ -130,14 +135,6 @@ class Turn:
         await asyncio.gather(find, self.services.prepare(target.provider))
         if self.tools.waits_for_servers:
             await self.tools.box.wait_until_started()
-
-    def _tell_cancelled(self) -> None:
-        if self._steps:
-            self.emit(STOPPED)
-        elif not self.answered:
-            waiting = "Cancelled while it waited to ask again. Your message is kept; /retry sends it."
-            unsent = "Cancelled. Nothing was sent; /retry sends your message again."
-            self.emit(TurnFailed(waiting if self._waiting else unsent))
 
     # -- asking --------------------------------------------------------------------------------------------------
 

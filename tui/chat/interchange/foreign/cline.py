@@ -34,8 +34,9 @@ def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation of a task."""
     history = SourceFile(file.path / HISTORY) if file.path.is_dir() else file
     screen = SourceFile(history.path.with_name(SCREEN))
-    shown = screen.document if screen.path.is_file() else None
-    usages = _usages(shown) if isinstance(shown, list) else []
+    document = screen.document if screen.path.is_file() else None
+    shown: list[Any] = document if isinstance(document, list) else []
+    usages = _usages(shown)
     chat = Builder()
     file.feed(lambda entry: _add(chat, entry), history.document or [])
     messages = chat.messages
@@ -43,8 +44,12 @@ def read(file: SourceFile) -> Iterator[Recording]:
     if not any(messages[i].usage for i in answers) and len(usages) == len(answers):
         for index, usage in zip(answers, usages, strict=True):
             messages[index] = replace(messages[index], usage=usage)
-    if isinstance(shown, list) and (bounds := _range(shown)):
-        chat.set_aside(message.id for message in messages[bounds[0] : bounds[1] + 1])
+    for entry in reversed(shown):  # the newest range is not sent any more
+        bounds = entry.get("conversationHistoryDeletedRange") if isinstance(entry, dict) else None
+        if isinstance(bounds, list) and len(bounds) == 2:
+            first, last = map(int, bounds)
+            chat.set_aside(message.id for message in messages[first : last + 1])
+            break
     yield chat.recording(SOURCE, history.path.parent.name, unscored=UNSCORED)
 
 
@@ -74,12 +79,3 @@ def _usages(shown: Sequence[Any]) -> list[Usage | None]:
             usage = replace(usage, input_total=total) if total else None
         usages.append(usage)
     return usages
-
-
-def _range(shown: Sequence[Any]) -> list[int] | None:
-    """The newest `conversationHistoryDeletedRange`: positions of messages that are not sent any more."""
-    for entry in reversed(shown):
-        bounds = entry.get("conversationHistoryDeletedRange") if isinstance(entry, dict) else None
-        if isinstance(bounds, list) and len(bounds) == 2:
-            return [int(bound) for bound in bounds]
-    return None
