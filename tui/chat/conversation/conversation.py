@@ -195,7 +195,12 @@ class Conversation:
     def request_answered_last(self) -> Request | None:
         """The request as it was after the current model's last answer; None if no record has been added since."""
         name = self.target.provider, self.target.model
-        last = next((m.id for m in reversed(self.messages) if m.usage and (m.provider, m.model) == name), None)
+        measured = (
+            m.id
+            for m in reversed(self.messages)
+            if m.usage and m.usage.source == "provider" and (m.provider, m.model) == name
+        )
+        last = next(measured, None)
         if last is None or not self._records or self._records[-1].id < last:
             return None
         state = fold_records(record for record in self._records if record.id < last)

@@ -244,7 +244,7 @@ class ChatSession:
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
             await asyncio.to_thread(self._services.estimator.recall, provider, model)
         if (answered := await asyncio.to_thread(self.conversation.request_answered_last)) is not None:
-            await asyncio.to_thread(self._services.estimator.note_measured, answered)
+            await asyncio.to_thread(self._meter.estimate, answered)  # for what has left the request since
         if self.messages:
             await self._meter.usage()
 

@@ -37,6 +37,7 @@ from tui.context.estimate.measurements import (
     Match,
     Measurement,
     Verdict,
+    anchored_at,
     borrowed,
     corrected,
     trimmed,
@@ -240,27 +241,6 @@ class HybridTokenEstimator:
             if tokens is not None:
                 self.note_count(request, tokens, at=at)
 
-    def note_measured(self, request: Request) -> None:
-        """Base estimates on the last call of a conversation from an earlier run, of which `request` is what followed.
-
-        As long as the program runs this is so anyway. It matters for what has been left out since.
-        """
-        with self._lock:
-            request = self._filed(request)
-            session = self._session(request)
-            account, preamble = session.ledger.update(request.messages), self._preamble(request, session)
-            match = self.tracker.find(request.provider, request.model, account, preamble.digest)
-            if match is None or session.anchored is not None:
-                return
-            covered, measured, with_reply = match
-            account, tokens = account.cut(covered), float(measured.input_tokens)
-            reasoning = account.sums.reasoning - measured.sent_reasoning  # what is not sent any more is left out here
-            if with_reply:
-                tokens += (measured.output_tokens or 0) - measured.unseen
-                reasoning -= measured.reply_reasoning
-            share = self.calibrations.get(request.provider, request.model).reasoning_share
-            session.anchored = Anchored(measured, account, tokens + round(share * reasoning))
-
     def forget(self, provider: str, model: str) -> None:
         """Forget what was measured and learned of a model, in the store too."""
         model = self._filed_name(provider, model)
@@ -321,6 +301,8 @@ class HybridTokenEstimator:
             return before
         if match is not None:
             base = corrected(match, account, preamble, calibration)
+            if session.anchored is None:  # by a call from an earlier run, or from before a fork
+                session.anchored = anchored_at(match, account, calibration)
         else:
             other = self.tracker.find_other(provider, model, account)
             base = Base() if other is None else self._borrowed(session, other, account)

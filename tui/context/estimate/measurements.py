@@ -258,6 +258,17 @@ class Anchored(NamedTuple):
     tokens: float
 
 
+def anchored_at(match: Match, account: Account, calibration: Calibration) -> Anchored:
+    """`match` as the latest measured request; its tokens are without reasoning that `account` has no more."""
+    covered, measurement, with_reply = match
+    then, tokens = account.cut(covered), float(measurement.input_tokens)
+    reasoning = then.sums.reasoning - measurement.sent_reasoning
+    if with_reply:
+        tokens += (measurement.output_tokens or 0) - measurement.unseen
+        reasoning -= measurement.reply_reasoning
+    return Anchored(measurement, then, tokens + round(calibration.reasoning_share * reasoning))
+
+
 def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
     """`match` as a base: its measurement, corrected for reasoning that was added or dropped and a changed preamble."""
     covered, measurement, with_reply = match
