@@ -292,25 +292,25 @@ def corrected(match: Match, account: Account, preamble: Preamble, calibration: C
         adjust += round(change)
         uncertain += abs(round(change))
     if measurement.preamble != preamble.digest:
-        difference = preamble_change(measurement, account.sums_before(covered), preamble, calibration)
+        difference = preamble_change(measurement, tokens, account.sums_before(covered), preamble, calibration)
         adjust += difference
         uncertain += max(abs(difference), 1.0)
     return Base("prefix", covered, max(0.0, tokens), adjust, uncertain, measurement, reply, bias)
 
 
-def preamble_change(measurement: Measurement, messages: Sums, preamble: Preamble, calibration: Calibration) -> float:
-    """What system prompt and tools add compared with those of `measurement`, whose messages come to `messages`.
+def preamble_change(
+    measurement: Measurement, measured: float, messages: Sums, preamble: Preamble, calibration: Calibration
+) -> float:
+    """What system prompt and tools add compared with those of `measurement`, in tokens.
 
-    In tokens. Less is removed if the estimates of both come to more than was measured: else a request without its tools
-    might cost nothing.
+    `messages` and those came to `measured`. If estimates come to more, less is removed: else a request without its
+    tools might cost nothing.
     """
     before = measurement.preamble, measurement.preamble_tokens
     change = calibration.preamble_change(before, (preamble.digest, preamble.total))
     guessed = calibration.factor * (messages.content + messages.markup + messages.media + messages.fixed)
     estimate = measurement.preamble_tokens + messages.known + guessed
-    return (
-        change * measurement.input_tokens / estimate if change < 0 and estimate > measurement.input_tokens else change
-    )
+    return change * measured / estimate if change < 0 and estimate > measured else change
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
@@ -332,7 +332,7 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
                 adjust += sign * calibration.factor * line.tokens
     tokens += reasoning
     if measurement.preamble != preamble.digest:
-        difference = preamble_change(measurement, then.sums, preamble, calibration)
+        difference = preamble_change(measurement, anchored.tokens, then.sums, preamble, calibration)
         adjust += difference
         uncertain += abs(difference)
     if tokens + adjust <= 0:
