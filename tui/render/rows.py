@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import starmap
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -177,7 +178,7 @@ class Line:
 
     def row(self) -> Row:
         """The line as a row, all of it copied."""
-        return Row(tuple([Segment(text, style) for text, style in self.runs]), joint=self.joint)
+        return Row(tuple(starmap(Segment, self.runs)), joint=self.joint)
 
 
 def wrap(runs: Iterable[Run], width: int) -> list[Line]:

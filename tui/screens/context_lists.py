@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -70,12 +71,11 @@ class LineList(ScrollView, can_focus=True):
         Binding("enter", "choose", show=False),
     ]
 
+    @dataclass
     class Chosen(Message):
         """Row `index` was chosen."""
 
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
+        index: int
 
     def __init__(self) -> None:
         super().__init__()

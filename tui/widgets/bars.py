@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -96,12 +97,11 @@ class Bar(Widget):
     Bar { height: 1; padding: 0 1; }
     """
 
+    @dataclass
     class Pressed(Message):
         """The line was clicked."""
 
-        def __init__(self, bar: Bar) -> None:
-            super().__init__()
-            self.bar = bar
+        bar: Bar
 
     def __init__(self) -> None:
         super().__init__()

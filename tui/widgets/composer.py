@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -200,22 +201,20 @@ class Composer(Widget):
     Composer .prompt-sign { width: 2; height: 1; color: $primary; text-style: bold; }
     """
 
+    @dataclass
     class Submitted(Message):
         """Enter was pressed on `text` (pastes unfolded), which has left the draft: see `Composer.restore`."""
 
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+        text: str
 
+    @dataclass
     class Changed(Message):
         """The draft changed. `typed` is without pastes, `pasted` are these; completion uses `text` and `cursor`."""
 
-        def __init__(self, typed: str, pasted: Sequence[str], text: str, cursor: int) -> None:
-            super().__init__()
-            self.typed = typed
-            self.pasted = tuple(pasted)
-            self.text = text
-            self.cursor = cursor
+        typed: str
+        pasted: Sequence[str]
+        text: str
+        cursor: int
 
     class Recall(Message):
         """Up was pressed in an empty draft: the last queued message may return to it."""

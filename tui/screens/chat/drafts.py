@@ -311,14 +311,14 @@ class DraftCost:
     def __init__(self, screen: ChatScreen) -> None:
         self.screen = screen
         self.typed = ""
-        self.pasted: tuple[str, ...] = ()
+        self.pasted: Sequence[str] = ()
         self._pastes: dict[tuple[str, str], int] = {}  # (model, text) -> tokens
         self._files: dict[tuple[str, str], tuple[int, str]] = {}  # (model, file) -> tokens, the kind if not accepted
         self._resources: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
         self._prepared = ""  # the provider that can be asked at once
         self._cost = 0.0  # seconds taken by the last count
 
-    def changed(self, typed: str, pasted: tuple[str, ...]) -> None:
+    def changed(self, typed: str, pasted: Sequence[str]) -> None:
         """Count the changed draft after a short pause."""
         self.typed, self.pasted = typed, pasted
         self.count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from textual.actions import SkipAction
@@ -43,29 +44,29 @@ class Transcript(TranscriptView, can_focus=True):
         Binding("N", "go_to_hit(False)", "Previous hit", id="transcript.find_previous", show=False),
     ]
 
+    @dataclass
     class ActionRequested(TextualMessage):
         """An action on a message is requested. `text` is the text to copy, for the two copy actions.
 
         `detail` names one of several code blocks, for a toast; "" for none.
         """
 
-        def __init__(self, message_id: str, action: Action, text: str = "", detail: str = "") -> None:
-            super().__init__()
-            self.message_id, self.action, self.text, self.detail = message_id, action, text, detail
+        message_id: str
+        action: Action
+        text: str = ""
+        detail: str = ""
 
+    @dataclass
     class LinkClicked(TextualMessage):
         """A link in a message was clicked. Only http, https and mailto addresses are passed on."""
 
-        def __init__(self, url: str) -> None:
-            super().__init__()
-            self.url = url
+        url: str
 
+    @dataclass
     class CursorMoved(TextualMessage):
         """The block cursor moved to another message, or (None) was removed."""
 
-        def __init__(self, message_id: str | None) -> None:
-            super().__init__()
-            self.message_id = message_id
+        message_id: str | None
 
     def __init__(self) -> None:
         super().__init__()

@@ -218,16 +218,8 @@ class TranscriptView(ScrollView):
         if self._live is None or not self._follow:
             return
         begin = monotonic()
-        self._draw_live()
         self._lay_out()
         self._flush_cost = monotonic() - begin
-
-    def _draw_live(self) -> None:
-        index, heights = self._live_index, self.document.heights
-        if self._live is None or not self.document.width:
-            return
-        first = self.document.draw_more(index, monotonic())
-        self.refresh_lines(heights.top(index) + first, max(1, heights[index] - first))
 
     # --- position and scrolling
 
@@ -263,7 +255,6 @@ class TranscriptView(ScrollView):
     def scroll_end(self, *_args: Any, **_kwargs: Any) -> None:
         """Go to the end and follow it, at once."""
         self._follow, self._unseen = True, False
-        self._draw_live()
         self._redraw()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -277,7 +268,6 @@ class TranscriptView(ScrollView):
         self._follow = new >= self.max_scroll_y
         if self._follow:
             self._unseen = False
-            self._draw_live()
         elif new < old and document.width:
             size = self.view_size
             new += document.draw_above(old, min(old - new, 3 * size.height))
@@ -304,6 +294,10 @@ class TranscriptView(ScrollView):
         if document.width != width:
             place = document.resize(width, place or self._place_of_reader())
         if self._follow:
+            if self._live is not None:
+                index = self._live_index
+                changed = document.draw_more(index, monotonic())
+                self.refresh_lines(document.heights.top(index) + changed, max(1, document.heights[index] - changed))
             first = document.draw_end(size.height)
             top = max(0, document.heights.total - size.height)
         else:
