@@ -16,7 +16,7 @@ from tui.messages import Message, Request, Text, Usage
 from tui.providers.base import Capabilities
 from tui.screens.context import ContextPanel
 from tui.views.context_table import ContextView
-from tui.views.models import fits
+from tui.views.models import fit_lines
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -224,9 +224,10 @@ async def test_fits_where_lists_the_models() -> None:
 
 
 def test_the_current_model_is_first_however_large_others_are() -> None:
-    listed = fits(make_usage(), [("lab/large", ModelLimits(2_000_000)), ("lab/huge", ModelLimits(9_000_000))])
-    assert [fit.current for fit in listed] == [True, False, False]
-    assert [fit.name for fit in listed[1:]] == ["lab/huge", "lab/large"]
+    models = [("lab/unknown", None), ("lab/large", ModelLimits(2_000_000)), ("lab/huge", ModelLimits(9_000_000))]
+    lines = [line.plain for line in fit_lines(make_usage(), models, 80)]
+    assert [line.startswith("●") for line in lines] == [True, False, False, False]
+    assert [line.split()[0] for line in lines[1:]] == ["lab/huge", "lab/large", "lab/unknown"]
 
 
 async def test_it_opens_before_there_are_numbers() -> None:

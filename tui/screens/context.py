@@ -22,7 +22,7 @@ from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import Line, basis_lines, headline, row_hints, table_lines
-from tui.views.models import fit_line, fits
+from tui.views.models import fit_lines
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -208,7 +208,7 @@ class FitsPanel(ReadingPanel):
 def _fit_lines(
     usage: ContextUsage, models: Sequence[tuple[str, ModelLimits | None]], note: str, width: int
 ) -> list[Content]:
-    return [*(fit_line(fit, width) for fit in fits(usage, models)), Content.styled(note, "$text-muted")]
+    return [*fit_lines(usage, models, width), Content.styled(note, "$text-muted")]
 
 
 def item_text(session: ChatSession, row: str, item: UsageItem) -> tuple[str, str] | None:

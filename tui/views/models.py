@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -110,58 +111,36 @@ def model_options(models: Iterable[ListedModel], query: str, present: str) -> li
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A model and this conversation in it. `too_much` is the excess in tokens; None if unknown.
-
-    `sure`: the tokens are this model's own, and measured.
-    """
-
-    name: str
-    window: int | None
-    percent: float | None
-    too_much: int | None
-    current: bool = False
-    sure: bool = False
-
-
-def fits(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]]) -> list[Fit]:
+def fit_lines(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | None]], width: int) -> list[Content]:
     """This conversation in the current model, then in each other ("provider/model", limits), the largest window first.
 
-    Tokens are those of the current model: another tokenizer may count some percent more or less.
+    A line has the name, the window, the percentage and the excess. Tokens are those of the current model: another
+    tokenizer may count some percent more or less.
     """
-    present = f"{usage.provider}/{usage.model}"
-    all_limits = {**dict(models), present: usage.limits}
-    result = []
-    for name, limits in all_limits.items():
-        window = limits.context if limits is not None else None
-        if limits is None or not window:
-            result.append(Fit(name, None, None, None, name == present))
-            continue
-        budget = usage.budget if name == present else make_budget(limits, BudgetSettings())
-        over = max(0, usage.total - budget.max_input) if budget.max_input is not None else None
-        sure = name == present and usage.source == "exact"
-        result.append(Fit(name, window, 100 * usage.total / window, over, name == present, sure))
-    return sorted(result, key=lambda fit: (not fit.current, fit.window is None, fit.percent or 0.0, fit.name))
-
-
-def fit_line(fit: Fit, width: int) -> Content:
-    """One line: name, window, percentage, and the excess."""
-    wide = width >= 64
+    present, wide = f"{usage.provider}/{usage.model}", width >= 64
     available = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
-    about = "" if fit.sure else "~"
-    share = f"{about}{percent(fit.percent)}" if fit.percent is not None else "?"
-    if fit.too_much is None:
-        verdict, style, sign = "window unknown", "$text-muted", "?"
-    elif fit.too_much:
-        tokens = tokens_exact(fit.too_much, "exact" if fit.sure else "estimated")
-        verdict, style, sign = f"{tokens} would have to go", "$text-error", "✗"
-    else:
-        verdict, style, sign = "fits", "$text-success", "✓"
-    return Content.assemble(
-        ("● " if fit.current else "  ", "$primary"),
-        (pad(plain(fit.name), available), "$foreground"),
-        (f"{tokens_short(fit.window, strip=True):>9}", "$text-muted"),
-        (f"{share:>8}", "$foreground"),
-        (f"  {verdict}" if wide else f" {sign}", style),
-    ).truncate(width, ellipsis=True)
+    lines = []
+    for name, limits in {**dict(models), present: usage.limits}.items():
+        current, window = name == present, (limits.context if limits is not None else None) or None
+        source = usage.source if current and usage.source == "exact" else "estimated"
+        used, share, over = 0.0, "?", None
+        if limits is not None and window:
+            used = 100 * usage.total / window
+            share = f"{'' if source == 'exact' else '~'}{percent(used)}"
+            most = (usage.budget if current else make_budget(limits, BudgetSettings())).max_input
+            over = max(0, usage.total - most) if most is not None else None
+        if over is None:
+            verdict, style, sign = "window unknown", "$text-muted", "?"
+        elif over:
+            verdict, style, sign = f"{tokens_exact(over, source)} would have to go", "$text-error", "✗"
+        else:
+            verdict, style, sign = "fits", "$text-success", "✓"
+        line = Content.assemble(
+            ("● " if current else "  ", "$primary"),
+            (pad(plain(name), available), "$foreground"),
+            (f"{tokens_short(window, strip=True):>9}", "$text-muted"),
+            (f"{share:>8}", "$foreground"),
+            (f"  {verdict}" if wide else f" {sign}", style),
+        )
+        lines.append(((not current, window is None, used, name), line.truncate(width, ellipsis=True)))
+    return [line for _, line in sorted(lines, key=itemgetter(0))]
