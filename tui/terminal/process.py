@@ -57,26 +57,23 @@ class EarlyTerminal:
         self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> EarlyTerminal:
-        if sys.platform != "win32" and "TEXTUAL_DRIVER" not in os.environ:
-            with suppress(OSError, ValueError, termios.error):  # Textual says what is wrong
-                self._take(sys.__stdin__.fileno() if sys.__stdin__ else -1)
+        if sys.platform == "win32" or "TEXTUAL_DRIVER" in os.environ:
+            return self
+        with suppress(OSError, ValueError, termios.error):  # Textual says what is wrong
+            terminal = sys.__stdin__.fileno() if sys.__stdin__ else -1
+            before = termios.tcgetattr(terminal)
+            for name in ENDING:
+                number = getattr(signal, name)
+                self._handlers[number] = signal.signal(number, self._end)
+            self._before = before
+            raw = termios.tcgetattr(terminal)
+            raw[tty.IFLAG] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
+            raw[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+            termios.tcsetattr(terminal, termios.TCSANOW, raw)  # unlike TCSAFLUSH it keeps what was typed
+            self.in_line_mode = int.from_bytes(fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)), sys.byteorder)
+            self._screen_taken = True
+            self._write(_ENTER.format(row=os.get_terminal_size(terminal).lines - 1))
         return self
-
-    def _take(self, terminal: int) -> None:
-        if sys.platform == "win32":
-            return
-        before = termios.tcgetattr(terminal)
-        for name in ENDING:
-            number = getattr(signal, name)
-            self._handlers[number] = signal.signal(number, self._end)
-        self._before = before
-        raw = termios.tcgetattr(terminal)
-        raw[tty.IFLAG] &= ~(termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR)
-        raw[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
-        termios.tcsetattr(terminal, termios.TCSANOW, raw)  # unlike TCSAFLUSH it keeps what was typed
-        self.in_line_mode = int.from_bytes(fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)), sys.byteorder)
-        self._screen_taken = True
-        self._write(_ENTER.format(row=os.get_terminal_size(terminal).lines - 1))
 
     def hand_over(self) -> list[Any] | None:
         """Textual has the terminal now, and restores the screen.

@@ -71,7 +71,8 @@ async def revoke(config: ServerConfig, store: TokenStore, data: dict[str, Any]) 
         if metadata is None or metadata.revocation_endpoint is None or tokens is None:
             return "the server has no place for that"
         url = str(metadata.revocation_endpoint)
-        async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**client_options(url, LARGEST)) as client:
+        options = client_options(url, LARGEST)
+        async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**options, follow_redirects=True) as client:
             for kind in ("refresh_token", "access_token"):
                 if token := getattr(tokens, kind):
                     response = await client.send(provider._form(url, token=token, token_type_hint=kind))
@@ -224,7 +225,7 @@ class Provider(OAuthClientProvider):
         wished = answer.get("interval")
         interval = float(wished) if isinstance(wished, int | float) and wished > 0 else INTERVAL
         url = self._get_token_endpoint()
-        async with AsyncClient(**client_options(url, LARGEST)) as client:
+        async with AsyncClient(**client_options(url, LARGEST), follow_redirects=True, timeout=30.0) as client:
             while True:
                 await self._sign_in.pause(interval)
                 response = await client.send(self._form(url, grant_type=CODE_GRANT, device_code=device))

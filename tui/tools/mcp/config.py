@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from tui.config.files import at_home
@@ -24,6 +24,7 @@ from tui.text.clean import clean_text
 from tui.text.json_text import parse_jsonc
 from tui.text.labels import did_you_mean
 
+T = TypeVar("T")
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
 NAME = re.compile(r"""[^\s:"'`\\](?:[^\n:"'`\\]{0,98}[^\s:"'`\\])?""")
@@ -295,8 +296,7 @@ class _Table:
         return next((self.values[name] for name in names if self.values.get(name) is not None), default)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        flag: bool = self._checked(self.get(name, default=default), bool, name, "true or false")
-        return flag
+        return self._checked(self.get(name, default=default), bool, name, "true or false")
 
     def text(self, *names: str) -> str:
         return self._text(self.get(*names, default=""), names[0])
@@ -320,12 +320,12 @@ class _Table:
         return value
 
     def _text(self, value: object, name: str) -> str:
-        text: str = self._checked(value, str, name, "text")
+        text = self._checked(value, str, name, "text")
         if "\0" in text:
             raise McpConfigError(f"{self.key}.{name} has a zero byte in it")
         return text
 
-    def _checked(self, value: Any, kind: type, name: str, what: str) -> Any:
+    def _checked(self, value: object, kind: type[T], name: str, what: str) -> T:
         if not isinstance(value, kind):
             raise McpConfigError(f"{self.key}.{name} has to be {what}")
         return value
