@@ -6,21 +6,26 @@ import asyncio
 import logging
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
+from textual.actions import ActionParseResult
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandList, CommandPalette
+from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tui import commands
-from tui.screens.base import SHORT, CopyingApp
+from tui.screens.base import SHORT, CopyingApp, GuardedScreen
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.process import ENDED, ENDING, on_signals
@@ -53,6 +58,14 @@ def unprinted(character: str | None) -> str:
     if character is None or len(character) != 1 or character.isprintable():
         return ""
     return character if unicodedata.category(character) in _TEXT else ""
+
+
+class Palette(CommandPalette, GuardedScreen[None]):
+    """The command palette. Textual 8.2.8 raises `KeyError` for a page of a list that is not laid out yet."""
+
+    def _action_command_list(self, action: str) -> None:
+        if not action.startswith("page_") or self.query_one(CommandList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class ChatApp(CopyingApp):
@@ -175,6 +188,27 @@ class ChatApp(CopyingApp):
                 line = f"{command.name} {args}".rstrip()
                 usage = "" if args or not command.args else command.usage.replace("[", "\\[")  # it is parsed as markup
                 yield SystemCommand(f"/{line}: {description}", usage, partial(self._chosen, line, command.needs_args))
+
+    def action_command_palette(self) -> None:
+        """Open the palette."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action. One whose screen is not drawn yet, or was closed while it waited, ends there."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except NoMatches:
+            panel = default_namespace
+            if not isinstance(panel, Widget) or (panel.is_attached and panel.is_mounted):
+                raise
+            log.info("%s: %r is not on screen", action, panel)
+            return True
 
     def _chosen(self, line: str, needs_args: bool) -> None:
         """A command chosen in the palette: run it, or put it in the empty prompt if it needs an argument."""

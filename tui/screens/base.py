@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from textual import events, on
 from textual.actions import SkipAction
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -45,8 +46,8 @@ QUIET = 0.7
 """Seconds without a key before keys count as answers, so that text typed for the prompt answers nothing."""
 
 
-class GuardedMouse(Screen[Result]):
-    """A screen on which clicks never reach a widget that was just removed.
+class GuardedScreen(Screen[Result]):
+    """A screen that is closed once, and on which clicks never reach a widget that was just removed.
 
     Textual 8.2.8 looks up the parent of the widget under the pointer when a selection starts; a widget just removed by
     streaming or by a closing list has none, and the click would end the program.
@@ -64,11 +65,15 @@ class GuardedMouse(Screen[Result]):
         super().action_copy_text()
         self.clear_selection()
 
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close this screen once: for a second Enter that was under way, Textual would close the one below."""
+        return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
+
 
 Work: TypeAlias = Callable[[], Awaitable[None]]
 
 
-class BackgroundScreen(GuardedMouse[None]):
+class BackgroundScreen(GuardedScreen[None]):
     """A screen with background work, whose errors it shows as lines. Details go to `log_file`."""
 
     def __init__(self, log_file: Path) -> None:
@@ -136,7 +141,7 @@ class BackgroundScreen(GuardedMouse[None]):
             del self._requested[group]
 
 
-class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
+class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
     """A panel over the conversation, which stays visible around it."""
 
     DEFAULT_CSS = """
@@ -157,6 +162,8 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
         Binding("escape", "close", "close", id="panel.close", show=False),
     ]
 
+    _edge: tuple[str, Sequence[Hint]] = ("", ())
+
     max_width: int | None = PANEL_WIDTH
     """Maximal columns, including border and padding; None for the whole width."""
 
@@ -174,6 +181,20 @@ class Panel(GuardedMouse[Result], ModalScreen[Result], Generic[Result]):
     @on(events.Mount)
     def _limit_width(self) -> None:
         self.query_one(".panel").styles.max_width = self.max_width
+
+    def set_keys(self, *hints: Hint, before: str = "") -> None:
+        """Show `before` and keys on the lower edge: as many as fit, and always the last one. They can be clicked."""
+        self._edge = (before, hints)
+        if self.is_mounted:
+            self._draw_keys()
+
+    @on(events.Mount)
+    @on(events.Resize)
+    def _draw_keys(self) -> None:
+        before, hints = self._edge
+        width = min(self.max_width or self.app.size.width, self.app.size.width) - 6  # corners, lines and blanks
+        keys = _fitting([_key_label(self, hint) for hint in hints], width - len(before))
+        self.query_one(".panel").border_subtitle = Content.assemble(before, keys)
 
     def action_copy_text(self) -> None:
         """ctrl+c: copy the selection, or without one do what esc does."""
@@ -277,17 +298,15 @@ def key_now(screen: Screen[Any], key: str, action: str) -> str:
     return next((name.replace("ctrl+", "^").replace("escape", "esc") for name in others), key)
 
 
-def clickable(screen: Screen[Any], *hints: Hint) -> Content:
-    """`enter open   esc close` for a panel's edge. Clicking one has the same effect."""
-    return Content("   ").join(_key_label(screen, hint) for hint in hints)
-
-
 def key_line(screen: Screen[Any], hints: Sequence[Hint], width: int) -> Content:
     """`m messages   h history …` in `width` cells; if narrow, as many as fit, and always the last one.
 
     Clicking one has the same effect.
     """
-    labels = [_key_label(screen, hint, "bold $primary", "$text-muted") for hint in hints]
+    return _fitting([_key_label(screen, hint, "bold $primary", "$text-muted") for hint in hints], width)
+
+
+def _fitting(labels: list[Content], width: int) -> Content:
     gap = "   " if sum(label.cell_length + 3 for label in labels) <= width else "  "
     while len(labels) > 1 and Content(gap).join(labels).cell_length > width:
         labels.pop(-2)

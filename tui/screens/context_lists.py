@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 from textual.widgets import Static
 
-from tui.screens.base import BACK, Panel, clickable, set_title
+from tui.screens.base import BACK, Panel, set_title
 from tui.screens.pager import Pager
 from tui.text.cells import clip
 from tui.views.context_lists import (
@@ -195,7 +195,7 @@ class HistoryPanel(Panel[str]):
         more = f" · the last {LEDGER} of {count:,}" if count > LEDGER else f" · {count:,}" if count else ""
         panel.border_title = f"Requests{more}"
         hints = [("enter", "details", "details"), ("o", "go to", "go_to"), ("x", "forget", "forget")] if shown else []
-        panel.border_subtitle = clickable(self, *hints, BACK)
+        self.set_keys(*hints, BACK)
 
     @property
     def chosen(self) -> CallRow | None:
@@ -275,15 +275,9 @@ class MessagesPanel(Panel[str]):
         rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
         panel = self.query_one(".panel")
         set_title(panel, f"Messages · {listed(self.lines)}")
-        wide = self.app.size.width >= 70
         order = "in order" if self.by_size else "biggest first"
-        hints = [
-            ("p", "pin", "select(True)"),
-            ("x", "leave out" if wide else "out", "select(False)"),
-            ("s", order if wide else "sort", "sort"),
-            *([("enter", "go to", "choose")] if wide else []),
-        ]
-        panel.border_subtitle = clickable(self, *hints, BACK)
+        pin, leave_out = ("p", "pin", "select(True)"), ("x", "leave out", "select(False)")
+        self.set_keys(pin, leave_out, ("s", order, "sort"), ("enter", "go to", "choose"), BACK)
 
     @property
     def chosen(self) -> MessageLine | None:

@@ -22,7 +22,7 @@ from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, Result, clickable, key_line, set_title
+from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, Result, key_line, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
@@ -103,7 +103,9 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         """The keys for the highlighted row; the one that closes is added."""
 
     def draw(self, head: Sequence[Content], rows: Sequence[RowType]) -> None:
-        """Draw everything; the cursor stays on its row."""
+        """Draw everything; the cursor stays on its row. Nothing once the panel is closed."""
+        if not self.is_attached:
+            return
         height = self.app.size.height
         top = self.query_one(".head", Static)
         top.display = bool(head)
@@ -226,7 +228,7 @@ class Picker(Panel[str]):
         """Search field, list, or a line that says why there is no list."""
         with Vertical(classes="panel") as panel:
             set_title(panel, self.heading)
-            panel.border_subtitle = clickable(self, *self.hints())
+            self.set_keys(*self.hints())
             yield Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)
@@ -354,16 +356,8 @@ class SessionPicker(Picker):
 
     def hints(self) -> Sequence[Hint]:
         """What can be done with a conversation."""
-        keys = [("enter", "open", "choose"), ("^r", "rename", "rename"), ("^d", "delete", "delete")]
-        keys += [("^z", "bring back", "undelete")] if self._deleted else []
-        return keys if self.app.size.width < 60 else [*keys, CLOSE]
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """The keys depend on the width, too."""
-        self._show_keys()
-
-    def _show_keys(self) -> None:
-        self.query_one(".panel").border_subtitle = clickable(self, *self.hints())
+        restore = [("^z", "bring back", "undelete")] if self._deleted else []
+        return [("enter", "open", "choose"), *restore, ("^r", "rename", "rename"), ("^d", "delete", "delete"), CLOSE]
 
     def action_rename(self) -> None:
         """Ask for another title."""
@@ -391,7 +385,7 @@ class SessionPicker(Picker):
         await self.workspace.delete_session(chosen.key)
         self._deleted.append(chosen)
         self.app.notify(f"{chosen.label!r} is deleted. ctrl+z restores it.", timeout=8, markup=False)
-        self._show_keys()
+        self.set_keys(*self.hints())
         self.search(self.query_one(Input).value)
 
     async def action_undelete(self) -> None:
@@ -399,7 +393,7 @@ class SessionPicker(Picker):
         if self._deleted:
             self.to_highlight = self._deleted.pop().key
             await self.workspace.restore_session(self.to_highlight)
-            self._show_keys()
+            self.set_keys(*self.hints())
             self.search(self.query_one(Input).value)
 
 
@@ -462,9 +456,10 @@ class ModelPicker(Picker):
             self.empty = "asking the servers …"
         options = model_options(self.listing.models, query, self.present)
         more = len(options) - MAX_SHOWN
-        self.query_one(".panel", Vertical).border_subtitle = (
-            f"{more:,} more: type to search" if more > 0 else clickable(self, ("enter", "choose", "choose"), CLOSE)
-        )
+        if more > 0:
+            self.set_keys(before=f"{more:,} more: type to search")
+        else:
+            self.set_keys(*self.hints())
         return options[:MAX_SHOWN]
 
     def preview(self, key: str) -> None:

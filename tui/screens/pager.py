@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from tui.render.rows import plain_rows
-from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, clickable, set_title
+from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, set_title
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
@@ -122,8 +122,8 @@ class Pager(Panel[None]):
 
     def compose(self) -> ComposeResult:
         """The lines."""
-        with Vertical(classes="panel") as panel:
-            panel.border_subtitle = clickable(self, ("c", "copy all", "copy"), CLOSE)
+        self.set_keys(("c", "copy all", "copy"), CLOSE)
+        with Vertical(classes="panel"):
             yield TextLines()
 
     def on_mount(self) -> None:
@@ -189,7 +189,7 @@ class ReadingPanel(Panel[None]):
         """One text."""
         with Vertical(classes="panel") as panel:
             set_title(panel, self._heading)
-            panel.border_subtitle = clickable(self, self.closing)
+            self.set_keys(self.closing)
             with VerticalScroll():
                 yield Static(self._drawn(), markup=False)
 

@@ -17,7 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.messages import BUILT_IN
-from tui.screens.base import CLOSE, QUIET, SHORT, Hint, LongText, Panel, clickable, key_now, set_title
+from tui.screens.base import CLOSE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, description_line, readable_arguments
 from tui.views.view import Form, Question, RejectedError
@@ -97,7 +97,7 @@ class QuestionPanel(Panel[str]):
     def show_keys(self) -> None:
         """Show the keys on the edge."""
         hint = self.query_one(LongText).hint if self.question.must_read else ""
-        self.query_one(".panel").border_subtitle = Content.assemble(hint, clickable(self, *self.keys))
+        self.set_keys(*self.keys, before=hint)
 
     @property
     def ready(self) -> bool:
@@ -251,7 +251,7 @@ class FormPanel(Panel[dict[str, str]]):
         with VerticalScroll(classes="panel") as panel:
             panel.can_focus = False
             set_title(panel, self.form.title)
-            panel.border_subtitle = clickable(self, ("enter", self.form.action, "submit"), *several, CLOSE)
+            self.set_keys(("enter", self.form.action, "submit"), *several, CLOSE)
             if self.form.text:
                 yield Static("\n".join(map(plain, self.form.text.split("\n"))), markup=False)
                 yield Static("")

@@ -23,7 +23,7 @@ from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
-from tui.screens.base import GuardedMouse, Panel
+from tui.screens.base import GuardedScreen, Panel
 from tui.screens.chat.screen import ChatScreen
 
 
@@ -370,9 +370,9 @@ async def test_keys_can_be_changed_by_id() -> None:
 
 async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
-        gone = GuardedMouse.get_widget_and_offset_at
+        gone = GuardedScreen.get_widget_and_offset_at
 
-        def stale(self: GuardedMouse[None], x: int, y: int) -> object:
+        def stale(self: GuardedScreen[None], x: int, y: int) -> object:
             from textual.geometry import Offset
             from textual.screen import Screen
             from textual.widgets import Static
@@ -380,7 +380,7 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
             monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda *_: (Static("gone"), Offset(1, 1)))
             return gone(self, x, y)
 
-        monkeypatch.setattr(GuardedMouse, "get_widget_and_offset_at", stale)
+        monkeypatch.setattr(GuardedScreen, "get_widget_and_offset_at", stale)
         await run.pilot.mouse_down(offset=(5, 5))
         await run.pilot.mouse_up(offset=(5, 5))
         assert run.app.is_running

@@ -1,0 +1,68 @@
+"""Keys that reach a panel before it is drawn or after it is closed: they end neither the program nor another panel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.screens.conftest import running
+from tests.screens.talks import Talk, assistant, user
+from tui.chat.turn.session import ChatSession
+from tui.screens.base import Panel
+from tui.screens.context_lists import MessagesPanel
+from tui.screens.help import HelpPanel
+
+pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
+
+
+async def test_keys_for_a_palette_that_is_not_laid_out_yet() -> None:
+    async with running(Talk()) as run:
+        run.app.action_command_palette()
+        palette = run.app.screen
+        for pause in range(6):
+            await run.app.run_action("command_list('page_down')", palette)
+            await run.app.run_action("command_list('cursor_down')", palette)
+            await asyncio.sleep(0 if pause < 3 else 0.01)
+        await run.shows("Search for commands")
+        await run.press("escape")
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_a_panel_closed_twice_leaves_the_one_below_open() -> None:
+    async with running(Talk()) as run:
+        await run.command("/help")
+        await run.until(lambda: isinstance(run.app.screen, HelpPanel))
+        run.app.action_command_palette()
+        palette = run.app.screen
+        await run.pilot.pause()
+        palette.dismiss()
+        palette.dismiss()
+        await run.pilot.pause()
+        assert isinstance(run.app.screen, HelpPanel)
+        run.app.screen.dismiss(None)
+        palette.dismiss()
+        await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = asyncio.Event()
+
+    async def exclude(session: ChatSession, message_id: str, left_out: bool) -> None:
+        await stored.wait()
+
+    monkeypatch.setattr(ChatSession, "exclude", exclude)
+    async with running(Talk(messages=[user("hi", "m1"), assistant("ho", "m2")])) as run:
+        await run.command("/context")
+        await run.shows("m messages")
+        await run.press("m")
+        await run.until(lambda: isinstance(run.app.screen, MessagesPanel) and run.app.screen.is_mounted)
+        panel = run.app.screen
+        assert isinstance(panel, Panel)
+        action = asyncio.create_task(run.app.run_action("select(False)", panel))
+        await run.pilot.pause()
+        panel.dismiss(None)
+        await run.until(lambda: not panel.is_attached)
+        await run.pilot.pause()
+        stored.set()
+        await action
