@@ -35,10 +35,17 @@ def test_our_own_export_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_person_wrote_twice_stays_twice(tmp_path: Path) -> None:
-    """A context file of Kimi's may begin with a message, without a time."""
-    lines = [{"role": "user", "content": "go on"}, {"role": "assistant", "content": "done"}, {"role": "_usage"}]
+    """A context file of Kimi's may begin with a message, without a time; mostly it begins with a record."""
+    lines: list[dict[str, Any]] = [
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": "done"},
+        {"role": "_usage"},
+    ]
     path = write(tmp_path / "context.jsonl", *lines, *lines)
     assert [message.text for message in read_recording(path).messages] == ["go on", "done"] * 2
+    lines.insert(0, {"role": "_checkpoint", "id": 0})
+    write(path, *lines, *lines)
+    assert [message.text for message in read_recording(path).messages] == ["go on", "done"]
 
 
 def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

@@ -120,9 +120,11 @@ class SourceFile:
                 copies.add(digest)
             values.append(value)
             digests.append(digest)
-        is_header = bool(values) and isinstance(values[0], dict) and "role" not in values[0]
-        first, last = _longest_state(digests) if is_header else (0, len(values))
-        return values[first:last]
+        head = values[0] if values else None
+        if isinstance(head, dict) and str(head.get("role", "_")).startswith("_"):  # Kimi's records have such a role
+            first, last = _longest_state(digests)
+            return values[first:last]
+        return values
 
     def feed(self, add: Callable[[Any], object], entries: Iterable[Any] | None = None) -> None:
         """Pass every line, or each of the `entries` of a document, to `add`. What it can't process is skipped."""
