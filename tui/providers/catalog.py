@@ -144,10 +144,8 @@ async def resolve_limits(provider: str, model: str, stated: ModelLimits | None) 
     A person's setting and limits learned from refusals take precedence over all of these (`ModelFacts`). A window
     from one source keeps the input and output limits that another source has for the same window.
     """
+    limits = await asyncio.to_thread(known_limits, provider, model) if stated is None else stated
     table = table_limits(model)
-    limits = stated or table
-    if limits is None:
-        limits = await asyncio.to_thread(known_limits, provider, model)
     if table is not None and table.context == limits.context:
         limits = replace(limits, input=limits.input or table.input, output=limits.output or table.output)
     return limits

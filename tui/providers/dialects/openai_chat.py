@@ -400,7 +400,10 @@ class _Calls:
             same_id = bool(call_id) and call_id == earlier.id
             both_named = bool(call_id and earlier.id) and named is not None
             if same_id or (wire_index is not None and wire_index == earlier.wire_index and not both_named):
-                if named is not None and self._is_another(index, named):
+                # A named piece after a complete call is a repetition of it, or another one of its id or index.
+                whole = "" if named is None else earlier.whole
+                repeated = index < self._earlier and named == whole  # two in one chunk are two calls
+                if whole and named is not None and named.lstrip().startswith("{") and not repeated:
                     break
                 fresh = bool(call_id) and not earlier.id
                 earlier.id = earlier.id or call_id
@@ -409,14 +412,6 @@ class _Calls:
             return len(self._calls) - 1, False
         self._calls.append(_Call(wire_index, call_id))
         return len(self._calls) - 1, True
-
-    def _is_another(self, index: int, arguments: str) -> bool:
-        """Whether a named piece begins a new call after a complete one with the same id or index.
-
-        A repetition of the whole call does not, unless both are in one chunk.
-        """
-        whole = self._calls[index].whole
-        return bool(whole) and arguments.lstrip().startswith("{") and (index >= self._earlier or arguments != whole)
 
 
 def _arguments(function: Json) -> str:
