@@ -168,6 +168,18 @@ class ProviderError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    @property
+    def answer_budget(self) -> int | None:
+        """Tokens available for the answer by the server's own numbers.
+
+        With a margin of 1 % of the window for a count it called "at least".
+        """
+        if self.most_output is not None:
+            return self.most_output
+        if self.limit is None or self.input_tokens is None:
+            return None
+        return self.limit - self.input_tokens - max(16, self.limit // 100)
+
 
 ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]
 

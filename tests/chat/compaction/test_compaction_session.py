@@ -67,6 +67,22 @@ async def test_after_an_overflow_a_summary_is_asked_for_with_less_than_was_refus
         assert len(refused) <= 4  # it leaves room for the next turns, whatever the window is said to be
 
 
+async def test_a_summary_longer_than_the_model_writes_is_asked_for_with_what_it_does(tmp_path: Path) -> None:
+    def reply(request: Request) -> Answer:
+        if is_summary(request) and (request.max_output or 0) > 300:
+            return [ProviderError("overflow_output", "max_tokens is too large", most_output=300)]
+        return answer("Noted.")
+
+    provider = ScriptedProvider(window=20_000, fallback=reply)
+    async with open_workspace(tmp_path, provider, preserve_recent_turns=1) as workspace:
+        session = await workspace.new_session()
+        for number in range(8):
+            await drain(session.send(f"{number} {LONG}"))
+        events = await drain(session.compact())
+    assert of(CompactionFinished, events)
+    assert [r.max_output for r in provider.requests if is_summary(r)][1:] == [300]
+
+
 async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:

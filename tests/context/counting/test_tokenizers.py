@@ -26,6 +26,7 @@ from tui.context.counting.words import TokenizerError, WordCounter
         ("gpt-4", "cl100k"),
         ("GPT-4-turbo", "cl100k"),
         ("gpt-3.5-turbo-16k", "cl100k"),
+        ("gpt-35-turbo", "cl100k"),  # Azure
         ("gpt-4o-mini", "o200k"),
         ("gpt-4.1-nano", "o200k"),
         ("gpt-4.5-preview", "o200k"),

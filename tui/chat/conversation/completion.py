@@ -41,10 +41,20 @@ class Completion:
 
 
 async def complete(services: Services, kind: CallKind, request: Request) -> Completion:
-    """An answer outside the conversation. The call is logged, and billed like any other, but measures nothing.
+    """An answer outside the conversation. Its calls are logged, and billed like any other, but measure nothing.
 
-    Raises `ProviderError`.
+    An answer that is too long for the server is asked for again, as long as it allows. Raises `ProviderError`.
     """
+    try:
+        return await _call(services, kind, request)
+    except ProviderError as error:
+        most = error.answer_budget if error.kind == "overflow_output" else None
+        if most is None or request.max_output is None or not 0 < most < request.max_output:
+            raise
+        return await _call(services, kind, replace(request, max_output=most))
+
+
+async def _call(services: Services, kind: CallKind, request: Request) -> Completion:
     started = time.monotonic()
     call = await uninterrupted(asyncio.to_thread(services.calls.begin, request, None, message=None, kind=kind))
     builder = PartsBuilder(request.provider, request.model)

@@ -114,7 +114,7 @@ class Recovery:
                 return self._without_newest(request)
         match error.kind:
             case "overflow_output":
-                most = _answer_budget(error)
+                most = error.answer_budget
                 fits = most is not None and most >= LEAST_ANSWER and (max_output is None or most < max_output)
                 if most is not None and fits and (clamp := self._once(Clamp(most))):
                     return clamp
@@ -185,18 +185,6 @@ def failure_text(error: ProviderError, request: Request | None = None) -> str:
 def same_cause(first: ProviderError, second: ProviderError) -> bool:
     """Whether two requests were refused for the same reason, so that what was changed between them did not help."""
     return (first.kind, refused(first)) == (second.kind, refused(second))
-
-
-def _answer_budget(error: ProviderError) -> int | None:
-    """Tokens available for the answer by the server's own numbers.
-
-    With a margin of 1 % of the window for a count it called "at least".
-    """
-    if error.most_output is not None:
-        return error.most_output
-    if error.limit is None or error.input_tokens is None:
-        return None
-    return error.limit - error.input_tokens - max(16, error.limit // 100)
 
 
 # -- requests that are too large in bytes ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ ESTIMATED = "estimated"  # the family of models that belong to no other; an entr
 # Family by prefix of the model's name; the longest prefix wins. Those that are not encodings are in `fitted.json`.
 _PREFIXES = {
     "o200k": "gpt codex o1 o3 o4 computer-use gpt-4o gpt-4.1 gpt-4.5",
-    "cl100k": "gpt-4 gpt-3.5 text-embedding-ada text-embedding-3",
+    "cl100k": "gpt-4 gpt-3.5 gpt-35 text-embedding-ada text-embedding-3",
     "claude-4.7": "claude claude-4-7 claude-4-8 claude-opus-4-7 claude-opus-4-8 claude-sonnet-4-7",
     "claude-3": "claude-1 claude-2 claude-3 claude-instant claude-opus-4 claude-sonnet-4 claude-haiku-4 claude-4",
     "gemma3": "gemini gemma",
