@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tui.config.settings import ConfigError, Settings, load_settings, remember_theme
-from tui.config.values import TURNS, parse_compaction, parse_target, parse_tokens
+from tui.config.values import COMPACTION, TARGET, TURNS, parse_tokens
 from tui.context.usage.limits import Percent, Tokens
 
 
@@ -207,12 +207,12 @@ def test_what_compaction_does_is_set_for_all_models_and_for_one(tmp_path: Path) 
 
 
 def test_compaction() -> None:
-    assert (parse_target("40%"), parse_target("60k"), parse_target(900)) == (Percent(40), Tokens(60_000), Tokens(900))
-    assert parse_compaction("85%") == Percent(85)
-    assert parse_compaction("120k") == Tokens(120_000)
-    assert parse_compaction("off") == "off"
+    assert (TARGET.read("40%"), TARGET.read("60k"), TARGET.read(900)) == (Percent(40), Tokens(60_000), Tokens(900))
+    assert COMPACTION.read("85%") == Percent(85)
+    assert COMPACTION.read("120k") == Tokens(120_000)
+    assert COMPACTION.read("off") == "off"
     with pytest.raises(ValueError, match='"off"'):
-        parse_compaction("sometimes")
+        COMPACTION.read("sometimes")
 
 
 def test_memory_files_are_names(tmp_path: Path) -> None:

@@ -70,41 +70,6 @@ def parse_tokens(value: object) -> int:
     raise ValueError(f"{shown(value)} is not a number of tokens; write it like 128000 or 128k")
 
 
-def parse_tokens_or_off(value: object) -> int | Literal["off"]:
-    """A positive token count, or "off"."""
-    return "off" if value is False or value == "off" else parse_tokens(value)
-
-
-def parse_compaction(value: object) -> Compaction:
-    """ "85%", 120000, "120k" or "off"."""
-    if value is False or value == "off":
-        return "off"
-    return _share(value, f'{shown(value)} is not a threshold; write "85%", 120000, "120k" or "off"')
-
-
-def parse_target(value: object) -> Percent | Tokens:
-    """ "40%", 60000 or "60k"."""
-    return _share(value, f'{shown(value)} is not a size; write "40%", 60000 or "60k"')
-
-
-def _share(value: object, complaint: str) -> Percent | Tokens:
-    if isinstance(value, str) and value.strip().endswith("%"):
-        try:
-            percent = float(value.strip()[:-1])
-        except ValueError:
-            percent = 0.0
-        if 0 < percent <= 100:
-            return Percent(percent)
-        raise ValueError(f"{shown(value)} is not a percentage between 0 and 100")
-    try:
-        tokens = parse_tokens(value)
-    except ValueError:
-        raise ValueError(complaint) from None
-    if value == tokens <= 100:
-        raise ValueError(f'{tokens} would be {tokens} tokens; write "{tokens}%" for a percentage')
-    return Tokens(tokens)
-
-
 def parse_url(value: object) -> str:
     """The address of a server."""
     from urllib.parse import urlsplit
@@ -171,6 +136,36 @@ def texts(what: str, example: str, parse: Callable[[str], object] = str) -> Kind
     return Kind(read, {"type": "array", "items": {"type": "string", "pattern": r"\S"}})
 
 
+def size_or_share(what: str) -> Kind:
+    """A number of tokens, or a percentage. `what` says what it is, and how it is written."""
+
+    def read(value: object) -> Percent | Tokens:
+        if isinstance(value, str) and value.strip().endswith("%"):
+            try:
+                percent = float(value.strip()[:-1])
+            except ValueError:
+                percent = 0.0
+            if 0 < percent <= 100:
+                return Percent(percent)
+            raise ValueError(f"{shown(value)} is not a percentage between 0 and 100")
+        try:
+            tokens = parse_tokens(value)
+        except ValueError:
+            raise ValueError(f"{shown(value)} is not {what}") from None
+        if value == tokens <= 100:
+            raise ValueError(f'{tokens} would be {tokens} tokens; write "{tokens}%" for a percentage')
+        return Tokens(tokens)
+
+    words = {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}
+    return Kind(read, {"anyOf": [_COUNT | {"minimum": 101}, words]})
+
+
+def or_off(kind: Kind) -> Kind:
+    """`kind`, or "off"."""
+    schema = {"anyOf": [*kind.schema["anyOf"], {"enum": ["off", False]}]}
+    return Kind(lambda value: "off" if value is False or value == "off" else kind.read(value), schema)
+
+
 def parse_file_name(value: str) -> str:
     """The name of a file, without folders."""
     if Path(value).name != value:
@@ -189,11 +184,9 @@ URL = Kind(parse_url, {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://\
 EFFORT = choice(*EFFORTS)
 TURNS = number(1, MOST_TURNS, "a number of turns", integer=True)
 TOKENS = Kind(parse_tokens, {"anyOf": [_COUNT, {"type": "string", "pattern": f"^{_TOKENS}$"}]})
-TARGET = Kind(
-    parse_target, {"anyOf": [_COUNT | {"minimum": 101}, {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}]}
-)
-TOKENS_OR_OFF = Kind(parse_tokens_or_off, {"anyOf": [*TOKENS.schema["anyOf"], {"enum": ["off", False]}]})
-COMPACTION = Kind(parse_compaction, {"anyOf": [*TARGET.schema["anyOf"], {"enum": ["off", False]}]})
+TARGET = size_or_share('a size; write "40%", 60000 or "60k"')
+TOKENS_OR_OFF = or_off(TOKENS)
+COMPACTION = or_off(size_or_share('a threshold; write "85%", 120000, "120k" or "off"'))
 FILE_NAMES = texts("file names", '["AGENTS.md"]', parse_file_name)
 
 
