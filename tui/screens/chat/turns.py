@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ class Turns:
         self._asked: Message | None = None  # the message being answered, until the answer begins
         self._since = 0.0
         self._again: float | None = None  # time of the next retry in monotonic seconds, while waiting for it
-        self.tools = RunningTools(screen, self._enter)
+        self.tools = RunningTools(self)
         self._idle = asyncio.Event()
         self._idle.set()
         screen.set_interval(1.0, self.tick)
@@ -86,8 +86,8 @@ class Turns:
         if self.busy:
             return
         line = Content("")
-        entry = screen.transcript.cursor_entry
-        if screen.focused is screen.transcript and entry is not None and entry.message is not None:
+        entry = screen.transcript.cursor_entry if screen.focused is screen.transcript else None
+        if entry is not None and entry.message is not None:
             from tui.screens.chat.message_actions import message_keys  # not before the first frame
 
             on_result, folds = entry.message.role == "tool", bool(entry.foldable)
@@ -163,7 +163,7 @@ class Turns:
     def _start(self, work: Awaitable[None]) -> None:
         self._idle.clear()
         began = time.monotonic()
-        self._enter("waiting for the answer")
+        self.enter("waiting for the answer")
 
         async def guarded() -> None:
             try:
@@ -188,7 +188,7 @@ class Turns:
         while self.waiting and session is not None and session is self.screen.session:
             self.sending = text = self.waiting.popleft()
             self._show_queue()
-            self._enter("waiting for the answer")
+            self.enter("waiting for the answer")
             self.failed = False
             try:
                 try:
@@ -230,7 +230,8 @@ class Turns:
         self.screen.queue_list.show(tuple(self.waiting))
         self.screen.composer.queued = bool(self.waiting)
 
-    def _enter(self, phase: str, since: float | None = None) -> None:
+    def enter(self, phase: str, since: float | None = None) -> None:
+        """Show what the turn does, since when (a `monotonic` time)."""
         self._phase = phase
         self._since = time.monotonic() if since is None else since
         self._again = None
@@ -253,7 +254,7 @@ class Turns:
             case ReplyStarted(message_id, provider, model):
                 transcript.start_reply(message_id, provider, model)
                 self._reason = ""
-                self._enter("answering")
+                self.enter("answering")
             case ReplyDelta(message_id, kind, text, name):
                 transcript.delta(message_id, kind, text, name)
                 self._asked = None
@@ -262,7 +263,7 @@ class Turns:
             case ReplyFinished(message):
                 transcript.finish_reply(message)
                 self._reason = message.error or ""
-                self._enter("working")
+                self.enter("working")
             case UsageChanged():
                 screen.refresh_status(counts=True)
                 transcript.prepare()  # the request goes out now
@@ -272,7 +273,7 @@ class Turns:
                 self._mark_not_sent()
                 transcript.add_notice("info", event.line)
             case CompactionStarted(automatic):
-                self._enter("compacting, the window is nearly full" if automatic else "compacting")
+                self.enter("compacting, the window is nearly full" if automatic else "compacting")
             case CompactionFinished(summary=summary):
                 if summary is not None:
                     transcript.append(summary)
@@ -308,11 +309,11 @@ MAX_NAMED = 3
 
 
 class RunningTools:
-    """Tracks the tools of each turn. `enter` shows the turn's activity and its start (`monotonic`)."""
+    """Tracks the tools of each turn."""
 
-    def __init__(self, screen: ChatScreen, enter: Callable[[str, float], None]) -> None:
-        self._screen = screen
-        self._enter = enter
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._screen = turns.screen
         self._running: list[tuple[str, str]] = []  # call ids, which may repeat, and names
         self._progress: dict[str, str] = {}  # call id -> the progress that the tool reports
         self._since = 0.0
@@ -354,12 +355,12 @@ class RunningTools:
             return
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         done = f" ({self._done} done)" if self._done else ""
-        self._enter(f"running {', '.join(names[:MAX_NAMED])}{more}{done}", self._since)
+        self._turns.enter(f"running {', '.join(names[:MAX_NAMED])}{more}{done}", self._since)
 
     def _ask(self, asked: ApprovalAsked) -> None:
         from tui.screens.question import ApprovalPanel  # not before the first frame
 
-        self._enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
+        self._turns.enter(f"waiting for approval: {clean_line(asked.call.name)}", time.monotonic())
         if not self._screen.app.app_focus:
             self._screen.app.bell()
         self._panel = ApprovalPanel(asked, self._screen.composer.type_text)
@@ -371,7 +372,7 @@ class RunningTools:
         self._panel = None
         session = self._screen.session
         if decision is None or session is None:
-            self._screen.turns.stop()
+            self._turns.stop()
             return
         session.tools.approve(asked.id, decision)
 
