@@ -165,9 +165,8 @@ class McpView:
         servers, plan, project = self.servers.lines, self.session.tools.plan, self.servers.project
         deferred = {tool.name for tool in plan.deferred}
         row = _measured_row(self.session, "instructions")
-        costs = (
-            {i.ref: f"{tokens_exact(i.tokens, i.source)} tokens with every request" for i in row.items} if row else {}
-        )
+        items = row.items if row is not None else ()
+        costs = {item.ref: f"{tokens_exact(item.tokens, item.source)} tokens with every request" for item in items}
         rows = [] if project is None else [_project(project, width)]
         for server in servers:
             name = server.status.name

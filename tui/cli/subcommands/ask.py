@@ -254,7 +254,7 @@ class Countdown:
         if not sys.stderr.isatty():
             complain(line)
             return
-        complain(" ".join(event.reason.split()))
+        complain(event.reason)
         self._task = asyncio.create_task(self._run(event.seconds, event.attempt))
 
     def stop(self) -> None:
