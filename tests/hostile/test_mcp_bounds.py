@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,16 @@ from tests.hostile.server import Attack, begin, endless_line, gzip_body, hostile
 from tui.providers.config import Dialect
 from tui.providers.http.sse import TooLargeError
 from tui.tools.mcp.config import ServerConfig, Transport
-from tui.tools.mcp.connection import connect
+from tui.tools.mcp.connection import Connection
 from tui.tools.mcp.status import ServerLog, TransportStatus, failure_reason
 
 LIMIT = 2_000_000  # bytes
+
+
+def opened(config: ServerConfig, status: TransportStatus) -> AbstractAsyncContextManager[None]:
+    """A connection of which nobody hears anything."""
+    connection = Connection(config, ServerLog(None), lambda _: None, lambda _: None, None)
+    return connection.opened(status, None, None)
 
 
 async def failure(url: str, transport: Transport) -> str:
@@ -23,7 +30,7 @@ async def failure(url: str, transport: Transport) -> str:
     config = ServerConfig("x", "mcp.json", transport, url=url, max_response=LIMIT, key="mcpServers.x")
     status = TransportStatus()
     try:
-        async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
+        async with asyncio.timeout(20), opened(config, status):
             return "connected"
     except (Exception, ExceptionGroup) as error:
         return failure_reason(error, config, status)[0]
@@ -92,7 +99,7 @@ async def test_a_line_of_a_program_without_end_is_cut_off(
     monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.05)
     config, status = program(tmp_path, script), TransportStatus()
     with pytest.raises((TooLargeError, ExceptionGroup)) as caught:
-        async with asyncio.timeout(20), connect(config, ServerLog(None), lambda _: None, status):
+        async with asyncio.timeout(20), opened(config, status):
             pass
     expected = "it sent more than 2.0 MB in one answer; maxResponse of mcpServers.x in mcp.json allows more"
     assert (failure_reason(caught.value, config, status)[0], status.exceeded) == (expected, LIMIT)

@@ -97,8 +97,5 @@ def _words(text: str) -> list[str]:
 def _fit(word: str, words: Sequence[str]) -> float:
     if word in words:
         return 1.0
-    return (
-        0.5
-        if len(word) > 2 and any(other.startswith(word) or word.startswith(other) for other in words if len(other) > 2)
-        else 0.0
-    )
+    alike = any(other.startswith(word) or word.startswith(other) for other in words if len(other) > 2)
+    return 0.5 if alike and len(word) > 2 else 0.0

@@ -75,39 +75,6 @@ LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
 MOST_LOGGED = 100  # lines of log messages in a second
 
 
-@contextlib.asynccontextmanager
-async def connect(
-    config: ServerConfig,
-    server_log: ServerLog,
-    on_event: OnEvent,
-    status: TransportStatus,
-    *,
-    updated: Callable[[str], None] = lambda _uri: None,
-    ask: Ask | None = None,
-    sign_in: SignIn | None = None,
-    tokens: Path | None = None,
-) -> AsyncIterator[Connection]:
-    """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
-
-    `sign_in` signs in to it first; its tokens are stored in the folder `tokens`. Further arguments as for `Connection`.
-    Raises the SDK's errors, `TimeoutError`, `OSError` and `McpConfigError`.
-    """
-    filled = config.filled(start_environment())  # not kept: it has secrets
-    for secret in filled.secrets:
-        hold_secret(secret)
-    async with contextlib.AsyncExitStack() as stack:
-        auth = None
-        if config.transport != "stdio":
-            async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
-                store = TokenStore(tokens, filled.url)
-                auth = await stack.enter_async_context(authorization(filled, store, sign_in, status))
-        transport = open_transport(filled, server_log, status, auth)
-        connection = Connection(config, transport, server_log, on_event, updated, ask)
-        async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
-            await stack.enter_async_context(connection.opened())
-        yield connection
-
-
 class Connection:
     """A session. To be used on the event loop it is opened on.
 
@@ -118,7 +85,6 @@ class Connection:
     def __init__(
         self,
         config: ServerConfig,
-        transport: contextlib.AbstractAsyncContextManager[Any],
         server_log: ServerLog,
         on_event: OnEvent,
         updated: Callable[[str], None],
@@ -131,15 +97,6 @@ class Connection:
         self._ask = ask
         self._is_open = False
         self._normalizer = Normalizer()
-        self._client = Client(
-            watched(transport, self._normalizer, lambda: on_event("gone")),
-            message_handler=self._notified,
-            list_roots_callback=None if config.roots == () else self._list_roots,
-            elicitation_callback=self._elicit if ask is not None else None,
-            sampling_callback=self._sample if ask is not None and config.sampling else None,
-            client_info=types.Implementation(name="chatctx", version=__version__),
-            cache=None,
-        )
         self._timeout = config.timeout
         self._limits: set[asyncio.Timeout] = set()  # of the calls that run
         self._asking = asyncio.Lock()
@@ -149,9 +106,32 @@ class Connection:
         self._listeners: list[asyncio.Task[None]] = []
 
     @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Open the session, and close it with the context."""
-        async with self._client:
+    async def opened(self, status: TransportStatus, sign_in: SignIn | None, tokens: Path | None) -> AsyncIterator[None]:
+        """Start the server, or connect to it, within `START_WAIT` seconds; end it with the context.
+
+        `sign_in` signs in to it first; its tokens are stored in the folder `tokens`. Raises the SDK's errors,
+        `TimeoutError`, `OSError` and `McpConfigError`.
+        """
+        config, auth = self._config.filled(start_environment()), None  # not kept: it has secrets
+        for secret in config.secrets:
+            hold_secret(secret)
+        async with contextlib.AsyncExitStack() as stack:
+            if config.transport != "stdio":
+                async with asyncio.timeout(START_WAIT):  # a keyring may wait to be unlocked
+                    store = TokenStore(tokens, config.url)
+                    auth = await stack.enter_async_context(authorization(config, store, sign_in, status))
+            transport = open_transport(config, self._log, status, auth)
+            self._client = Client(
+                watched(transport, self._normalizer, lambda: self._on_event("gone")),
+                message_handler=self._notified,
+                list_roots_callback=None if config.roots == () else self._list_roots,
+                elicitation_callback=None if self._ask is None else self._elicit,
+                sampling_callback=self._sample if self._ask is not None and config.sampling else None,
+                client_info=types.Implementation(name="chatctx", version=__version__),
+                cache=None,
+            )
+            async with asyncio.timeout(START_WAIT if sign_in is None else SIGN_IN_WAIT):
+                await stack.enter_async_context(self._client)
             self._is_open = True
             try:
                 yield

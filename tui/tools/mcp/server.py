@@ -204,20 +204,13 @@ class McpServer:
         """One connection, from start to end."""
         if importlib.util.find_spec("mcp") is None:
             raise McpConfigError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
-        from tui.tools.mcp.connection import connect
+        from tui.tools.mcp.connection import Connection
 
         self._signals = signals = asyncio.Queue[str]()
         sign_in, self._sign_in = self._sign_in, None
-        async with connect(
-            self.config,
-            self.log,
-            signals.put_nowait,
-            status,
-            updated=self._resource_updated,
-            ask=None if self._hub.ask is None else self._hub.ask_person,
-            sign_in=sign_in,
-            tokens=self._hub.tokens,
-        ) as connection:
+        ask = None if self._hub.ask is None else self._hub.ask_person
+        connection = Connection(self.config, self.log, signals.put_nowait, self._resource_updated, ask)
+        async with connection.opened(status, sign_in, self._hub.tokens):
             await self._list_all(connection)
             for uri in tuple(self._followed):  # of the connection before
                 await self._follow(uri)
