@@ -47,6 +47,11 @@ def test_releases_of_a_model_share_a_name(model: str, name: str) -> None:
         ("gpt-5", "model", False),  # what answers is not told
         ("gpt-5", "/srv/checkpoint.gguf", False),
         ("gpt-5", "", False),
+        ("claude-sonnet", "claude-sonnet-4-5-20250929", True),  # the newest have another vocabulary
+        ("work/claude-sonnet-latest", "claude-sonnet-4-6", True),
+        ("mistral", "mistral-7b-instruct-v0.2", True),
+        ("claude-sonnet-4-5", "claude-sonnet", False),
+        ("claude-opus-4-8", "claude-opus-4-5", False),
     ],
 )
 def test_another_family_is_told_by_its_name(requested: str, answered: str, another: bool) -> None:

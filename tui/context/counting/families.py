@@ -93,12 +93,15 @@ def shared_name(model: str) -> str:
 def another_family(asked: str, answered: str) -> bool:
     """Whether `answered` is a model of another family than `asked`: a gateway's choice, or an alias.
 
-    A name that belongs to no known family says nothing.
+    A name that belongs to no known family says nothing. Of the same brand only a more precise name counts: what
+    "claude-sonnet" is counted with depends on the version that answers.
     """
     vocabulary = family_of(answered)
     if vocabulary == ESTIMATED or vocabulary == family_of(asked):
         return False
-    return _brand(answered) != _brand(asked)
+    alias, name = plain_name(shared_name(asked)), plain_name(answered)
+    more_precise = name.startswith(alias) and not name[len(alias) :][:1].isalnum()
+    return more_precise or _brand(answered) != _brand(asked)
 
 
 def _brand(model: str) -> str:
