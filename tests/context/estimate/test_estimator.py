@@ -490,6 +490,9 @@ def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_tw
         talk += [answer("a")]
         total += 4
     assert widths[1] > 3_000 and widths[3] < 1_500
+    pdf = Attachment("pdf", "a.pdf", "application/pdf", "0" * 64, 9, pages=10)
+    pages = estimator().estimate(request(Message("user", (pdf,)), model="claude-sonnet-4-5"))
+    assert pages.upper_bound >= pages.tokens + 10 * 1_000  # a page has up to 3,000 tokens of text, says Anthropic
     published = estimator().estimate(request(picture(1), model="gpt-5.2"))
     assert published.upper_bound - published.tokens < 300
 

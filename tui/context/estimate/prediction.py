@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.context.counting.counting import MessageCount, has_image_formula
+from tui.context.counting.counting import MessageCount, attachment_tokens, has_image_formula
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, total, unpack
@@ -23,11 +23,12 @@ from tui.context.estimate.calibration import (
 )
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
-from tui.messages import Message, Reasoning, Usage
+from tui.messages import Attachment, Message, Reasoning, Usage
 
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
 MARGIN_IMAGES = 3.0  # of the formula, where none is published: Pixtral has patches of 16 px, four for one of 32 px
+MARGIN_PAGES = 0.3  # of a PDF's estimate: Anthropic names up to 3,000 tokens of text a page, 2,000 are assumed
 NEGLIGIBLE = 0.05  # of a confirmed number: below, its doubt is not shown
 
 
@@ -114,14 +115,14 @@ def predict(
         least = estimate_margin(tokens - sure, fresh, account.model) + MARGIN_TOKENIZER * base.uncertain
         if alone:
             least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
-        images = 0.0 if len(calibration.media) > 1 or has_image_formula(account.model) else MARGIN_IMAGES * fresh.media
+        files = _files_margin(fresh, account, base.covered) if len(calibration.media) < 2 else 0.0
         margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
         spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
         if confirmed and calibration.errors.spread is not None:
             # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
             least = _unmeasured_margin(fresh, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
-        bound += round(max(margin * spread, least) + images)
-        margin += images
+        bound += round(max(margin * spread, least) + files)
+        margin += files
     elif measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
         bound = ceil(tokens + measurement.doubt)
     last_input = last_output = sent_back = None
@@ -152,6 +153,14 @@ def estimate_margin(guessed: float, sums: Sums, model: str) -> float:
     texts, margins = unpack(sums.classes), get_tokenizer(model).margins
     rest = max(0.0, guessed - total(sums.classes))
     return sum(margins[kind] * tokens for kind, tokens in texts) + MARGIN_TOKENIZER * rest
+
+
+def _files_margin(fresh: Sums, account: Account, covered: int) -> float:
+    """By how much images and PDFs among the messages from `covered` on may cost more, until two calls agreed."""
+    if not fresh.media or not has_image_formula(account.model):
+        return MARGIN_IMAGES * fresh.media
+    files = (part for line in account.lines[covered:] for part in line.message.parts if isinstance(part, Attachment))
+    return MARGIN_PAGES * sum(attachment_tokens(file, account.model) for file in files if file.kind == "pdf")
 
 
 def _unmeasured_margin(fresh: Sums, model: str, calibration: Calibration) -> float:
