@@ -35,7 +35,7 @@ def made(store: SessionStore, output: ToolOutput, limit: int = 500) -> tuple[Too
     ("image", "words"),
     [
         (ToolImage("image/svg+xml", b"\0\1\2"), "[image/svg+xml, 3 bytes: not a picture that can be shown]"),
-        (ToolImage("image/png", b"%PDF-1.7"), "[application/pdf, 8 bytes: not a picture]"),
+        (ToolImage("image/png", b"%PDF-1.7"), "[image/png, 8 bytes: not a picture that can be shown]"),
         (ToolImage("image/png", PNG + bytes(LARGEST_IMAGE)), "too much to send along]"),
     ],
 )

@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.chat.attachments import AttachmentError, make_attachment
+from tui.chat.attachments import make_attachment, picture_size
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import Emit, ToolFinished, ToolProgress, ToolStarted
 from tui.chat.runtime.services import uninterrupted
@@ -149,13 +149,10 @@ class ToolStep:
 
     async def _decision(self, pending: Pending) -> Decision:
         """The person's decision on a call; that on an earlier one may apply to it too."""
-        match await asyncio.to_thread(self.tools.rule, pending.tool, must_ask=bool(pending.reason)):
-            case "allow":
-                return "once"
-            case "never":
-                return "never"
-            case "ask":
-                return await self.tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
+        rule = await asyncio.to_thread(self.tools.rule, pending.tool, must_ask=bool(pending.reason))
+        if rule == "ask":
+            return await self.tools.ask(pending.call, pending.tool, pending.arguments, pending.reason)
+        return "once" if rule == "allow" else "never"
 
     async def _run_beside(self, pending: Pending) -> None:
         async with self._places:
@@ -258,15 +255,10 @@ class Results:
         notes: list[str] = []
         for number, image in enumerate(images, 1):
             name = f"{call.name}-{number}.{image.media_type.rpartition('/')[2] or 'png'}"
-            try:
-                attachment = make_attachment(name, image.data)
-            except AttachmentError:
+            if picture_size(image.data) is None:
                 notes.append(f"[{image.media_type}, {len(image.data):,} bytes: not a picture that can be shown]")
                 continue
-            if attachment.kind != "image":
-                notes.append(f"[{attachment.media_type}, {attachment.size:,} bytes: not a picture]")
-                continue
-            problem = ""
+            attachment, problem = make_attachment(name, image.data), ""
             if not self.images:
                 problem = "this model takes no images"
             elif attachment.size > LARGEST_IMAGE or len(attachments) == MOST_IMAGES:

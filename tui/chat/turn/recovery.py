@@ -106,10 +106,8 @@ class Recovery:
             return None
         max_output = request.max_output
         match refused(error):
-            case "tools":
-                return self._once(Without("tools"))
-            case "images":
-                return self._once(Without("images"))
+            case "tools" | "images" as what:
+                return self._once(Without(what))
             case "file":
                 return self._without_newest(request)
         match error.kind:
