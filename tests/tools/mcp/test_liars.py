@@ -12,7 +12,6 @@ import pytest
 
 from tests.tools.mcp.mcp_running import START, call, make_hub, until
 from tui.tools.mcp.server import McpServer
-from tui.tools.mcp.status import TransportStatus
 from tui.tools.mcp.transport import readable
 
 LIAR = str(Path(__file__).parent / "liar_server.py")
@@ -74,10 +73,10 @@ async def test_a_server_that_hangs_while_it_is_asked_again_holds_up_no_end() -> 
 async def test_a_server_that_fails_while_it_is_stopped_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = make_hub({"l": {"command": sys.executable, "args": [LIAR, "storm"]}})
     server = hub.servers["l"]
-    starts: list[TransportStatus] = []
+    starts: list[None] = []
 
-    async def fails(status: TransportStatus) -> None:
-        starts.append(status)
+    async def fails() -> None:
+        starts.append(None)
         server._set_state("ready")
         monkeypatch.setattr(server, "_connection", object())
         await server._signals.get()

@@ -104,21 +104,21 @@ class McpHub:
     async def ask_person(self, question: Question) -> Reply:
         """Ask with `ask`, one question at a time. In the servers' thread."""
 
-        async def on_home_loop() -> Reply:
+        async def asked() -> Reply:
             assert self.ask is not None  # it is never taken away
             async with self._asking:
                 return await self.ask(question)
 
         assert self._home is not None  # whoever started the servers
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_home_loop(), self._home))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked(), self._home))
 
     def status_changed(self, name: str) -> None:
         """Tell of a server's new status. In the servers' thread."""
+        self.on_home_loop(self._news.set)
+        self.on_home_loop(self._changed, name)
 
-        def tell() -> None:
-            self._news.set()
-            self._changed(name)
-
+    def on_home_loop(self, act: Callable[..., object], *args: object) -> None:
+        """Call `act` on the program's loop. In the servers' thread."""
         if self._home is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended already
-                self._home.call_soon_threadsafe(tell)
+                self._home.call_soon_threadsafe(act, *args)

@@ -153,12 +153,7 @@ class McpServer:
         )
 
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
-        home, follow = asyncio.get_running_loop(), progress.get()
-
-        def report(text: str) -> None:
-            with contextlib.suppress(RuntimeError):  # the program ends, and so does the event loop
-                home.call_soon_threadsafe(follow, text)
-
+        report = partial(self._hub.on_home_loop, progress.get())
         return await self._hub.run(self._call(tool, dict(arguments), report))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
@@ -182,13 +177,12 @@ class McpServer:
         attempt = 0
         loop = asyncio.get_running_loop()
         while True:
-            began, status = loop.time(), TransportStatus()
-            self._transport_status = status
+            began, self._transport_status = loop.time(), TransportStatus()
             try:
-                await self._run_connection(status)
+                await self._run_connection()
                 return  # stopped
             except Exception as error:
-                reason, is_final = await self._failure(error, status, ready=self.status.state == "ready")
+                reason, is_final = await self._failure(error, ready=self.status.state == "ready")
             log.info("MCP server %s: %s", self.name, reason)
             if self._task is None:
                 return  # stopped while it failed
@@ -200,7 +194,7 @@ class McpServer:
             self._set_state("reconnecting", reason)
             await asyncio.sleep(BACKOFF * 2 ** (attempt - 1))
 
-    async def _run_connection(self, status: TransportStatus) -> None:
+    async def _run_connection(self) -> None:
         """One connection, from start to end."""
         if importlib.util.find_spec("mcp") is None:
             raise McpConfigError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
@@ -210,7 +204,7 @@ class McpServer:
         sign_in, self._sign_in = self._sign_in, None
         ask = None if self._hub.ask is None else self._hub.ask_person
         connection = Connection(self.config, self.log, signals.put_nowait, self._resource_updated, ask)
-        async with connection.opened(status, sign_in, self._hub.tokens):
+        async with connection.opened(self._transport_status, sign_in, self._hub.tokens):
             await self._list_all(connection)
             for uri in tuple(self._followed):  # of the connection before
                 await self._follow(uri)
@@ -267,7 +261,7 @@ class McpServer:
             return await ask(self._connection)
         except GoneError as error:
             self._signals.put_nowait("gone")
-            reason, _ = await self._failure(error, self._transport_status, ready=True)
+            reason, _ = await self._failure(error, ready=True)
             if self._transport_status.sign_in_needed:
                 raise ToolError(f"{what} was not run by the server {self.name}: {reason}") from None
             raise ToolError(
@@ -321,9 +315,9 @@ class McpServer:
             self._start_ended.clear()
         self._hub.status_changed(self.name)
 
-    async def _failure(self, error: Exception, status: TransportStatus, *, ready: bool) -> tuple[str, bool]:
+    async def _failure(self, error: Exception, *, ready: bool) -> tuple[str, bool]:
         """The result of `failure_reason`, with the line in which a program said why it ended."""
-        reason, is_final = failure_reason(error, self.config, status, ready=ready)
+        reason, is_final = failure_reason(error, self.config, self._transport_status, ready=ready)
         if not is_final and self.config.transport == "stdio":
             await self.log.wait_for_output()
             reason += f" ({one_line(last_line).rstrip('.')})" if (last_line := self.log.reason) else ""
