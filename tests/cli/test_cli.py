@@ -70,6 +70,7 @@ def test_ask_reads_standard_input(run: Run) -> None:
     [
         (["--nonsense"], 2, "No such option '--nonsense'"),
         (["ask", "--nonsense"], 2, "See chatctx ask --help"),
+        (["completion", "tcsh"], 2, "'fish'. See chatctx completion --help"),
         (["ask"], 2, "the question is empty"),
         (["ask", "-s", "", "hi"], 2, "no session ''"),
         (["--resume", "01", "usage"], 2, "--continue and --resume go with the chat"),

@@ -65,6 +65,7 @@ def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
     assert about_model(info, able, "used just now") == (
         "takes PDFs · takes no images or tools · its thoughts do not go back · no counting endpoint · used just now"
     )
+    assert "counting endpoint: ?" in about_model(info, Capabilities(count_endpoint=None), "")
 
 
 def narrow(window: int | None = 3_000, **values: Any) -> Talk:

@@ -56,7 +56,8 @@ def _main(argv: Sequence[str]) -> int:
         return done.exit_code
     except click.UsageError as error:
         program = error.ctx.command_path if error.ctx else PROGRAM
-        return complain(f"{error.format_message()} See {program} --help", BAD_USAGE)
+        message = error.format_message().rstrip(".")
+        return complain(f"{message}{'' if message.endswith('?') else '.'} See {program} --help", BAD_USAGE)
     from tui.cli.start import run
 
     return run(invocation)

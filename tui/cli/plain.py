@@ -422,7 +422,7 @@ class PlainChat:
         """Copy with the system's tools only."""
         text = clean_copied(text)
         if (tool := await run_copy_tool(text)) is None:
-            complain("the clipboard is not available here: /export FILE writes the conversation to a file")
+            complain("The clipboard is not available here: /export FILE writes the conversation to a file.")
         else:
             write(copied_line("", len(text), tool))
 

@@ -202,7 +202,7 @@ class Capabilities:
     images: bool = True
     pdfs: bool = False
     tools: bool = True
-    count_endpoint: bool = False
+    count_endpoint: bool | None = False  # None if only a request would tell
     edits_context: bool = False  # the provider clears old tool results by itself, and reports it
     count_freely: bool = False  # counting is cheap, so it is used whenever nothing was measured
 

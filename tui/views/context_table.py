@@ -73,9 +73,9 @@ class ContextView:
 
 
 def row_hints(plan: ToolPlan) -> dict[str, str]:
-    """What can be done about rows of servers, and which tools are not sent."""
-    hints = {"instructions": "/mcp instructions off NAME"}
-    return hints | ({"tools": deferred_text(plan)} if plan.deferred else {})
+    """The command that changes what stands before the messages; of tools, which are not sent."""
+    hints = {"system": "/system", "memory": "/memory", "instructions": "/mcp instructions off NAME"}
+    return hints | {"tools": deferred_text(plan) if plan.deferred else "/tools"}
 
 
 def headline(usage: ContextUsage, width: int) -> list[Content]:

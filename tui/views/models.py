@@ -28,6 +28,8 @@ _THOUGHTS = {
     "never": "its thoughts do not go back",
 }
 
+_COUNTING = {True: "the server counts exactly", False: "no counting endpoint", None: "counting endpoint: ?"}
+
 
 def window_text(limits: ModelLimits | None) -> str:
     """ "200k", "?"."""
@@ -65,7 +67,7 @@ def about_model(info: ModelInfo, able: Capabilities, used: str) -> str:
         lacks and f"takes no {' or '.join(lacks)}",
         unknown and f"{', '.join(unknown)}: ?",
         _THOUGHTS[able.reasoning_return],
-        "the server counts exactly" if able.count_endpoint else "no counting endpoint",
+        _COUNTING[able.count_endpoint],
         longest and f"answers up to {tokens_short(longest, strip=True)}",
         used,
     )

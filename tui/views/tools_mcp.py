@@ -167,7 +167,7 @@ class McpView:
         row = _measured_row(self.session, "instructions")
         items = row.items if row is not None else ()
         costs = {item.ref: f"{tokens_exact(item.tokens, item.source)} tokens with every request" for item in items}
-        rows = [] if project is None else [_project(project, width)]
+        rows = [] if project is None else _project(project, width)
         for server in servers:
             name = server.status.name
             unfolded, its_tools = f"server:{name}" in expanded, [tool for tool in tools if tool.origin == name]
@@ -197,7 +197,7 @@ def _measured_row(session: ChatSession, key: str) -> UsageRow | None:
     return next((row for row in session.usage.rows if row.key == key), None) if session.usage is not None else None
 
 
-def _project(project: ProjectFile, width: int) -> Row:
+def _project(project: ProjectFile, width: int) -> list[Row]:
     names = ", ".join(plain(server.name) for server in project.servers) or "nothing"
     name = plain(project.path.name)
     if project.agreed is None:
@@ -205,7 +205,8 @@ def _project(project: ProjectFile, width: int) -> Row:
     else:
         decision = "started, you agreed" if project.agreed else "not started, you said no"
         text, style = f"{name} ({names}): {decision}. /mcp project asks again.", "$text-muted"
-    return _line(text, width, "project", style)
+    first, *rest = _lines(text, width, style)
+    return [Row(first.content, "project"), *rest]
 
 
 def _server(
@@ -230,7 +231,7 @@ def _server(
     more = [status.about] if status.about else []
     more += [plural(len(status.resources), "resource")] if status.resources else []
     more += [plural(len(status.prompts), "prompt")] if status.prompts else []
-    if more:
+    if more and width - line.cell_length >= 16:  # otherwise a few letters
         line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
     rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}", foldable=True)]
     if status.reason:

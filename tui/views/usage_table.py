@@ -26,6 +26,12 @@ Line: TypeAlias = Sequence[tuple[str, str]]
 """Texts with their styles. `chatctx usage` prints them without Textual, which takes longer to load than to add up."""
 
 _WIDE = 76
+"""Cells from which the table of models has all its columns."""
+
+_NAME = 24
+"""Cells for what a figure of the totals is; less if the columns would be narrower than `_CELL`."""
+
+_CELL = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,8 @@ def _sentence(text: str, width: int) -> list[Line]:
 
 
 def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
-    wide = width >= _WIDE
-    label = 24 if wide else 11
+    wide = width >= _NAME + _CELL * len(columns)
+    label = _NAME if wide else 11
     cell = min(18, (width - label) // max(1, len(columns)))
     figure: Callable[[int | None], str] = tokens_exact if wide else tokens_short
 

@@ -122,7 +122,7 @@ class Meter:
         With `parts` it also counts what stands before the messages, unless it did already, so that rows are exact too;
         a conversation without messages has these parts alone. Raises `ProviderError`.
         """
-        if not self.target.capabilities.count_endpoint:
+        if self.target.capabilities.count_endpoint is False:
             return None
         request = await asyncio.to_thread(self.request)
         if not request.messages:  # which no provider counts

@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 MOST_PAUSES = 5  # pauses of the server in one answer after which it is not asked to continue
 MOST_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
-STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there")
+STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there.")
 
 
 class TurnError(Exception):

@@ -323,7 +323,7 @@ class DialectProvider(Provider, Generic[StyleT]):
 
     async def count_tokens(self, request: Request) -> int | None:
         """The server's count of the input, in tokens; None if it has no such route. Raises `ProviderError`."""
-        if not self.capabilities(request.model).count_endpoint:
+        if self.capabilities(request.model).count_endpoint is False:
             return None
         body = await asyncio.to_thread(self._body, request, self.style(request.model))
         return await discovery.input_tokens(await self.client(), body)

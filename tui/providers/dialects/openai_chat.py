@@ -473,7 +473,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         """What is known of `model` without asking the server."""
         able = chat_capabilities(model, self.config.family)
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
-        counts = able.count_endpoint or not self.config.hosted
+        counts = able.count_endpoint or (False if self.config.hosted else None)
         images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
         return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
 
