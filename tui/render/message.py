@@ -374,10 +374,23 @@ class LiveReply:
         for index in range(max(0, self._drawn - 1), last + 1):
             if index >= self._drawn:
                 self._begin(index)
-            tail = self._draw_part(index, now)
+            part, start = self.parts[index], len(self.rows)
+            match part.kind:
+                case "text":
+                    tail = self._streamed(index)
+                case "reasoning":
+                    tail = self._reasoning(index, now)
+                case "refusal":
+                    text = clean_text("".join(part.chunks)[:HEAD_CHARS])  # all of it once the reply is complete
+                    tail = plain_rows(f"refused: {text}", self._palette.warning, self._width)
+                case "tool_call":
+                    words = [clean_line(part.name) or "tool call", "preparing"]
+                    tail = [fold_row(words, False, self._width, self._palette.muted)]
             if index < last:
                 self.stable = len(self.rows) + len(tail)
             self.rows += tail
+            for row in self.rows[start:]:
+                row.part = index
             self.stale = self.stale or (self._stream is not None and self._stream.stale)
         return min(changed, self._summary) if self._summary >= 0 else changed
 
@@ -395,29 +408,12 @@ class LiveReply:
         elif part.kind == "reasoning" and index in self._view.open:
             self._stream = StreamRenderer(self._width - 2, dimmed(self._palette))
 
-    def _draw_part(self, index: int, now: float) -> list[Row]:
-        """Append final rows to `rows`, return the others."""
-        part, palette = self.parts[index], self._palette
-        match part.kind:
-            case "text":
-                return self._streamed(index)
-            case "reasoning":
-                return self._reasoning(index, now)
-            case "refusal":
-                text = clean_text("".join(part.chunks)[:HEAD_CHARS])  # all of it once the reply is complete
-                return plain_rows(f"refused: {text}", palette.warning, self._width)
-            case "tool_call":
-                row = fold_row([clean_line(part.name) or "tool call", "preparing"], False, self._width, palette.muted)
-                row.part = index
-                return [row]
-
     def _streamed(self, index: int) -> list[Row]:
+        """Append the final rows to `rows`, return the others."""
         assert self._stream is not None
         chunks = self.parts[index].chunks[self._fed :]
         self._fed += len(chunks)
         final, tail = self._stream.update("".join(chunks))
-        for row in (*final, *tail):
-            row.part = index
         self.rows += final
         self.stable = len(self.rows)
         return tail
