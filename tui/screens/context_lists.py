@@ -182,14 +182,12 @@ class HistoryPanel(Panel[str]):
         self.query_one(".chart", Static).update(Content("\n").join([*lines, text]))
         requests = self.query_one(LineList)
         shown, count, now = self.calls[: -LEDGER - 1 : -1], len(self.calls), time.time()
-        self.query_one(".requests-head").display = bool(shown)
-        self.query_one(".requests-foot").display = bool(shown) and height >= 16
-        requests.display = bool(shown)
+        head, foot = self.query_one(".requests-head", Static), self.query_one(".requests-foot", Static)
+        head.display = requests.display = bool(shown)
+        foot.display = bool(shown) and height >= 16
         requests.styles.max_height = max(3, height - chart_height - 8)
-        self.query_one(".requests-head", Static).update(request_head(self.list_width))
-        self.query_one(".requests-foot", Static).update(
-            Content.styled(clip(accuracy_line(self.calls), width), "$text-muted")
-        )
+        head.update(request_head(self.list_width))
+        foot.update(Content.styled(clip(accuracy_line(self.calls), width), "$text-muted"))
         requests.show(len(shown), lambda at, wide: request_line(count - at, shown[at], wide, now), requests.cursor)
         panel = self.query_one(".panel")
         more = f" · the last {LEDGER} of {count:,}" if count > LEDGER else f" · {count:,}" if count else ""

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from textual.app import SuspendNotSupported
 from textual.content import Content
@@ -27,13 +27,9 @@ if TYPE_CHECKING:
     from tui.chat.compaction.compactor import SummaryText
     from tui.chat.conversation.events import SessionEvent
     from tui.chat.turn.session import ChatSession
-    from tui.commands.help import HelpView
     from tui.screens.base import Panel, Result
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.summary import SummaryPanel
-    from tui.views.context_table import ContextView
-    from tui.views.tools_mcp import McpView, ToolsView
-    from tui.views.usage_table import UsageView
     from tui.views.view import Form, Menu, Question, View
 
 log = logging.getLogger(__name__)
@@ -103,11 +99,12 @@ class ScreenUI:
 
     async def show(self, view: View) -> None:
         """Open the view's panel; without one, show its lines."""
-        match type(view).__name__:  # the classes would load all views
+        shown: Any = view  # of a class known by its name: imported, the classes would load all views
+        match type(view).__name__:
             case "ContextView":
                 from tui.screens.context import ContextPanel
 
-                outcome = await self._open(ContextPanel(cast("ContextView", view), self.chat.request_changed))
+                outcome = await self._open(ContextPanel(shown, self.chat.request_changed))
                 if outcome == "compact":
                     self.chat.action_command("compact")
                 elif outcome is not None:
@@ -116,19 +113,19 @@ class ScreenUI:
             case "ToolsView":
                 from tui.screens.tools import ToolsPanel
 
-                await self._open(ToolsPanel(cast("ToolsView", view), self.chat.request_changed))
+                await self._open(ToolsPanel(shown, self.chat.request_changed))
             case "McpView":
                 from tui.screens.tools import McpPanel
 
-                await self._open(McpPanel(cast("McpView", view), self.chat.recount_soon, self.chat.action_command))
+                await self._open(McpPanel(shown, self.chat.recount_soon, self.chat.action_command))
             case "UsageView":
                 from tui.screens.pager import UsagePanel
 
-                await self._open(UsagePanel(cast("UsageView", view)))
+                await self._open(UsagePanel(shown))
             case "HelpView":
                 from tui.screens.help import HelpPanel
 
-                await self._open(HelpPanel(cast("HelpView", view), self.chat.all_keys))
+                await self._open(HelpPanel(shown, self.chat.all_keys))
             case _:
                 from tui.screens.pager import Pager
 
