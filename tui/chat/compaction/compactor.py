@@ -120,7 +120,8 @@ class Compactor:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
         conversation = self.conversation
         sent = conversation.request()
-        summariser = await Meter(conversation, self.services).usage() if self.meter.elsewhere else usage
+        current = self.meter.target is conversation.target
+        summariser = usage if current else await Meter(conversation, self.services).usage()
         budget, allowance = summariser.budget, summary_allowance(usage.budget)
         fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
         factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer

@@ -35,11 +35,6 @@ class Meter:
         """The model that the numbers are for."""
         return self._target or self._conversation.target
 
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the numbers are for another model than the current one."""
-        return self._target is not None
-
     def request(self) -> Request:
         """The next request to that model. May be slow for another model: not on the event loop."""
         if self._target is None:
