@@ -301,6 +301,22 @@ def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() ->
     assert (back.tokens, back.source) == (total, "exact")
 
 
+def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimmed_too() -> None:
+    hybrid = estimator()
+    talk: list[Message] = []
+    total = 300
+    for number in range(6):
+        talk.append(user(f"{number} " * 100))
+        total += 104
+        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 60, reasoning=50), at=float(number))
+        talk.append(answer(f"a{number}"))
+        total += 10
+    assert hybrid.estimate(request(*talk)).tokens == total
+    trimmed = hybrid.estimate(request(*talk[4:]))
+    assert trimmed.source == "delta"
+    assert trimmed.tokens == pytest.approx(total - 2 * 114, abs=9)
+
+
 def test_trimmed_messages_with_reasoning_leave_with_it() -> None:
     hybrid = estimator()
     talk: list[Message] = []

@@ -392,7 +392,8 @@ class HybridTokenEstimator:
         if output is not None:
             line = Line(sent_reply, raw, cost, sums_of(sent_reply, cost, count), digest.body, replied)
             account = account.extended([line], [shares_of(sent_reply, cost, count)])
-        session.anchored = Anchored(measurement, account, float(actual + (output or 0) - answer.unseen))
+        match = Match(len(account.lines), measurement, output is not None)
+        session.anchored = anchored_at(match, account, situation.calibration)
         return measurement
 
 
