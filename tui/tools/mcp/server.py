@@ -153,8 +153,18 @@ class McpServer:
         )
 
     async def _run_tool(self, tool: ServerTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call `tool` if it is still the one that was offered: the person's approval is for that one only."""
         report = partial(self._hub.on_home_loop, progress.get())
-        return await self._hub.run(self._call(tool, dict(arguments), report))
+
+        async def ask(connection: Connection) -> ToolOutput:
+            if tool not in self.status.tools:
+                raise ToolError(
+                    f"{tool.name} was not run: the server {self.name} has changed it since it was offered. Call it"
+                    " again as it is described now, if it is still there."
+                )
+            return await connection.call(tool.name, arguments, report)
+
+        return await self._hub.run(self._ask(tool.name, ask))
 
     # -- in the thread: the connection -------------------------------------------------------------------------------
 
@@ -225,19 +235,6 @@ class McpServer:
                 self._start_ended.clear()
 
     # -- in the thread: calls ------------------------------------------------------------------------------------------
-
-    async def _call(self, tool: ServerTool, arguments: Mapping[str, Any], report: Callable[[str], None]) -> ToolOutput:
-        """Call `tool` if it is still the one that was offered: the person's approval is for that one only."""
-
-        async def ask(connection: Connection) -> ToolOutput:
-            if tool not in self.status.tools:
-                raise ToolError(
-                    f"{tool.name} was not run: the server {self.name} has changed it since it was offered. Call it"
-                    " again as it is described now, if it is still there."
-                )
-            return await connection.call(tool.name, arguments, report)
-
-        return await self._ask(tool.name, ask)
 
     async def _wait_until_current(self) -> None:
         with contextlib.suppress(TimeoutError):
