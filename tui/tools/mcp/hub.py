@@ -73,12 +73,11 @@ class McpHub:
 
     async def close(self) -> None:
         """Stop all servers and the thread. Idempotent."""
-        is_running = self._loop is not None and self._thread.is_alive()
-        if is_running:  # all of them, including those about to start
+        if self._thread.is_alive():  # all of them, including those about to start
             await asyncio.gather(*(server.stop() for server in self.servers.values()))
         for server in self.servers.values():
             server.log.close()
-        if self._loop is not None and is_running:
+        if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             await asyncio.to_thread(self._thread.join, END_WAIT)
 
@@ -114,8 +113,8 @@ class McpHub:
 
     def status_changed(self, name: str) -> None:
         """Tell of a server's new status. In the servers' thread."""
-        self.on_home_loop(self._news.set)
         self.on_home_loop(self._changed, name)
+        self.on_home_loop(self._news.set)  # those who wait find what that has changed
 
     def on_home_loop(self, act: Callable[..., object], *args: object) -> None:
         """Call `act` on the program's loop. In the servers' thread."""
