@@ -97,8 +97,6 @@ class Claim:
     `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
     `media` the estimate of pictures and PDFs.
-    `recorded`: the request is from a recording, which may lack parts of what was sent, or have parts that were not:
-    nothing about it is certain.
     `disputed`: the server has contradicted its own confirmed numbers in this conversation. `stuck`: its latest report
     is not believed and had the same number, for other messages.
     """
@@ -114,7 +112,6 @@ class Claim:
     hidden: float = 0.0
     media: float = 0.0
     window: int | None = None
-    recorded: bool = False
     margin: float = 0.0
     disputed: bool = False
     stuck: bool = False
@@ -146,8 +143,6 @@ class Claim:
 
 def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
     """Return the verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
-    if claim.recorded:
-        return Verdict(confirmed=True)
     believed = [step for step in steps if step.verdict.believed]
     against = [step for step in believed if not step.allows(claim.tokens)]
     again = next((step for step in steps if step.repeats(claim.tokens)), None)
@@ -273,8 +268,13 @@ class ReportLog:
     _disputed: bool = False
 
     def weigh(self, situation: Situation, tokens: int, *, window: int | None, recorded: bool) -> Verdict:
-        """The verdict on a report of `tokens` for the request of `situation`."""
-        claim = _claim(situation, tokens, window=window, recorded=recorded, disputed=self._disputed)
+        """The verdict on a report of `tokens` for the request of `situation`.
+
+        Nothing is certain about a `recorded` request: it may lack parts of what was sent, or have parts that were not.
+        """
+        if recorded:
+            return Verdict(confirmed=True)
+        claim = replace(_claim(situation, tokens), window=window, disputed=self._disputed)
         if self.reports and not (latest := self.reports[-1]).verdict.believed and latest.tokens == tokens:
             claim = replace(claim, stuck=not situation.account.begins_with(latest.messages, latest.sent))
         return weigh(claim, [_step(report, situation) for report in self._extended_by(situation)])
@@ -293,7 +293,7 @@ class ReportLog:
             return usage
         tokens = alone + (usage.cleared or 0)
         step = _step(believed[0], situation)
-        claim = _claim(situation, tokens, window=None, recorded=False, disputed=False)
+        claim = _claim(situation, tokens)
         if step.agrees(tokens + cached):
             return usage
         if step.agrees(tokens):
@@ -369,7 +369,7 @@ def _plausible_most(sums: Sums, margin: float, calibration: Calibration) -> floa
     return min(sums.size, text) + sums.most - sums.size
 
 
-def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: bool, disputed: bool) -> Claim:
+def _claim(situation: Situation, tokens: int) -> Claim:
     account, preamble, calibration = situation.account, situation.preamble, situation.calibration
     everything, hidden = account.sums, calibration.hidden
     factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
@@ -389,7 +389,4 @@ def _claim(situation: Situation, tokens: int, *, window: int | None, recorded: b
         most=everything.most + preamble.most,
         hidden=hidden,
         media=everything.media * calibration.media_factor,
-        window=window,
-        recorded=recorded,
-        disputed=disputed,
     )

@@ -167,7 +167,8 @@ class MessageShares(Mapping[str, MessageTokens]):
 
     def _upto(self, rows: RowTokens, key: str) -> int:
         """Tokens of a row that the messages with these `rows` account for."""
-        weight, whole = _weight(rows, key, self.factor), _weight(self.account.rows, key, self.factor)
+        both = rows.get(key, NO_TOKENS), self.account.rows.get(key, NO_TOKENS)
+        weight, whole = (measured + estimated * self.factor for measured, estimated, _ in both)
         return self.rows[key] if weight >= whole else int(self.rows[key] * weight / whole + 0.5)
 
     def row_items(self, key: str) -> tuple[UsageItem, ...]:
@@ -184,11 +185,6 @@ class MessageShares(Mapping[str, MessageTokens]):
                 for row, tokens, source in shares:
                     items[row].append(UsageItem(title, tokens, source, line.message.id))
         return items
-
-
-def _weight(rows: RowTokens, key: str, factor: float) -> float:
-    measured, estimated, _ = rows.get(key, NO_TOKENS)
-    return measured + estimated * factor
 
 
 class Rows(NamedTuple):
