@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from statistics import quantiles
 
 from tui.chat.conversation.history import Projection, fold_records
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
-from tui.chat.interchange.foreign.reading import Line, SourceFile
+from tui.chat.interchange.foreign.reading import Line, SourceFile, loaded
 from tui.chat.interchange.recording import (
     MALFORMED,
     NoMessagesError,
@@ -156,13 +155,7 @@ def _reader_of(line: Line) -> claude.Reader | codex.Reader | None:
 
 def _parsed(texts: list[bytes]) -> Iterator[Line]:
     """The JSON objects among `texts`; damaged lines are skipped."""
-    for text in texts:
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(line, dict):
-            yield line
+    return (line for line in map(loaded, texts) if isinstance(line, dict) and line)
 
 
 class Follower:

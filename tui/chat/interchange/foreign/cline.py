@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.reading import Builder, SourceFile, seconds, usage_apart
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, loaded, seconds, usage_apart
 from tui.chat.interchange.recording import Recording
 from tui.messages import Usage
 from tui.providers.wire import find_count
@@ -69,10 +68,7 @@ def _usages(shown: Sequence[Any]) -> list[Usage | None]:
     for entry in shown:
         if not isinstance(entry, dict) or entry.get("say") != "api_req_started" or entry.get("partial"):
             continue
-        try:
-            data = json.loads(entry.get("text") or "{}")
-        except ValueError:
-            data = {}
+        data = loaded(entry.get("text"))
         usage = usage_apart(data, "tokensIn", "tokensOut", "cacheReads", "cacheWrites")
         if usage is not None and data.get("apiProtocol") == "openai":
             total = find_count(data, "tokensIn", least=1)

@@ -113,11 +113,15 @@ class Reader(Builder):
         """
         if not self._answer and (usage is None or not of_session):
             return
-        parts = _share_reasoning(self._answer, usage)
+        reasoning = usage.reasoning if usage is not None else None
+        for number, part in enumerate(self._answer):
+            if isinstance(part, Reasoning):  # the file does not say them apart: the first block has all tokens
+                self._answer[number] = replace(part, tokens=reasoning)
+                reasoning = 0 if reasoning is not None else None
         usage = usage if of_session else None
-        self.add("assistant", parts, self._at, provider=self._provider, model=self._model, usage=usage)
-        results, self._answer, self._results = self._results, [], []
-        self.add("tool", results, self._at)
+        self.add("assistant", self._answer, self._at, provider=self._provider, model=self._model, usage=usage)
+        self.add("tool", self._results, self._at)
+        self._answer, self._results = [], []
 
     def _item(self, item: Mapping[str, Any]) -> None:
         match item.get("type"):
@@ -207,16 +211,3 @@ def _usage(data: Mapping[str, Any]) -> Usage:
         find_count(data, "cache_write_input_tokens"),
         find_count(data, "reasoning_output_tokens") or 0,
     )
-
-
-def _share_reasoning(parts: list[Part], usage: Usage | None) -> tuple[Part, ...]:
-    """`parts` with the reported reasoning tokens on the first reasoning block: the file does not say them apart."""
-    unassigned = usage.reasoning if usage is not None else None
-    shared: list[Part] = []
-    for part in parts:
-        if isinstance(part, Reasoning):
-            shared.append(replace(part, tokens=unassigned))
-            unassigned = 0 if unassigned is not None else None
-        else:
-            shared.append(part)
-    return tuple(shared)
