@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -358,21 +358,20 @@ class Servers:
         return configured, self._store.state(SWITCHED), cached, self._store.state(INSTRUCTING)
 
     def _cached_offer(self, config: ServerConfig) -> CachedOffer:
-        from tui.tools.mcp.offer import CachedOffer
+        from tui.tools.mcp.offer import CachedOffer, ServerTool
 
         stored = self._store.state(CACHED_TOOLS + config.name)
         if stored.get("of") != fingerprint(config):
             return CachedOffer()
-        off = set(config.disabled_tools)
         try:
-            offer = CachedOffer.from_json(stored)
+            tools = [ServerTool(**tool) for tool in stored["tools"] if tool["name"] not in config.disabled_tools]
         except (KeyError, TypeError) as error:
             log.info("what is remembered of %s can't be read (%s): it is asked again", config.name, error)
             return CachedOffer()
-        return replace(offer, tools=tuple(tool for tool in offer.tools if tool.name not in off))
+        return CachedOffer(tuple(tools), str(stored.get("instructions", "")))
 
     def _keep(self, config: ServerConfig, offer: CachedOffer) -> None:
-        text = json.dumps({"of": fingerprint(config), **offer.to_json()})
+        text = json.dumps({"of": fingerprint(config), **asdict(offer)})
         try:
             self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MOST_CACHED else None)
         except StoreError as error:

@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -73,15 +73,6 @@ class CachedOffer:
 
     tools: tuple[ServerTool, ...] = ()
     instructions: str = ""
-
-    def to_json(self) -> dict[str, object]:
-        """For the store."""
-        return {"tools": [asdict(tool) for tool in self.tools], "instructions": self.instructions}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CachedOffer:
-        """The inverse of `to_json`. Raises KeyError, TypeError."""
-        return cls(tuple(ServerTool(**tool) for tool in data["tools"]), str(data.get("instructions", "")))
 
 
 def server_tool(tool: types.Tool) -> ServerTool:
