@@ -192,7 +192,8 @@ class ClaudeCounter(WordCounter):
                 return SHIFT + BEGIN + _lower(head) + lowered
             return BEGIN + word
         capitals = self.marks_capitals and len(word) >= _CAPITALS_FROM and any(map(_is_upper, word))
-        if capitals and all(map(_is_upper_letter, word)):
+        # Each one is a capital that has a small form, or neither letter nor mark.
+        if capitals and all(_is_upper(c) or not (c.isalpha() or unicodedata.category(c)[0] == "M") for c in word):
             return CAPS + BEGIN + _lower(word).replace("\u03c2", "\u03c3")
         if _is_upper(word[0]) and not any(map(_is_upper, word[1:])):
             return SHIFT + BEGIN + _lower(word)
@@ -246,8 +247,3 @@ def _lower(text: str) -> str:
 
 def _is_upper(char: str) -> bool:
     return char != "\u03f4" and (char in "\u1c89\ua7cb" or (char.isupper() and char.lower() != char))
-
-
-def _is_upper_letter(char: str) -> bool:
-    """Whether it is a capital that has a small form."""
-    return _is_upper(char) or not (char.isalpha() or unicodedata.category(char)[0] == "M")

@@ -268,15 +268,12 @@ def body_message(pairs: list[tuple[str, object]]) -> str:
         if name == "message" and (raw := [value for key, value in pairs if key == "raw" and isinstance(value, str)]):
             texts += [value.strip() for value in raw]  # OpenRouter: the provider's own words
         if texts:
-            return _plain(texts[-1])
+            text = texts[-1]
+            if "<html" in text[:500].lower() or "<!doctype" in text[:100].lower():
+                title = _TITLE.search(text)
+                text = unescape(title.group(1) if title else _TAG.sub(" ", text))
+            return text
     return ""
-
-
-def _plain(text: str) -> str:
-    if "<html" in text[:500].lower() or "<!doctype" in text[:100].lower():
-        title = _TITLE.search(text)
-        text = unescape(title.group(1) if title else _TAG.sub(" ", text))
-    return text
 
 
 _WAIT = re.compile(

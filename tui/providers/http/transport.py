@@ -141,7 +141,7 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
     Proxies and small servers that do not stream send the answer whole; some report errors as plain JSON under HTTP 200;
     an address other than the API's (a login page, a site's front page) answers with HTML.
     """
-    if _is_page(text):
+    if text.lstrip().startswith("<"):
         raise _page_error(text, provider, where)
     body: Any = parse_json(text)
     match body:
@@ -173,10 +173,6 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
     raise error
 
 
-def _is_page(text: str) -> bool:
-    return text.lstrip()[:1] == "<"
-
-
 def _page_error(text: str, provider: str, where: str) -> ProviderError:
     """The error for a web page at `where`, the requested address."""
     title = one_line(body_message([("", text[:4000])]), 60) if "<title" in text[:4000].lower() else ""
@@ -204,7 +200,7 @@ async def ask_json(client: Client, path: str, body: Json | None = None, *, patie
         if not response.is_success:
             raise _refusal(response, client.config.name)
         text = response.text
-        if _is_page(text):
+        if text.lstrip().startswith("<"):
             raise _page_error(text, client.config.name, redact(client.base_url))
         try:
             return json.loads(text)
