@@ -54,8 +54,9 @@ seconds is ignored, with a message; - waits for it, </dev/null leaves it out.
 
 Memory files (AGENTS.md) of the working directory are sent too, as in the chat.
 
-With --json the complete answer is one object: session, provider, model, status, text, error, usage (tokens), cost
-(US dollars, null if the price is unknown) and seconds.
+With --json the complete answer is one object: session, provider, model, status, text, error, usage (tokens of the last
+request), calls, input_tokens and output_tokens (of all requests), cost (US dollars, null if the price is unknown) and
+seconds.
 
 Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
         argument("text", nargs=-1, about="the question; - is standard input"),

@@ -294,6 +294,22 @@ async def test_what_is_not_allowed_is_refused_and_named(
     assert err.splitlines() == [f"chatctx: {line}" for line in notices]
 
 
+async def test_json_adds_up_all_requests_of_a_turn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source("gh", write=lambda _: "written")
+    async with open_workspace(tmp_path, ScriptedProvider([calls("write"), answer("done")]), tools=source) as workspace:
+        with monkeypatch.context() as patched:
+            patched.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
+            assert await ask(workspace.settings, question="hi", as_json=True, allow=("write",)) == 0
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        rows = workspace.services.calls.rows()
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["calls"], printed["input_tokens"]) == (2, sum(row.input_total or 0 for row in rows))
+    assert printed["output_tokens"] == sum(row.output_total or 0 for row in rows)
+    assert printed["usage"]["input_total"] == rows[-1].input_total < printed["input_tokens"]
+
+
 async def asked_with(workspace: FakeWorkspace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
     await workspace.servers.load(folder)

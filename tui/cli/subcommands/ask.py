@@ -30,7 +30,7 @@ from tui.chat.conversation.events import (
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
-from tui.chat.usage_report import cost_of
+from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, streams, write
 from tui.config.files import FileTooLargeError, read_all
@@ -103,7 +103,14 @@ async def ask(
             complain(line)
         if as_json:
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
-            figures = {"cost": cost_of(groups).total, "seconds": round(time.time() - began, 3)}
+            sums = totals("ask", groups)
+            figures = {
+                "calls": sums.calls,
+                "input_tokens": sums.input,
+                "output_tokens": sums.output,
+                "cost": sums.cost.total,
+                "seconds": round(time.time() - began, 3),
+            }
             write(json.dumps(_result(chat, reply, failure) | figures))
         code = report(reply, failure)
         return INTERRUPTED if code and interrupted.is_set() else code
