@@ -23,7 +23,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from tests.machine import free_port
@@ -125,7 +125,7 @@ class Devices:
                 {
                     "issuer": self.issuer or origin,
                     "authorization_endpoint": f"{origin}/authorize",
-                    "token_endpoint": f"{origin}/device-token",
+                    "token_endpoint": f"{origin}/device-token/",
                     "registration_endpoint": f"{origin}/device-register",
                     "device_authorization_endpoint": f"{origin}/device",
                     "response_types_supported": ["code"],
@@ -155,6 +155,7 @@ class Devices:
             Route("/.well-known/oauth-authorization-server", metadata),
             Route("/device-register", register, methods=["POST"]),
             Route("/device", device, methods=["POST"]),
+            Route("/device-token/", lambda _: RedirectResponse("/device-token", 307), methods=["POST"]),
             Route("/device-token", token, methods=["POST"]),
         ]
 
