@@ -25,7 +25,7 @@ pytestmark = pytest.mark.corpus
 KINDS = {"openai-chat": "openai-compatible", "openai-responses": "openai", "anthropic": "anthropic"}
 NOT_THERE = (
     "/v1/models", "/v1/models?limit=1000", "/api/ps", "/api/show", "/props", "/api/v0/models", "/api/v1/models",
-    "/v1/responses/input_tokens", "/v1/messages/count_tokens", "/v1/chat/completions/input_tokens",
+    "/model/info", "/v1/responses/input_tokens", "/v1/messages/count_tokens", "/v1/chat/completions/input_tokens",
 )  # fmt: skip
 
 
