@@ -7,7 +7,7 @@ A file has `dark`, a table `[colors]`, and optionally `[context]` (the colours o
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
     """All themes of both directories (the person's replace the program's), and a line for each invalid file."""
     themes: dict[str, Theme] = {}
     complaints: list[str] = []
-    for path in _files(user_dir):
+    for path in [*sorted(shipped_dir().glob("*.toml")), *sorted(user_dir.glob("*.toml"))]:
         try:
             theme = read_theme(path)
         except ThemeError as error:
@@ -88,12 +88,6 @@ def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
         else:
             themes[theme.name] = theme
     return list(themes.values()), complaints
-
-
-def _files(user_dir: Path) -> Iterator[Path]:
-    for folder in (shipped_dir(), user_dir):
-        if folder.is_dir():
-            yield from sorted(folder.glob("*.toml"))
 
 
 def read_theme(path: Path) -> Theme:

@@ -348,8 +348,12 @@ class DraftCost:
             return
         began = time.monotonic()
         tokens = await asyncio.to_thread(session.draft_tokens, self.typed) if self.typed else 0
-        for text in self.pasted:
-            tokens += await self._paste_size(session, text)
+        for text in self.pasted:  # each is counted once
+            if (key := (session.model, text)) not in self._pastes:
+                if len(self._pastes) > 16:
+                    self._pastes.clear()
+                self._pastes[key] = await asyncio.to_thread(session.draft_tokens, text)
+            tokens += self._pastes[key]
         self._cost = min(1.0, time.monotonic() - began)
         window = session.usage.limits.context if session.usage is not None else None
         files, unfit = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
@@ -357,15 +361,6 @@ class DraftCost:
             files += await self._resource_sizes(session, self.screen.workspace.servers)
         ways = (unfit,) if unfit else draft_line(tokens, window, files)
         self.screen.composer.rule.show(right=ways if self._is_counted() else ())
-
-    async def _paste_size(self, session: ChatSession, text: str) -> int:
-        """Tokens of a paste, counted once."""
-        key = (session.model, text)
-        if key not in self._pastes:
-            if len(self._pastes) > 16:
-                self._pastes.clear()
-            self._pastes[key] = await asyncio.to_thread(session.draft_tokens, text)
-        return self._pastes[key]
 
     def _file_sizes(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
         """The files named in the draft with their tokens; and why one can't be sent, "" if all can.

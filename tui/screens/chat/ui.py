@@ -293,9 +293,16 @@ class ScreenUI:
         self.chat.transcript.show_times(self._times)
 
     async def themes(self) -> Sequence[Option]:
-        """The program's and the person's first, then Textual's."""
-        await self._load_themes()
+        """The program's and the person's first, then Textual's. Invalid files are reported and left out."""
         app = self.chat.app
+        if not self._themes_loaded:  # the current one was loaded at the start
+            self._themes_loaded = True
+            loaded, complaints = await asyncio.to_thread(load_themes, self._themes_dir)
+            for theme in loaded:
+                if theme.name != app.theme:
+                    app.register_theme(theme)
+            for complaint in complaints:
+                await self.refuse(complaint)
         themes = app.available_themes.values()
         ours = [theme for theme in themes if "context-system" in theme.variables]
         others = [theme for theme in themes if "context-system" not in theme.variables]
@@ -304,19 +311,6 @@ class ScreenUI:
             kind = "terminal colours" if theme.ansi else "dark" if theme.dark else "light"
             options.append(Option(theme.name, theme.name, kind, theme.name == app.theme, kind.split()[0]))
         return options
-
-    async def _load_themes(self) -> None:
-        """Load all themes, once; the current one was loaded at the start. Invalid files are reported and skipped."""
-        if self._themes_loaded:
-            return
-        self._themes_loaded = True
-        app = self.chat.app
-        themes, complaints = await asyncio.to_thread(load_themes, self._themes_dir)
-        for theme in themes:
-            if theme.name != app.theme:
-                app.register_theme(theme)
-        for complaint in complaints:
-            await self.refuse(complaint)
 
     def use_theme(self, name: str) -> None:
         """Change the colours."""
