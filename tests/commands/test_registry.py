@@ -54,6 +54,8 @@ def test_what_is_no_command_says_what_to_do() -> None:
         slash.parse("/contxt please")
     with pytest.raises(slash.CommandError, match="/help lists"):
         slash.parse("/qqqqq")
+    with pytest.raises(slash.CommandError, match=r"/new takes no argument\. To send it as a message, put a blank"):
+        slash.parse("/new idea for the parser")
 
 
 @pytest.mark.parametrize(("query", "best"), [("co", "context"), ("cont", "context"), ("rol", "rolling-context")])
@@ -86,7 +88,7 @@ async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands)
     waits = "An answer is still coming: Esc stops it, then try again."
     for command in slash.all_commands():
         if command.when == "idle":
-            assert (await commands.run(f"/{command.name} x", busy=True)).refusals == [waits]
+            assert (await commands.run(f"/{command.name} {command.args and 'x'}", busy=True)).refusals == [waits]
     assert (await commands.run("/tools off fetch", busy=True)).refusals == [waits]
 
 
@@ -106,5 +108,5 @@ async def test_commands_that_run_programs_or_touch_files_are_off_in_a_browser(
     off = {command.name for command in slash.all_commands() if command.local_only}
     assert off == {"provider", "export", "import", "mcp", "edit", "paste"}
     for name in off:
-        (refused,) = (await commands.run(f"/{name} x")).refusals
+        (refused,) = (await commands.run(f"/{name}")).refusals
         assert "is off in the browser" in refused

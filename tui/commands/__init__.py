@@ -242,10 +242,15 @@ def is_command(text: str) -> bool:
 
 
 def parse(text: str) -> tuple[Command, str]:
-    """Command and argument of a draft for which `is_command` holds. Raises `CommandError` for an unknown one."""
+    """Command and argument of a draft for which `is_command` holds.
+
+    Raises `CommandError` for an unknown command, and for words after one that takes none: they would be lost.
+    """
     name, _, args = text.strip().removeprefix("/").partition(" ")
     names = _by_name()
     command = names.get(name.lower())
+    if command is not None and args.strip() and not command.args:
+        raise CommandError(f"/{name} takes no argument. To send it as a message, put a blank before it.")
     if command is not None:
         return command, args.strip()
     hint = did_you_mean(f"/{name.lower()}", [f"/{known}" for known in names]) or "/help lists what there is."
@@ -261,6 +266,14 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
         await command.run(ui, chat, args)
     except CommandError as error:
         await ui.refuse(str(error))
+    except Exception as error:
+        from tui.chat.store.store import UsageError  # loaded by now
+        from tui.tools.base import ToolError
+
+        if not isinstance(error, UsageError | ToolError):
+            raise
+        text = str(error).removesuffix(".")
+        await ui.refuse(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}")
 
 
 def _check(command: Command, ui: UI, chat: Chat) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from tui.chat.usage_report import accuracy_of
@@ -106,10 +107,13 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     extra = [f"{row.left_out:,} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
-    how = plain(" · ".join([verdict_text(row), *extra]))
+    verdict, room = verdict_text(row), max(1, width - len(figures))
+    while extra and cell_len(plain(" · ".join([verdict, *extra]))) > room:
+        extra.pop()  # a whole figure, not half of one
+    how = plain(" · ".join([verdict, *extra]))
     failed = row.error and row.error != "cancelled"
     style = "$text-warning" if not row.believed else "$text-error" if failed else "$text-muted"
-    return Content.assemble((figures, "$foreground"), (clip(how, max(1, width - len(figures))), style))
+    return Content.assemble((figures, "$foreground"), (clip(how, room), style))
 
 
 def request_head(width: int) -> Content:

@@ -295,7 +295,7 @@ async def test_help_lists_the_keys_as_they_are_set_and_a_wrong_name_is_said() ->
         await run.command("/help")
         await run.shows("chat.context")
         row = next(line for line in run.text.splitlines() if "chat.context " in line)
-        assert "f9" in row and "What fills the window" in row
+        assert "f9" in row and "what fills the window" in row
 
 
 def test_every_key_has_a_name_of_its_own() -> None:

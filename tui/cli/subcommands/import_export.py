@@ -59,7 +59,9 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
         if unsent:
             least, most = (tokens_exact(size, "estimated") for size in (min(unsent), max(unsent)))
             sizes = least if len(unsent) == 1 else f"{least} to {most}"
-            write(f"System prompts and tools of other programs ({sizes} tokens) are not in their files nor sent here.")
+            write(
+                f"System prompts and tools of other programs ({sizes} tokens) are not in their files and not sent here."
+            )
         write(f"Open one with: chatctx --resume {done[-1][1].info.id}")
     return FAILED if failed else 0
 
