@@ -127,6 +127,9 @@ StreamEvent: TypeAlias = (
     | StreamEnd
 )
 
+LONGEST_NAME = 500
+"""Characters of a model's name; a column of the list of models is as wide as the longest."""
+
 ErrorKind: TypeAlias = Literal[
     "overflow_input",  # the input does not fit the window
     "overflow_output",  # input fits, input plus the requested output does not

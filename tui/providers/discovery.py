@@ -9,7 +9,7 @@ from typing import Any
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS
-from tui.providers.base import ModelInfo, ProviderError
+from tui.providers.base import LONGEST_NAME, ModelInfo, ProviderError
 from tui.providers.config import PRESETS
 from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
@@ -36,7 +36,6 @@ OUTPUT_KEYS = (
 )  # fmt: skip
 
 MOST_MODELS = 10_000
-LONGEST_NAME = 500  # characters; a column of the list is as wide as the longest
 
 _HOSTED_AT = frozenset(config.host for config in PRESETS.values() if config.needs_key)
 _OTHER_KINDS = frozenset(

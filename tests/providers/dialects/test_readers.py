@@ -269,3 +269,9 @@ def test_a_poorer_usage_later_takes_nothing_away_and_the_model_is_named(
     assert got.usage is not None
     assert (got.usage.input_total, got.usage.output_total) == (10_430, 9)
     assert [event.model for event in got.events if isinstance(event, ModelNamed)] == ["gpt-5-2025-08-07"]
+
+
+def test_a_name_that_is_none_is_not_taken_for_the_model_that_answers() -> None:
+    names: tuple[Any, ...] = ("x" * 100_000, 7, None, "")
+    events = [{"model": name, "choices": []} for name in names]
+    assert read(ChatReader(), events).events == []

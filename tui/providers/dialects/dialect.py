@@ -15,7 +15,16 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from tui.messages import EFFORTS, Request, ToolSchema, Usage
 from tui.providers import discovery
-from tui.providers.base import ModelInfo, ModelNamed, Provider, ProviderError, StreamEnd, StreamEvent, UsageUpdate
+from tui.providers.base import (
+    LONGEST_NAME,
+    ModelInfo,
+    ModelNamed,
+    Provider,
+    ProviderError,
+    StreamEnd,
+    StreamEvent,
+    UsageUpdate,
+)
 from tui.providers.capabilities import USUAL
 from tui.providers.config import ProviderConfig
 from tui.providers.http.client import Client, connect
@@ -118,7 +127,7 @@ class Reader(ABC):
             yield self._end
 
     def _name_model(self, model: object) -> Iterator[StreamEvent]:
-        if isinstance(model, str) and model and model != self._model:
+        if isinstance(model, str) and 0 < len(model) <= LONGEST_NAME and model != self._model:
             self._model = model
             yield ModelNamed(model)
 
