@@ -77,6 +77,7 @@ def test_graphemes_stay_whole() -> None:
 
 def test_the_indent_of_a_line_stays() -> None:
     assert lines("    indented code here", 16) == ["    indented", "code here"]
+    assert lines("    " + "x" * 30, 10) == ["    xxxxxx", "x" * 10, "x" * 10, "x" * 4]
 
 
 def test_newlines_make_lines() -> None:

@@ -14,6 +14,11 @@ def drawn(source: str, width: int, palette: Palette) -> list[str]:
     return [row.text.rstrip() for row in markdown_rows(source, width, palette)]
 
 
+def test_a_bar_in_code_or_in_a_formula_of_the_header_ends_no_cell(palette: Palette) -> None:
+    head, _, body = drawn("| `a|b` | $|x|$ |\n|---|---|\n| 1 | `c|d` |\n", 80, palette)
+    assert [head.split(), body.split()] == [["a|b", "$|x|$"], ["1", "c|d"]]
+
+
 def test_columns_align(palette: Palette) -> None:
     assert drawn("|ab|n|\n|--|-:|\n|x|1|\n|long cell|22|\n", 80, palette) == [
         "ab             n",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textual.selection import Selection
 
 from tests.widgets.transcript.messages import conversation, odd
 from tui.messages import Message, Text, ToolCall, ToolResult
@@ -172,6 +173,14 @@ def test_finished_lines_are_kept_for_a_few_screens_only() -> None:
     assert len(strips) > 2 * CACHED_STRIPS
     assert sum(strip is not None for strip in strips) == CACHED_STRIPS
     assert strips[-1] is not None
+
+
+def test_what_a_selection_does_not_copy_is_not_marked() -> None:
+    doc = document([Message("assistant", (Text("> words"),), "1", model="m")])
+    doc.draw_end(40)
+    strip = paint_line(doc, 2, 40, None, None, Selection(None, None))
+    marked = [text for text, style, _ in strip if style == style + PALETTE.selection]
+    assert strip.text.startswith("  ▎ words") and marked == ["words"]
 
 
 def test_estimates_are_of_the_right_size() -> None:
