@@ -179,7 +179,7 @@ def test_what_a_selection_does_not_copy_is_not_marked() -> None:
     doc = document([Message("assistant", (Text("> words"),), "1", model="m")])
     doc.draw_end(40)
     strip = paint_line(doc, 2, 40, None, None, Selection(None, None))
-    marked = [text for text, style, _ in strip if style == style + PALETTE.selection]
+    marked = [text for text, style, _ in strip if style and style == style + PALETTE.selection]
     assert strip.text.startswith("  ▎ words") and marked == ["words"]
 
 
