@@ -14,7 +14,7 @@ from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, RESPONSES, USA
 from tui.messages import Usage
 from tui.providers.base import ReasoningDelta, StreamEnd, StreamEvent, TextDelta, ToolCallDelta, UsageUpdate
 from tui.providers.config import Dialect
-from tui.providers.text_repairs import MARKS, ThinkTags
+from tui.providers.text_repairs import MARKS, ThinkTags, thought_before
 
 CASES = [
     ("<think>\nLet me see.\n</think>\n\nYes.", "Let me see.", "Yes."),
@@ -66,6 +66,21 @@ def test_how_it_is_cut_makes_no_difference(start: str, thought: str, end: str, a
     assert (whole[0].split(), whole[1]) == (pieces[0].split(), pieces[1])
     if start == "<x>":
         assert whole == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Let me see.\n</think>\n\nYes.", ("Let me see.", "Yes.")),
+        ("Hmm\n◁/think▷\n", ("Hmm", "")),
+        ("\n</think>\n\nYes.", ("", "Yes.")),
+        ("A tag ends with </think> in the text.", None),
+        ("```\n<think>\nHmm\n</think>\n```", None),
+        ("Yes.", None),
+    ],
+)
+def test_reasoning_that_was_never_opened(text: str, parts: tuple[str, str] | None) -> None:
+    assert thought_before(text) == parts
 
 
 def text(piece: str, block: int | None = None) -> TextDelta:

@@ -107,6 +107,19 @@ class ThinkTags:
             yield ReasoningDelta(thought)
 
 
+def thought_before(text: str) -> tuple[str, str] | None:
+    """The reasoning and the answer in a text in which a tag closes that was never opened; None for any other.
+
+    Chat templates that begin the answer themselves (DeepSeek R1, QwQ, Qwen 3 Thinking) leave only the closing tag in
+    it, on a line of its own. While it streams nothing tells that it is reasoning.
+    """
+    for mark, close in MARKS.items():
+        thought, found, answer = text.partition(f"\n{close}\n")
+        if found and mark not in thought:
+            return thought.strip(), answer.lstrip()
+    return None
+
+
 _Piece: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta | ToolCallDelta
 _PieceT = TypeVar("_PieceT", bound=_Piece)
 

@@ -36,6 +36,13 @@ def test_interleaved_blocks_stay_apart_and_in_order_of_their_start() -> None:
     assert builder.parts() == (Reasoning("ab", "p", "m", signature="s"), Text("t"), ToolCall("c", "read", "{}"))
 
 
+def test_reasoning_that_only_its_closing_tag_tells_is_told_apart_from_the_answer() -> None:
+    text = TextDelta("Let me see.\n</think>\n\nYes.")
+    assert build(text).parts() == (Reasoning("Let me see.", "p", "m"), Text("Yes."))
+    assert build(TextDelta("\n</think>\nYes.")).parts() == (Text("Yes."),)
+    assert build(ReasoningDelta("Hm", 0), text).parts()[1] == Text(text.text)  # the server separates it
+
+
 def test_text_blocks_open_together_are_told_apart() -> None:
     builder = build(TextDelta("a", 0), TextDelta("x", 1), TextDelta("b", 0), TextDelta("y", 1))
     assert builder.parts() == (Text("ab"), Text("xy"))

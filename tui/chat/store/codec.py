@@ -39,6 +39,7 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
+from tui.providers.text_repairs import thought_before
 
 _PARTS: dict[str, type[Part]] = {
     "text": Text,
@@ -202,6 +203,13 @@ class PartsBuilder:
         for part in self._open:
             text = "".join(part.pieces)
             match part.kind:
+                case "text" if part is self._open[0] and (split := thought_before(text)):
+                    thought, text = split
+                    reported = None if self.usage is None else self.usage.reasoning
+                    if thought:
+                        yield Reasoning(thought, provider=self._provider, model=self._model, tokens=reported)
+                    if text:
+                        yield Text(text, **part.meta)
                 case "text" if text:
                     yield Text(text, **part.meta)
                 case "refusal" if text or part.meta["from_server"]:
