@@ -12,7 +12,7 @@ from textual.binding import Binding
 from tui.commands import BUSY
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
-from tui.widgets.transcript.transcript import Action, Transcript
+from tui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -25,25 +25,26 @@ class MessageActions:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
 
-    async def run(self, message_id: str, action: Action, text: str = "", detail: str = "") -> None:
-        """Run an action on a message; `text` is the text to copy, `detail` names a part of it."""
+    async def run(self, requested: Transcript.ActionRequested) -> None:
+        """Run an action on a message."""
         session = self._screen.session
-        message = next((m for m in session.messages if m.id == message_id), None) if session is not None else None
+        messages = session.messages if session is not None else ()
+        message = next((message for message in messages if message.id == requested.message_id), None)
         if session is None or message is None:
             return
-        match action:
-            case "copy_code" if not text:
+        match requested.action:
+            case "copy_code" if not requested.text:
                 self._screen.notify("There is no code block in this message.", markup=False)
             case "copy" | "copy_code":
-                self._screen.app.copy_to_clipboard(text, detail)
+                self._screen.app.copy_to_clipboard(requested.text, requested.detail)
             case "edit" if message.kind == "summary":
-                self._screen.action_command(f"summary {message_id}")
+                self._screen.action_command(f"summary {message.id}")
             case "edit" | "retry":
-                self._again(message, session.messages, send=action == "retry")
+                self._again(message, session.messages, send=requested.action == "retry")
             case "pin" | "exclude":
                 from tui.screens.context_lists import select_message
 
-                if reason := await select_message(session, message_id, pin=action == "pin"):
+                if reason := await select_message(session, message.id, pin=requested.action == "pin"):
                     self._screen.notify(reason, markup=False)
                 self._screen.request_changed()
             case "fork":

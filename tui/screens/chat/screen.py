@@ -22,8 +22,8 @@ from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import Bar, QueueList, StatusBar, status_line, title_line, welcome
 from tui.widgets.composer import Composer
-from tui.widgets.transcript.document import MessagePlace
 from tui.widgets.transcript.transcript import Transcript
+from tui.widgets.transcript.view import MessagePlace
 
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
@@ -379,11 +379,7 @@ class ChatScreen(BackgroundScreen):
 
     def on_transcript_action_requested(self, event: Transcript.ActionRequested) -> None:
         """Run an action on a message."""
-        self.background(
-            partial(self.message_actions.run, event.message_id, event.action, event.text, event.detail),
-            "message",
-            again=True,
-        )
+        self.background(partial(self.message_actions.run, event), "message", again=True)
 
     def on_transcript_link_clicked(self, event: Transcript.LinkClicked) -> None:
         """A link was clicked."""
@@ -444,7 +440,7 @@ class ChatScreen(BackgroundScreen):
         """Edit the person's last message in the prompt; sending it replaces the old one."""
         messages = self.session.messages if self.session is not None else ()
         if asked := [message for message in messages if message.role == "user" and message.kind == "chat"]:
-            await self.message_actions.run(asked[-1].id, "edit")
+            await self.message_actions.run(Transcript.ActionRequested(asked[-1].id, "edit"))
 
     def action_command(self, line: str) -> None:
         """Run a command by name with its arguments, for keys and the palette."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
 from textual.strip import Strip
 
@@ -25,9 +24,6 @@ from tui.widgets.transcript.entries import (
     find_dividers,
     waiting_rows,
 )
-
-MessagePlace: TypeAlias = tuple[str, int]
-"""A message's id and a row of it."""
 
 CACHED_ROWS = 1_000
 """Rows cached outside the screen; the farthest are dropped and drawn again when needed."""
@@ -273,14 +269,6 @@ class Document:
         self._painted.append(row)
         if len(self._painted) > CACHED_STRIPS:
             self._painted.popleft().strip = None
-
-    def message_place(self, place: Place) -> MessagePlace | None:
-        """`place` by its message's id. For a notice, the message before it, since notices don't last."""
-        index, row = place
-        while index > 0 and self.entries[index].message is None:
-            index, row = index - 1, 0
-        message = self.entries[index].message
-        return (message.id, row) if message is not None else None
 
     def next_message(self, index: int | None, step: int) -> int | None:
         """The entry of the next (1) or previous (-1) message; from no entry the last one, and only upwards.

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from math import ceil
 from time import monotonic, time
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.segment import Segment
 from textual.content import Content
@@ -27,13 +27,16 @@ from tui.messages import Message
 from tui.render.message import Count, DeltaKind, LiveReply, warm_up
 from tui.render.palette import Palette, make_palette
 from tui.render.rows import Row, clear_gradually, restyled
-from tui.widgets.transcript.document import Document, MessagePlace
+from tui.widgets.transcript.document import Document
 from tui.widgets.transcript.entries import Drawing, Level, Place, gc_paused
 from tui.widgets.transcript.search import Search
 from tui.widgets.transcript.selection import line_number, selected_text
 
 MAX_WIDTH = 120
 """Maximal cells of a line: longer ones are hard to read."""
+
+MessagePlace: TypeAlias = tuple[str, int]
+"""A message's id and a row of it."""
 
 GUTTER = 2
 """Cells left of the text; the block cursor is in the first."""
@@ -230,9 +233,14 @@ class TranscriptView(ScrollView):
 
     @property
     def reader_place(self) -> MessagePlace | None:
-        """What is at the top of the view; None while the end is followed."""
-        place = self._place_of_reader()
-        return self.document.message_place(place) if place is not None else None
+        """What is at the top of the view (of a notice, the message before it); None while the end is followed."""
+        if (place := self._place_of_reader()) is None:
+            return None
+        index, row = place
+        while index > 0 and self.document.entries[index].message is None:  # notices don't last
+            index, row = index - 1, 0
+        message = self.document.entries[index].message
+        return (message.id, row) if message is not None else None
 
     def return_to(self, place: MessagePlace | None) -> None:
         """Return to a `reader_place`; None is the end."""
