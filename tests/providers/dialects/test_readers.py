@@ -275,3 +275,13 @@ def test_a_name_that_is_none_is_not_taken_for_the_model_that_answers() -> None:
     names: tuple[Any, ...] = ("x" * 100_000, 7, None, "")
     events = [{"model": name, "choices": []} for name in names]
     assert read(ChatReader(), events).events == []
+
+
+def test_responses_may_come_in_their_last_event_alone() -> None:
+    output = [
+        {"type": "message", "content": [{"type": "output_text", "text": "Looking."}]},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+    ]
+    got = read(ResponsesReader(), [{"type": "response.completed", "response": {"output": output}}])
+    assert (got.text, got.end) == ("Looking.", StreamEnd("tool_calls", "completed"))
+    assert [call.name for call in got.calls.values()] == ["look"]

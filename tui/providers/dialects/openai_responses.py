@@ -232,6 +232,8 @@ class ResponsesReader(Reader):
             case "response.output_item.done":
                 yield from self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
+                for index, whole in enumerate([] if self._items else objects_of(response.get("output"))):
+                    yield from self._done({"output_index": index, "item": whole})
                 self._close(kind, response)
             case "response.output_text.annotation.added":
                 yield from _cited(object_of(event.get("annotation")))

@@ -153,14 +153,10 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
                 inner.append({"type": "content_block_start", "index": index, "content_block": block})
                 inner.append({"type": "content_block_stop", "index": index})
             return [{"type": "message_start", "message": body}, *inner, {"type": "message_delta", "delta": body}]
-        case {"output": [*items]}:
-            done = [
-                {"type": "response.output_item.done", "output_index": index, "item": item}
-                for index, item in enumerate(items)
-            ]
+        case {"output": [*_]}:
             status = body.get("status")
             end = status if status in ("completed", "incomplete", "failed") else "completed"
-            return [*done, {"type": f"response.{end}", "response": body}]
+            return [{"type": f"response.{end}", "response": body}]
     error = classify_error(200, body, provider=provider)
     fields = object_of(body)
     code = fields.get("code") or fields.get("status")
