@@ -124,12 +124,16 @@ def answering(chat: Pty) -> None:
     chat.until(lambda: chat.stored()[0].endswith("a draft"))  # what the program has not read goes with the terminal
 
 
+def check_answer(reply: Message) -> None:
+    assert reply.role == "assistant" and reply.text.startswith("**This is the demo")
+    assert reply.status == "complete" or (reply.status, reply.error) == ("interrupted", ENDED)
+
+
 def check_kept(chat: Pty) -> None:
     draft, messages = chat.stored()
     assert draft.endswith("a draft")
     assert [message.role for message in messages] == ["user", "assistant"]
-    assert messages[1].status == "complete" or (messages[1].status, messages[1].error) == ("interrupted", ENDED)
-    assert messages[1].text.startswith("**This is the demo")
+    check_answer(messages[1])
     assert list((chat.data / "running").iterdir()) == []
 
 
@@ -160,7 +164,7 @@ def test_a_signal_ends_the_chat_by_lines_and_the_answer_is_kept(tmp_path: Path, 
         program.program.send_signal(number)
         assert program.ended() == 130
         assert termios.tcgetattr(program.terminal) == program.before
-        assert program.stored()[1][-1].text.startswith("**This is the demo")
+        check_answer(program.stored()[1][-1])
         assert list((program.data / "running").iterdir()) == []
     finally:
         program.close()
@@ -172,8 +176,7 @@ def test_a_signal_ends_an_asking_program_and_the_answer_is_kept(tmp_path: Path) 
         program.until(lambda: "This is the demo" in program.shown)
         program.program.send_signal(signal.SIGHUP)
         assert program.ended() in (0, 130)
-        _, messages = program.stored()
-        assert messages[-1].role == "assistant" and messages[-1].text.startswith("**This is the demo")
+        check_answer(program.stored()[1][-1])
         assert list((program.data / "running").iterdir()) == []
     finally:
         program.close()

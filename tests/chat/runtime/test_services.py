@@ -25,11 +25,11 @@ async def test_the_cancellation_comes_at_the_next_await() -> None:
 
     task = asyncio.create_task(caller())
     await inside.wait()
-    for _ in range(3):
-        task.cancel()
+    for why in ("the first reason", None, "the last reason"):
+        task.cancel(why)
         await asyncio.sleep(0)
     go_on.set()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError, match="the first reason"):
         await task
     assert reached == ["done"]
 

@@ -169,7 +169,7 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
-            cancellation = error
+            cancellation = cancellation or error  # the first one has the reason
             end_cancellation()
     if cancellation is not None and (current := asyncio.current_task()) is not None:
         current.cancel(*cancellation.args)

@@ -37,7 +37,7 @@ from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
 from tui.messages import Attachment, Message, Refusal, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
-from tui.terminal.process import ENDING, on_signals
+from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.text.clean import clean_line
 from tui.text.labels import arguments_summary, ending_line, provider_explanation, source_lines, sources_of
 from tui.text.numbers import size_text
@@ -86,16 +86,17 @@ async def ask(
         interrupted = asyncio.Event()
         began = time.time()
 
-        def interrupt() -> None:
+        def interrupt(why: str = "") -> None:
             interrupted.set()
-            chat.cancel()
+            chat.cancel(why)
 
         def tell_of_servers() -> None:
             absent = workspace.servers.absent() if chat.tools.waits_for_servers else ()
             for line in (*workspace.servers.news(), *absent):
                 complain(line)
 
-        on_signals(("SIGINT", *ENDING), interrupt)
+        on_signals(("SIGINT",), interrupt)
+        on_signals(ENDING, partial(interrupt, ENDED))
         reply, failure = await _stream(
             chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers
         )
