@@ -12,9 +12,18 @@ import pytest
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
-from tui.messages import Message, Text
+from tui.messages import Message, Text, Usage
 from tui.providers import discovery
-from tui.providers.base import ProviderError, ReasoningDelta, StreamEvent, TextDelta, ToolCallDelta
+from tui.providers.base import (
+    ModelNamed,
+    ProviderError,
+    ReasoningDelta,
+    SourceCited,
+    StreamEvent,
+    TextDelta,
+    ToolCallDelta,
+    UsageUpdate,
+)
 from tui.providers.config import Dialect
 from tui.providers.dialects.anthropic import AnthropicReader
 from tui.providers.dialects.openai_chat import ChatReader
@@ -238,5 +247,7 @@ def test_half_a_character_waits_only_for_its_own_part() -> None:
         ReasoningDelta("\ufffd"),
         TextDelta("\ufffdy"),
     ]
+    beside = UsageUpdate(Usage(1, 1)), SourceCited("https://example.com"), ModelNamed("m")
+    assert read(TextDelta("\ud83d"), *beside, TextDelta("\ude00")) == [*beside, TextDelta("\U0001f600")]
     assert read(TextDelta("\ud83d"), TextDelta("z")) == [TextDelta("\ufffdz")]
     assert [*read(TextDelta("end\ud83d")), *joiner.rest(), *joiner.rest()] == [TextDelta("end"), TextDelta("\ufffd")]

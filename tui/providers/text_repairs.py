@@ -32,6 +32,10 @@ from tui.providers.base import (
 MARKS = {"<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "◁think▷": "◁/think▷"}
 
 
+BESIDE = (TextMeta, SourceCited, UsageUpdate, ModelNamed)
+"""Events that may come with any piece of a text, before it and in its middle."""
+
+
 class ThinkTags:
     """Passes the events of one answer on, with reasoning separated that was left in the text.
 
@@ -54,8 +58,10 @@ class ThinkTags:
                 case TextDelta(text, block) if self._state != "text":
                     self._block = block
                     yield from self._split(text)
-                case TextDelta() | TextMeta() | SourceCited() | UsageUpdate() | ModelNamed():
-                    yield event  # may come with any piece
+                case TextDelta():
+                    yield event
+                case _ if isinstance(event, BESIDE):
+                    yield event
                 case _:
                     yield from self.flush()
                     if isinstance(event, ReasoningDelta | ReasoningMeta):
@@ -159,6 +165,9 @@ class SurrogateJoiner:
 
     def read(self, event: StreamEvent) -> Iterator[StreamEvent]:
         """`event` with complete characters."""
+        if isinstance(event, BESIDE):
+            yield event
+            return
         if self._pending is not None and not (isinstance(event, _Piece) and _place(self._pending) == _place(event)):
             yield from self.rest()
         if not isinstance(event, _Piece):
