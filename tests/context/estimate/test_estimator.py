@@ -268,6 +268,18 @@ def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations(
     assert difference() == pytest.approx(140, abs=5)
 
 
+def test_tools_that_leave_take_what_they_were_measured_to_cost() -> None:
+    tools = tuple(ToolSchema(f"tool{n}", "word " * 300, "{}") for n in range(4))  # twice what they cost
+    hybrid = estimator(calibrations=CalibrationBook())
+    for name in ("s", "t"):
+        first = request(user(name), session=name)
+        hybrid.record(first, answer("a"), Usage(20, 4), at=0.0)
+        second = request(user(name), answer("a"), user(f"r {name}"), tools=tools, session=name)
+        hybrid.record(second, answer("b"), Usage(20 + 4 + 6 + 600, 4), at=1.0)
+    alone = hybrid.estimate(request(user("s"), answer("a"), user("r s"), answer("b"), session="s"))
+    assert alone.tokens == pytest.approx(34, abs=5)
+
+
 def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_agree() -> None:
     book = CalibrationBook()
     hybrid = estimator(calibrations=book)

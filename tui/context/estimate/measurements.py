@@ -303,14 +303,16 @@ def preamble_change(
 ) -> float:
     """What system prompt and tools add compared with those of `measurement`, in tokens.
 
-    `messages` and those came to `measured`. If estimates come to more, less is removed: else a request without its
-    tools might cost nothing.
+    `messages` and those came to `measured`. An estimated change removes no more than its share of that: else a request
+    without its tools might cost nothing.
     """
     before = measurement.preamble, measurement.preamble_tokens
     change = calibration.preamble_change(before, (preamble.digest, preamble.total))
+    if change >= 0 or {measurement.preamble, preamble.digest} <= calibration.preambles.keys():
+        return change
     guessed = calibration.factor * (messages.content + messages.markup + messages.media + messages.fixed)
     estimate = measurement.preamble_tokens + messages.known + guessed
-    return change * measured / estimate if change < 0 and estimate > measured else change
+    return change * min(1.0, measured / estimate)
 
 
 def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibration: Calibration) -> Base | None:
