@@ -85,10 +85,14 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         case "login", name if name:
             await _sign_in(ui, servers, name)
         case "logout", name if name:
-            problem = await servers.sign_out(name)
-            revoked = f"the tokens are not revoked ({problem}): they are valid until they expire"
-            then = "" if problem is None else f"; {revoked if problem else 'the tokens are revoked'}"
-            await ui.say(f"Signed out of {plain(name)} on this machine{then}.")
+            match await servers.sign_out(name):
+                case None:
+                    revoked = ""
+                case "":
+                    revoked = "; the tokens are revoked"
+                case problem:
+                    revoked = f"; the tokens are not revoked ({problem}): they are valid until they expire"
+            await ui.say(f"Signed out of {plain(name)} on this machine{revoked}.")
         case "on" | "off", name if name:
             await servers.switch(name, word == "on")
             await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
@@ -109,7 +113,9 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
             if page.code:
                 text = f"Open this page on any device and enter the code {page.code}\n\n{page.address}"
                 question = Question(f"Sign in to {name}", text, (Option("cancel", "Cancel"),), NO_SIGN_IN)
-            asked = ui.confirm(question) if page.code else await _browser(ui, name, page, attempt)
+                asked: Awaitable[Any] = ui.confirm(question)
+            else:
+                asked = await _browser(ui, name, page, attempt)
             with contextlib.suppress(SignInError):  # the server's status has it
                 await _first(asked, asyncio.shield(asyncio.wrap_future(attempt.done)))
     finally:

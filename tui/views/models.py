@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -119,30 +118,31 @@ def fit_lines(usage: ContextUsage, models: Iterable[tuple[str, ModelLimits | Non
     A line has the name, the window, the percentage and the excess. Tokens are those of the current model: another
     tokenizer may count some percent more or less.
     """
-    present, wide = f"{usage.provider}/{usage.model}", width >= 64
-    available = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
-    lines = []
-    for name, limits in {**dict(models), present: usage.limits}.items():
-        current, window = name == present, (limits.context if limits is not None else None) or None
-        source = usage.source if current and usage.source == "exact" else "estimated"
-        used, share, over = 0.0, "?", None
-        if limits is not None and window:
-            used = 100 * usage.total / window
-            share = f"{'' if source == 'exact' else '~'}{percent(used)}"
-            most = (usage.budget if current else make_budget(limits, BudgetSettings())).max_input
-            over = max(0, usage.total - most) if most is not None else None
-        if over is None:
-            verdict, style, sign = "window unknown", "$text-muted", "?"
-        elif over:
-            verdict, style, sign = f"{tokens_exact(over, source)} would have to go", "$text-error", "✗"
-        else:
+    present = f"{usage.provider}/{usage.model}"
+    limits = {**dict(models), present: usage.limits}
+    windows = {name: (known.context or 0) if known is not None else 0 for name, known in limits.items()}
+    names = sorted(limits, key=lambda name: (name != present, -windows[name], name))
+    return [_fit_line(usage, name, limits[name], width, current=name == present) for name in names]
+
+
+def _fit_line(usage: ContextUsage, name: str, limits: ModelLimits | None, width: int, *, current: bool) -> Content:
+    sure = current and usage.source == "exact"  # the tokens are this model's own, and measured
+    share, verdict, style, sign = "?", "window unknown", "$text-muted", "?"
+    window = limits.context if limits is not None else None
+    if limits is not None and window:
+        share = f"{'' if sure else '~'}{percent(100 * usage.total / window)}"
+        budget = usage.budget if current else make_budget(limits, BudgetSettings())
+        if budget.max_input is not None and (over := usage.total - budget.max_input) > 0:
+            tokens = tokens_exact(over, "exact" if sure else "estimated")
+            verdict, style, sign = f"{tokens} would have to go", "$text-error", "✗"
+        elif budget.max_input is not None:
             verdict, style, sign = "fits", "$text-success", "✓"
-        line = Content.assemble(
-            ("● " if current else "  ", "$primary"),
-            (pad(plain(name), available), "$foreground"),
-            (f"{tokens_short(window, strip=True):>9}", "$text-muted"),
-            (f"{share:>8}", "$foreground"),
-            (f"  {verdict}" if wide else f" {sign}", style),
-        )
-        lines.append(((not current, window is None, used, name), line.truncate(width, ellipsis=True)))
-    return [line for _, line in sorted(lines, key=itemgetter(0))]
+    wide = width >= 64
+    available = max(8, width - (2 + 9 + 8 + (30 if wide else 2)))
+    return Content.assemble(
+        ("● " if current else "  ", "$primary"),
+        (pad(plain(name), available), "$foreground"),
+        (f"{tokens_short(window or None, strip=True):>9}", "$text-muted"),
+        (f"{share:>8}", "$foreground"),
+        (f"  {verdict}" if wide else f" {sign}", style),
+    ).truncate(width, ellipsis=True)
