@@ -293,6 +293,19 @@ def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_
     assert estimate.source == "estimated"
 
 
+def test_a_measurement_of_another_model_is_corrected_for_a_changed_system_prompt() -> None:
+    hybrid = estimator()
+    asked = user("hi " * 100)
+    hybrid.record(request(asked, system="Be brief.", model="gpt-5"), answer("a"), Usage(120, 4), at=0.0)
+    same, longer = (
+        hybrid.estimate(request(asked, answer("a"), system=system, model="gpt-5-mini"))
+        for system in ("Be brief.", "word " * 1_000)
+    )
+    assert (same.tokens, same.source) == (124, "estimated")
+    assert longer.tokens == pytest.approx(124 + 1_000, abs=10)
+    assert longer.upper_bound - longer.tokens > same.upper_bound - same.tokens
+
+
 def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() -> None:
     hybrid = estimator()
     talk: list[Message] = []

@@ -305,7 +305,7 @@ class HybridTokenEstimator:
                 session.anchored = anchored_at(match, account, calibration)
         else:
             other = self.tracker.find_other(provider, model, account)
-            base = Base() if other is None else self._borrowed(session, other, account)
+            base = Base() if other is None else self._borrowed(session, other, account, preamble, calibration)
         anchored = session.anchored
         if anchored is not None and base.measurement is not anchored.measurement:
             rebased = trimmed(anchored, account, preamble, calibration)
@@ -315,10 +315,12 @@ class HybridTokenEstimator:
         session.base, session.stamp = base, stamp
         return base
 
-    def _borrowed(self, session: _Session, match: Match, account: Account) -> Base:
+    def _borrowed(
+        self, session: _Session, match: Match, account: Account, preamble: Preamble, calibration: Calibration
+    ) -> Base:
         provider, model = match.measurement.provider, match.measurement.model
         if family_of(model) == family_of(account.model):
-            return borrowed(match)
+            return borrowed(match, account, preamble, calibration)
         calibration = self.calibrations.get(provider, model)
         made_from = match, calibration, account.sums_before(match.covered)
         before, base = session.borrowed

@@ -353,10 +353,13 @@ def _difference(some: Account, others: Account) -> Sequence[Line]:
     return lines
 
 
-def borrowed(match: Match) -> Base:
+def borrowed(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
     """The measurement of another model with the same vocabulary as a base; all of it counts as estimated."""
-    tokens = _measured_elsewhere(match)
-    return Base("borrowed", match.covered, adjust=tokens, uncertain=BORROWED * tokens)
+    covered, measurement, _ = match
+    tokens, difference = _measured_elsewhere(match), 0.0
+    if measurement.preamble != preamble.digest:
+        difference = preamble_change(measurement, tokens, account.sums_before(covered), preamble, calibration)
+    return Base("borrowed", covered, adjust=tokens + difference, uncertain=BORROWED * tokens + abs(difference))
 
 
 def unexplained(match: Match, model: str, text: float, reasoning: float) -> Base:
