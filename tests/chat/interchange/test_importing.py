@@ -328,6 +328,23 @@ def test_an_export_without_its_first_line_comes_in(stores: tuple[SessionStore, S
     assert isinstance(again, AlreadyHereError)
 
 
+@pytest.mark.parametrize("first_line", [True, False])
+def test_exports_one_after_the_other_come_in_as_one_conversation_each(
+    stores: tuple[SessionStore, SessionStore], tmp_path: Path, first_line: bool
+) -> None:
+    one, two = stores
+    lines: list[str] = []
+    for ident in ("0a", "0b"):
+        one.create_session(SessionInfo(ident, "a title", "p", "m", 1.0, 1.0))
+        one.add_message(ident, replace(user(f"hello {ident}"), id=f"{ident}1"))
+        export_session(path := tmp_path / f"{ident}.jsonl", one, ident)
+        lines += path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(lines[not first_line :]), "utf-8")
+    outcomes = list(import_file(two, path, providers=["p"]))
+    ids = [outcome.info.id for outcome in outcomes if isinstance(outcome, Imported)]
+    assert [[m.text for m in two.messages(ident)] for ident in ids] == [["hello 0a"], ["hello 0b"]]
+
+
 def test_a_second_import_is_a_second_session(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:
     one, _ = stores
     exported(one, tmp_path / "a.jsonl")

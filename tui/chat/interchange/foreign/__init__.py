@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from stat import S_ISREG
 
@@ -55,8 +56,9 @@ def read_recordings(path: Path, start: int = 0) -> Iterator[Recording]:
 
 
 def _read(file: SourceFile) -> Iterable[Recording]:
-    if file.lines and is_ours(file.lines[0]):
-        return [read_jsonl(file.lines, file.name)]
+    if (lines := file.lines) and is_ours(lines[0]):
+        begins = [number for number, line in enumerate(lines) if not number or line.get("type") == "session"]
+        return (read_jsonl(lines[begin:end], file.name) for begin, end in pairwise([*begins, len(lines)]))
     for reader in FORMATS:
         if reader.detect(file):
             recordings: Iterator[Recording] = reader.read(file)
