@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.events import Paste
+from textual.widgets import Input
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, user
@@ -66,3 +68,14 @@ async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyP
         await run.pilot.pause()
         stored.set()
         await action
+
+
+async def test_a_megabyte_pasted_into_a_field_of_one_line_is_refused() -> None:
+    async with running(Talk()) as run:
+        await run.command("/sessions")
+        await run.until(lambda: isinstance(run.app.focused, Input))
+        field = run.app.focused
+        assert isinstance(field, Input)
+        field.post_message(Paste("word " * 200_000))
+        field.post_message(Paste("term"))
+        await run.until(lambda: field.value == "term")

@@ -22,7 +22,7 @@ from textual.widgets.option_list import Option
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, SHORT, Hint, KeyLine, Panel, Result, key_line, set_title
+from tui.screens.base import CLOSE, LONGEST_LINE, SHORT, Hint, KeyLine, Panel, Result, key_line, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
@@ -229,7 +229,9 @@ class Picker(Panel[str]):
         with Vertical(classes="panel") as panel:
             set_title(panel, self.heading)
             self.set_keys(*self.hints())
-            yield Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
+            line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
+            line.max_length = LONGEST_LINE
+            yield line
             yield Static("looking …", classes="empty", markup=False)
             yield OptionList(compact=True)
 
