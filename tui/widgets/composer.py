@@ -81,8 +81,9 @@ class PromptArea(TextArea):
         self.insert("\n", maintain_selection_offset=False)
 
     def action_complete(self) -> None:
-        """Accept the highlighted completion without sending; without a list, go to the next widget."""
-        if (choice := self.owner.completions.current) is not None:
+        """Accept the highlighted completion, or the first, without sending; without a list, go to the next widget."""
+        completions = self.owner.completions
+        if (choice := completions.current or next(iter(completions.choices), None)) is not None:
             self.owner.take(choice)
         else:
             self.screen.focus_next()
@@ -344,7 +345,10 @@ class CompletionList(OptionList):
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 
     def offer(self, choices: Sequence[Choice], text: str = "") -> None:
-        """Show the choices for `text`, the first one highlighted; an empty list hides it."""
+        """Show the choices for `text`; an empty list hides it.
+
+        The first one is highlighted, unless it is an argument of which nothing was typed: enter runs the command then.
+        """
         chosen = self.current if text == self.text else None  # forget the choice made for other text
         self.text = text
         if not choices and not self.choices:
@@ -370,13 +374,15 @@ class CompletionList(OptionList):
             )
             for label, choice in zip(labels, choices, strict=True)
         )
-        self.highlighted = self.choices.index(chosen) if chosen in self.choices else 0
+        first = None if text.startswith("/") and text.endswith(" ") else 0
+        self.highlighted = self.choices.index(chosen) if chosen in self.choices else first
         self.styles.offset = (2, -min(len(choices), ROWS))
 
     def move(self, step: int) -> None:
         """Move down by `step` choices, wrapping around."""
         if self.open:
-            self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)
+            at = -1 if self.highlighted is None and step > 0 else self.highlighted or 0
+            self.highlighted = (at + step) % len(self.choices)
 
 
 FOLD_CHARACTERS = 2_000

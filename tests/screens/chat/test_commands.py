@@ -20,6 +20,24 @@ from tui.app import ChatApp
 OTHERS = (stored("s7", "refactor the parser"), stored("s8", "why is the build slow"))
 
 
+async def test_enter_runs_a_command_without_an_argument_that_nobody_chose() -> None:
+    async with running(Talk()) as run:
+        await run.type("/wind")
+        await run.shows("set the size of this model's context window")
+        await run.press("enter")  # completes the name; the arguments are offered
+        await run.shows("forget what was set and learned")
+        await run.press("enter")
+        await run.shows("/window 128k sets it")
+        await run.type("/window ")
+        await run.shows("forget what was set and learned")
+        await run.press("down")
+        assert run.chat.composer.completions.current is not None
+        await run.press("escape")
+        await run.type(" ")
+        await run.press("tab")
+        await run.until(lambda: run.chat.composer.value == "/window reset")
+
+
 async def test_completion_is_offered_taken_and_run() -> None:
     async with running() as run:
         await run.type("/rol")
