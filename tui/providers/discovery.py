@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -237,14 +238,20 @@ async def describe(client: Client, model: str) -> ModelInfo:
 
 
 async def _with_details(client: Client, info: ModelInfo) -> ModelInfo:
-    """`info` with what the routes of Ollama, llama.cpp and LM Studio say in addition. Raises `ProviderError`."""
-    shown = await _probe(client, f"{client.root}/api/show", {"model": info.id})  # Ollama
-    props = await _probe(client, f"{client.root}/props")  # llama.cpp
+    """`info` with what routes of Ollama, llama.cpp, LM Studio and LiteLLM add. Raises `ProviderError`."""
+    shown, props = await asyncio.gather(
+        _probe(client, f"{client.root}/api/show", {"model": info.id}),  # Ollama
+        _probe(client, f"{client.root}/props"),  # llama.cpp
+    )
     tools = (_says(shown, "capabilities:tools"), _says(props, "chat_template_caps.supports_tools"), info.tools)
-    limits = info.limits or await _ollama_limits(client, info.id, shown)
+    limits = info.limits
     if limits is None and (slot := find_count(props, "default_generation_settings.n_ctx", "n_ctx", least=1)):
         limits = ModelLimits(slot, source="probe", detail="llama.cpp (/props)")
-    limits = limits or await _lmstudio_limits(client, info.id) or await _litellm_limits(client, info.id)
+    if limits is None:
+        stated = await asyncio.gather(
+            _ollama_limits(client, info.id, shown), _lmstudio_limits(client, info.id), _litellm_limits(client, info.id)
+        )
+        limits = next(filter(None, stated), None)
     return replace(info, limits=limits, tools=next((takes for takes in tools if takes is not None), None))
 
 
