@@ -25,7 +25,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui import commands
-from tui.screens.base import SHORT, CopyingApp, GuardedScreen
+from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.process import ENDED, ENDING, on_signals
@@ -102,7 +102,7 @@ class ChatApp(CopyingApp):
         self._safe_lines = SafeLines()
         self._changes = ScreenChanges()
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
         self.chat = ChatScreen(open_workspace, settings)
         self._start_theme()
