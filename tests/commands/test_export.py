@@ -10,6 +10,8 @@ from tests.commands.scripted_ui import Commands
 async def test_it_is_written_where_nothing_is(talk: Commands, tmp_path: Path) -> None:
     assert await talk.output("/export out.md") == f"Written to {tmp_path / 'out.md'}"
     assert "What is a boat?" in (tmp_path / "out.md").read_text()
+    assert (await talk.output("/export --force out.md")).endswith("/out.md")
+    assert "the suffix names the format" in await talk.refusal("/export out.md--force")
     (tmp_path / "out.md").write_text("mine")
     assert "out.md is there already" in await talk.refusal("/export out.md")
     assert (tmp_path / "out.md").read_text() == "mine"

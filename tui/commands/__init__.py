@@ -259,6 +259,14 @@ def parse(text: str) -> tuple[Command, str]:
     )
 
 
+def split_option(args: str, option: str) -> tuple[str, bool]:
+    """The argument without `option`, which may be its first or last word, and whether it was there."""
+    words = args.split(" ")  # a name may have several blanks
+    if given := option in (words[0], words[-1]):
+        words.remove(option)
+    return " ".join(words).strip(), given
+
+
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
     """Run a command if it may run now, else say why not."""
     try:

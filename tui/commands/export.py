@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, CommandError, command
+from tui.commands import UI, Chat, CommandError, command, split_option
 from tui.config.files import at_home
 
 FORCE = "--force"
@@ -13,9 +13,10 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Write it; the file's suffix names the format. A file that is there is overwritten only with --force."""
     from tui.chat.store.store import UsageError
 
-    path = at_home(args.removesuffix(FORCE).strip() or f"chatctx-{chat.session.id[-8:]}.md")
+    name, overwrite = split_option(args, FORCE)
+    path = at_home(name or f"chatctx-{chat.session.id[-8:]}.md")
     try:
-        await chat.session.export(path, overwrite=args.endswith(FORCE))
+        await chat.session.export(path, overwrite=overwrite)
     except UsageError as error:
         raise CommandError(f"Not written: {error}.") from None
     await ui.say(f"Written to {path.absolute()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, CommandError, command
+from tui.commands import UI, Chat, CommandError, command, split_option
 from tui.config.files import at_home
 from tui.text.numbers import plural
 from tui.views.view import Option, Question
@@ -26,7 +26,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Read, store and open it. If it was imported before, the person decides."""
     from tui.chat.interchange.recording import RecordingError
 
-    name, again = args.removesuffix(AGAIN).strip(), args.endswith(AGAIN)
+    name, again = split_option(args, AGAIN)
     if not name:
         raise CommandError("/import needs a file: of chatctx, or of a program that `chatctx import --help` lists.")
     try:
