@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.providers.http.overflow_cases import Case, anthropic, openai
 
+BUSY = "Too many tokens, please wait before trying again."
+
 NOT_OVERFLOW = [
     Case("429, no body", 429, None, "rate_limit"),
     Case("429 that names a length", 429, openai("maximum context length is 8192 tokens", None), "rate_limit"),
@@ -21,8 +23,14 @@ NOT_OVERFLOW = [
         "rate_limit",
     ),
     Case("too many tokens per minute", 400, openai("Too many tokens per minute", None), "rate_limit"),
-    Case("bedrock throttle", 429, {"message": "Too many tokens, please wait before trying again."}, "rate_limit"),
+    Case("bedrock throttle", 429, {"message": BUSY}, "rate_limit"),
     Case("bedrock throttle in words", 400, {"message": "ThrottlingException: too many tokens"}, "rate_limit"),
+    Case("bedrock throttle without its status", 503, {"message": BUSY}, "overloaded"),
+    Case("bedrock throttle in a stream", None, {"message": BUSY}, "rate_limit"),
+    Case("tokens of a day", 400, openai("Too many tokens today", None), "bad_request"),
+    Case("每分钟", 400, openai("该模型每分钟tokens超过限制 60000，当前 80000", None), "bad_request"),
+    Case("余额", 400, openai("您的tokens余额超出限制", None), "bad_request"),
+    Case("图片", 400, openai("输入的图片超过限制 4096 x 2048", None), "bad_request"),
     Case(
         "30000 a minute",
         400,

@@ -329,6 +329,24 @@ GATHERED = [
             ("输入的tokens超过最大限制，最大限制为32768", 32_768, None, None),
             ("Your input of 5000 tokens plus 16000 exceeds the context window", None, None, None),
             ("invalid params, context window exceeds limit (2013)", None, None, None),
+            # A number that is called the limit is one, whatever others there are.
+            ("Invalid request: Your request exceeded model token limit: 8192", 8192, None, None),
+            ("prompt is too long: 213462 tokens > 200000 maximum (request 100007)", 200_000, 213_462, None),
+            ("The input exceeds the context window of 131072 tokens (16384 reserved)", 131_072, None, None),
+            ("The prompt exceeds the context window (request 84723, limit 131072)", 131_072, None, None),
+            ("Prompt exceeds the context window: 5000 tokens over the limit of 200000", 200_000, None, None),
+            ("Context window exceeded: sequence length 33024 > 32768 (HTTP 4001)", 32_768, None, None),
+            ("Prompt exceeds maximum context length of 1M. You sent 1,200,000 tokens", 1_000_000, None, None),
+            # The lower of two numbers alone is none.
+            ("The request exceeds the context size. Try again in 3000 ms. Request 84723", None, None, None),
+            ("Prompt exceeds the context window (error 40003), port 11434", None, None, None),
+            ("Prompt exceeds maximum context tokens; batch size 2048, ubatch 512", None, None, None),
+            ("The conversation exceeds the context limit: system 3000 tokens, messages 210000", None, None, None),
+            ("Prompt exceeds the context window (131072) with 2000 tokens reserved", None, None, None),
+            ("Context window exceeded: 5000 tokens more than allowed, 205000 in all", None, None, None),
+            ("Context window exceeded: prompt 30000 and maximum 8192 output tokens", None, None, None),
+            ("Prompt too large: 2100000 characters, maximum 1048576 characters", None, None, None),
+            ("Audio input too long: 1800 seconds, maximum is 1500 seconds", None, None, None),
         )
     ),
 ]

@@ -40,7 +40,7 @@ _RATE = any_of(
     r"per[\s_-]?(?:minute|min\b|hour|day|second)",
     r"\bTP[MD]\b",
     r"\bRP[MD]\b",
-    r"too many requests",
+    r"too many (?:requests|tokens, please wait)",  # the latter is Bedrock's
     r"\bquota\b",
     r"throttl",
     r"resource_exhausted",

@@ -47,10 +47,13 @@ _LIKELY = any_of(
     rf"{_WINDOW}[^.]{{0,20}}? (?:been |is |was )?exceeded",
     r"(?:prompt|input|context|conversation)\b(?: length)?(?: \d+)? (?:is )?too (?:long|large)",
     r"too many (?:input |prompt )?tokens",
+    r"(?:输入|tokens?).{0,12}超[过出]",
 )
 # Similar texts that mean something else: quotas, Go's deadlines, file sizes, and lengths of names.
 _ALLOWANCE = any_of(
-    r"\b(?:daily|weekly|monthly)\b",
+    r"\b(?:daily|weekly|monthly|today)\b",
+    r"please wait",  # Bedrock: "Too many tokens, please wait before trying again."
+    r"每|余额|额度|文件|图片",  # per (minute), balance, allowance, file, image
     r"\byour (?:[\w-]+ ){0,2}(?:plan|account|organi[sz]ation|api key|subscription|budget)\b",
     r"deadline exceeded",
     r"\b\d+ ?[KMG]i?B\b",
@@ -77,7 +80,7 @@ _OVERFLOW = any_of(
     r"current length is \d+ while limit is",
     r"(?:reached|max size:?) (?:a )?(?:context length of )?\d+ tokens",  # LM Studio in mid-answer, GitHub Models
     r"must be <= max_model_len",
-    r"prompt 超长|上下文(?:长度|窗口)|(?:输入|tokens?).{0,12}超[过出]",  # GLM and its gateways in China
+    r"prompt 超长|上下文(?:长度|窗口)",  # GLM and its gateways in China
 )
 
 
@@ -90,10 +93,13 @@ def is_overflow(text: str) -> bool:
     return re.search(_FIELD, text) is None or re.search(_TOKENS, text) is not None
 
 
+# As written by a server: "1,048,576", "128k", "1M"; not a part of "1.2M". Bounded, as a number begins some patterns.
+_NUMBER = r"(?>\d(?:[,_]?\d){0,14}(?:[km]\b)?)(?!\.\d*[1-9km])"
+
+
 def _patterns(*texts: str) -> list[str]:
     """Patterns in which `#` stands for the number they are for, `~` for any other."""
-    number = r"\d[\d,_]*(?:k\b)?"
-    return ["(?i)" + text.replace("#", f"(?P<n>{number})").replace("~", number) for text in texts]
+    return ["(?i)" + text.replace("#", f"(?P<n>{_NUMBER})").replace("~", _NUMBER) for text in texts]
 
 
 _LIMIT = _patterns(
@@ -116,13 +122,27 @@ _LIMIT = _patterns(
     r"while limit is #",
     r"max length: ?#",
 )
-# The limit in texts for which none of these is made and that have no other number.
+# The limit in texts for which none of these is made: a number that is called one.
 _NAMED = _patterns(
-    r"(?:max\w*|limit|context length)\b(?:(?!exceed| by )[^.\d]){0,40}# tokens",
+    r"\blimit(?: of|:| is)? #",
+    r"context (?:window|length|size)(?: of(?: only)?)? #",
+    r"\blimit for [^.\d]{0,40}? is # tokens",
+    r"\bmax(?:imum)?(?: (?:allowed|input|prompt|context|token|model|length|size|input tokens))*(?: of|:| is)? \(?#"
+    r"(?! output)",
+    r"max_(?:model|seq|input|prompt)_len(?:gth)?\W{1,3}#",
+    r"(?:cannot exceed|supports(?: only| up to| at most)?) #",
+    r"# (?:tokens )?allowed",
     r"最大\D{0,6}#",
     r"# tokens? (?:context (?:window|limit|length)|limit)",
 )
-_ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus")
+# Numbers of something else, by their unit.
+_OTHER_UNITS = any_of(r"\d ?(?:bytes|[kmg]i?b\b|char|m?s\b|sec|minutes|hours|pixels|px|images|pages|messages|tools)")
+# Two numbers that are compared: a request, and the limit that it exceeds.
+_COMPARED = (
+    rf"(?i)(?<![\w.])(?P<request>{_NUMBER})\b[^.\d]{{0,80}}"
+    rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)[^.\d]{{0,60}}?(?P<limit>{_NUMBER})\b"
+)
+_ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus| minus |reserved")
 _LEAST_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
 _INPUT = _patterns(
     r"exceed context limit: # \+",
@@ -195,16 +215,19 @@ def overflow_numbers(text: str, fields: Mapping[str, object]) -> tuple[int | Non
     output = first_number(_OUTPUT, text)
     if output is None and input_tokens is not None and (total := first_number(_TOTAL, text)):
         output = max(0, total - input_tokens) or None
-    limit = count_of(fields.get("n_ctx")) or first_number(_LIMIT, text) or _least_of_two(text)
-    named = first_number(_NAMED, text) or 0
-    return limit or (named if named >= _LEAST_LIMIT else None), input_tokens, output
+    limit = count_of(fields.get("n_ctx")) or first_number(_LIMIT, text) or _called_limit(text)
+    return limit, input_tokens, output
 
 
-def _least_of_two(text: str) -> int | None:
-    """The lower number of a text that has two: a request and the limit that it exceeds."""
-    numbers = {to_int(match[0]) for match in re.finditer(r"(?<!by )(?<![\w.])[1-9][\d,_]*(?:k\b)?(?![\w.]*\w)", text)}
-    numbers = {number for number in numbers if number >= _LEAST_LIMIT}
-    return min(numbers) if len(numbers) == 2 and not re.search(_ANSWER, text) else None
+def _called_limit(text: str) -> int | None:
+    """The limit in a text of no known server: a number that is called one, or the lower of two that are compared."""
+    if re.search(_OTHER_UNITS, text):
+        return None
+    limit = first_number(_NAMED, text)
+    if limit is None and (compared := re.search(_COMPARED, text)) and not re.search(_ANSWER, text):
+        limit, request = to_int(compared["limit"]), to_int(compared["request"])
+        limit = limit if limit < request else None
+    return limit if limit is not None and limit >= _LEAST_LIMIT else None
 
 
 def longest_answer(text: str) -> int | None:
@@ -226,8 +249,9 @@ def first_number(patterns: list[str], text: str) -> int | None:
 
 
 def to_int(digits: str) -> int:
-    """A number with or without thousands separators or a "k"; 0 if it is not a number of tokens."""
-    return count_of(re.sub("[,_]", "", digits.lower()).replace("k", "000")) or 0
+    """A number with or without thousands separators, a "k" or an "M"; 0 if it is not a number of tokens."""
+    plain = re.sub("[,_]", "", digits.lower()).replace("k", "000").replace("m", "000000")
+    return count_of(plain) or 0
 
 
 Cause: TypeAlias = Literal[
