@@ -35,6 +35,7 @@ HIDDEN_SHARE, USUAL_WINDOW = 0.5, 300_000  # of the window, that a hidden prompt
 LEAST_WINDOW = 2_000  # no server has a smaller one
 PLAUSIBLE_MARGINS = 3.0  # of a text's estimate: further off it never is, within a token for each byte
 SUM_MARGINS = 2.0  # of an estimate: further above it a sum with cached tokens is implausible
+LEAST_CACHED = 0.1  # of the rest: an estimate may be off by fewer cached tokens than that
 HELD = 24  # reports of one session that are held as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
 
@@ -284,12 +285,13 @@ class ReportLog:
 
         Some servers that speak Anthropic's Messages count them there, too (SGLang until March 2026, oMLX 0.3.12), so
         that the sum is too large by them. Without them it agrees with the report before, or if neither does with the
-        text. A first report stays: the excess may be a prompt of the server's, which was cached.
+        text. A first report stays: the excess may be a prompt of the server's, which was cached. So does a report with
+        few cached tokens: the estimate may be off by as many.
         """
         cached = (usage.input_cached or 0) + (usage.input_cache_write or 0)
         alone = (usage.input_total or 0) - cached
         believed = [report for report in self._extended_by(situation) if report.verdict.believed]
-        if not believed or not 0 < cached <= alone:
+        if not believed or not 0 < LEAST_CACHED * alone <= cached <= alone:
             return usage
         tokens = alone + (usage.cleared or 0)
         step = _step(believed[0], situation)
