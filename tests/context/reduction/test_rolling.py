@@ -149,6 +149,18 @@ def test_a_message_that_was_refused_leaves_before_older_turns() -> None:
     assert [m.id for m in result.request.messages] == [m.id for m in talk.messages if m.id != huge]
 
 
+def test_the_last_turn_is_sent_though_it_was_dropped_when_others_followed() -> None:
+    talk = Talk()
+    for _ in range(4):
+        talk.turn(user=50, assistant=600)
+    dropped = {m.id: 50 for m in talk.messages[:6]}
+    state = TrimState(dropped=frozenset(dropped), left_out=dropped)
+    asked_again = talk.messages[:5]  # the last turn is left out by hand, and the answer before it set aside
+    result = build_final_prompt(request(asked_again), estimate, count=count, budget=budget(500), state=state)
+    assert [m.id for m in result.request.messages if m.id] == [asked_again[-1].id]
+    assert asked_again[-1].id not in {*result.state.dropped, *result.state.left_out}
+
+
 def test_a_turn_leaves_with_its_tool_groups() -> None:
     talk = Talk()
     for _ in range(8):

@@ -110,6 +110,8 @@ def build_final_prompt(
         return request if messages == request.messages else replace(request, messages=messages)
 
     limit = budget.max_input
+    if (needed := with_last_turn(request.messages, state)) is not state:
+        state, trimmed = needed, None
     sent = trimmed = trimmed or under(state)
     tokens = cautious(sent)
     if limit is None:
@@ -152,6 +154,16 @@ def build_final_prompt(
     changed = tuple(m.id for m in trimmed.messages if m.id and left.get(m.id) != m)
     freed = max(0, estimate(trimmed) - estimate(sent)) if passes else 0
     return PromptResult(sent, state, tokens, limit, tuple(sorted(passes)), changed, freed_tokens=freed)
+
+
+def with_last_turn(messages: Sequence[Message], state: TrimState) -> TrimState:
+    """`state` without the last turn, if that was dropped when later ones followed, which are left out by hand now."""
+    start = next((i for i in reversed(range(len(messages))) if starts_turn(messages[i])), None)
+    if start is None or messages[start].id not in state.dropped:
+        return state
+    turn = {message.id for message in messages[start:]}
+    left_out = {name: tokens for name, tokens in state.left_out.items() if name not in turn}
+    return replace(state, dropped=state.dropped - turn, left_out=left_out)
 
 
 def _newest(messages: Iterable[Message]) -> str:
