@@ -7,8 +7,9 @@ import logging
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -23,6 +24,7 @@ from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.worker import Worker
 
 from tui import commands
 from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen
@@ -61,7 +63,19 @@ def unprinted(character: str | None) -> str:
 
 
 class Palette(CommandPalette, GuardedScreen[None]):
-    """The command palette. Textual 8.2.8 raises `KeyError` for a page of a list that is not laid out yet."""
+    """The command palette, without two errors of Textual 8.2.8.
+
+    A page of a list that is not laid out yet raises `KeyError`, a search that goes on after it was closed `NoMatches`.
+    """
+
+    def run_worker(self, work: Any, *args: Any, **options: Any) -> Worker[Any]:
+        """Run a search."""
+
+        async def search() -> None:
+            with suppress(NoMatches):
+                await work()
+
+        return super().run_worker(search, *args, **options)
 
     def _action_command_list(self, action: str) -> None:
         if not action.startswith("page_") or self.query_one(CommandList).scrollable_content_region:

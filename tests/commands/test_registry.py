@@ -110,3 +110,9 @@ async def test_commands_that_run_programs_or_touch_files_are_off_in_a_browser(
     for name in off:
         (refused,) = (await commands.run(f"/{name}")).refusals
         assert "is off in the browser" in refused
+
+
+async def test_a_refusal_does_not_repeat_a_megabyte(commands: Commands) -> None:
+    refusal = await commands.refusal("/find " + "pasted " * 150_000)
+    assert refusal.startswith("'pasted") and refusal.endswith("is not in this conversation.")
+    assert len(refusal) < 700

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from textual.events import Paste
 from textual.widgets import Input
+from textual.worker import WorkerCancelled
 
 from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, user
+from tui.app import Palette
 from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
 from tui.screens.context_lists import MessagesPanel
@@ -29,6 +32,18 @@ async def test_keys_for_a_palette_that_is_not_laid_out_yet() -> None:
         await run.shows("Search for commands")
         await run.press("escape")
         await run.until(lambda: run.app.screen is run.chat)
+
+
+async def test_a_palette_closed_before_its_search_begins() -> None:
+    async with running(Talk()) as run:
+        run.app.action_command_palette()
+        palette = run.app.screen
+        assert isinstance(palette, Palette)
+        await run.until(lambda: palette.is_mounted)
+        palette.dismiss()
+        await run.until(lambda: not palette.is_attached)
+        with suppress(WorkerCancelled):
+            await palette._gather_commands("x").wait()
 
 
 async def test_a_panel_closed_twice_leaves_the_one_below_open() -> None:

@@ -165,6 +165,9 @@ class Chat:
         return self.attached
 
 
+HALF_REFUSAL = 300
+"""Characters of the beginning and of the end of a line that says why not."""
+
 Run: TypeAlias = "Callable[[UI, Chat, str], Awaitable[None]]"
 Complete: TypeAlias = "Callable[[UI, Chat, str], Awaitable[Sequence[Option]]]"
 """Completions of the arguments: `key` is inserted, `label` matched."""
@@ -273,7 +276,7 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
         _check(command, ui, chat)
         await command.run(ui, chat, args)
     except CommandError as error:
-        await ui.refuse(str(error))
+        await ui.refuse(_abridged(str(error)))
     except Exception as error:
         from tui.chat.store.store import UsageError  # loaded by now
         from tui.tools.base import ToolError
@@ -281,7 +284,12 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
         if not isinstance(error, UsageError | ToolError):
             raise
         text = str(error).removesuffix(".")
-        await ui.refuse(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}")
+        await ui.refuse(_abridged(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"))
+
+
+def _abridged(text: str) -> str:
+    """`text` without its middle if it names something pasted."""
+    return text if len(text) <= 2 * HALF_REFUSAL else f"{text[:HALF_REFUSAL]} … {text[-HALF_REFUSAL:]}"
 
 
 def _check(command: Command, ui: UI, chat: Chat) -> None:

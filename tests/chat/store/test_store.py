@@ -377,7 +377,7 @@ def test_what_keeps_it_from_writing_is_named(store: SessionStore) -> None:
     store.query("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match=r"can't write to .*readonly"):
         add_session(store)
-    with pytest.raises(StoreError, match=r"can't be used .malformed JSON"):
+    with pytest.raises(StoreError, match=r"could not be used .malformed JSON"):
         store.query("SELECT value FROM json_each('{')")  # says nothing of the file
     assert not store.damage
 
@@ -573,6 +573,7 @@ def test_a_session_by_the_beginning_or_the_end_of_its_id(tmp_path: Path) -> None
     assert [store.find(text).id for text in ("01a3", "02", "a2")] == ["01a3", "02", "01a2"]
     with pytest.raises(UsageError, match="several sessions have an id like '01a': write more of it"):
         store.find("01a")
+    assert store.with_id("x" * 100_000) == []
     for nothing in ("03", "", "*"):
         with pytest.raises(UsageError, match="list them with: chatctx sessions"):
             store.find(nothing)

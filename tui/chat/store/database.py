@@ -158,7 +158,7 @@ class Database:
                     f"{self.path} is held by another program for over {BUSY_SECONDS:.0f} s: close it, try again"
                 )
             case _:
-                return StoreError(f"{self.path} can't be used ({error}): {WAY_OUT}")
+                return StoreError(f"{self.path} could not be used ({error}): chatctx doctor checks it")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
