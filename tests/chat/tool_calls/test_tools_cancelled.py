@@ -21,7 +21,14 @@ from tui.chat.turn.turn import STOPPED
 from tui.messages import Message, ToolCall, ToolResult
 
 
-async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("why", "result"),
+    [
+        ("", "Cancelled by the person before it was done."),
+        ("the program ended", "Cancelled before it was done: the program ended."),
+    ],
+)
+async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path, why: str, result: str) -> None:
     async def slow(_: Mapping[str, Any]) -> str:
         await asyncio.sleep(60)
         return "never"
@@ -34,8 +41,8 @@ async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path) -> 
         async for event in session.send("go"):
             events.append(event)
             if isinstance(event, ToolFinished):
-                session.cancel()
-        assert [r.text for r in results(session)] == ["done", "Cancelled by the person before it was done."]
+                session.cancel(why)
+        assert [r.text for r in results(session)] == ["done", result]
         assert any(isinstance(e, Notice) and "Stopped. What the tools returned is kept" in e.text for e in events)
         assert len(provider.requests) == 1
         await turn(session)

@@ -202,12 +202,16 @@ class ToolStep:
             except StoreError as error:
                 log.warning("a tool's result is not saved yet: %s", error)
 
-    def message(self) -> Message:
-        """The results of all calls, in order, not stored yet. Not on the event loop."""
+    def message(self, why: str = "") -> Message:
+        """The results of all calls, in order, not stored yet. Not on the event loop.
+
+        `why` the step was cancelled, if it was; "" says that the person did.
+        """
+        cancelled = ToolOutput(f"Cancelled before it was done: {why}.", is_error=True) if why else CANCELLED
         with self._writing:
             for number, call in enumerate(self.calls):
                 if number not in self._parts:
-                    self._parts[number] = self.results.parts(call, self._outputs.get(number, CANCELLED))
+                    self._parts[number] = self.results.parts(call, self._outputs.get(number, cancelled))
             return replace(self._message, parts=self._joined(), status="complete")
 
     def _joined(self) -> tuple[Part, ...]:

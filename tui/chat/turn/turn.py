@@ -289,23 +289,23 @@ class Turn:
         results = Results(services.store, services.counter, target.model, limit, target.capabilities.images)
         not_run = calls_not_run(calls, self._cuts, max_output) if self._cuts else {}
         step = ToolStep(self.tools, self.conversation, results, calls, self.emit, not_run)
-        cancelled = False
+        cancellation: asyncio.CancelledError | None = None
         try:
             await step.run()
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             end_cancellation()
-            cancelled = True
-        await uninterrupted(self._add_results(step))
-        if cancelled:
-            raise asyncio.CancelledError
+            cancellation = error
+        await uninterrupted(self._add_results(step, str(cancellation or "")))
+        if cancellation is not None:
+            raise cancellation
         if self._cuts >= MOST_CUTS:
             raise TurnError(
                 "The answer was cut off in a tool call twice in a row. Set reserve_output higher, or ask for less at a "
                 "time; what was done is kept."
             )
 
-    async def _add_results(self, step: ToolStep) -> None:
-        message = await asyncio.to_thread(step.message)
+    async def _add_results(self, step: ToolStep, why_cancelled: str) -> None:
+        message = await asyncio.to_thread(step.message, why_cancelled)
         await self.conversation.add_reply(message)
         await asyncio.to_thread(self.tools.box.note_use, step.used)
         self.emit(MessageAdded(message))
