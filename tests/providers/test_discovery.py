@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +56,10 @@ from tui.providers.registry import make_provider
         ({"id": "m", "parameters": {"max_seq_len": 32768}}, (32768, None, None)),  # TabbyAPI
         ({"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}, (4096, None, None)),  # LM Studio
         ({"id": "m", "limits": {"max_context_length": 8192, "max_completion_tokens": 4096}}, (8192, None, 4096)),
+        ({"id": "m", "parameters": {"max_seq_len": 32768, "draft": {"max_seq_len": 4096}}}, (32768, None, None)),
+        ({"id": "m", "context_length": 32768, "vision": {"n_ctx": 576}}, (32768, None, None)),
+        ({"id": "m", "context_length": 32768, "pricing": [{"context_length": 8192}]}, (32768, None, None)),
+        ({"id": "m", "context_length": 32768, "endpoints": [{"context_length": 0}]}, (32768, None, None)),
         ({"id": "m", "a": {"b": {"c": {"d": {"e": {"f": {"context_length": 4096}}}}}}}, None),
         ({"id": "m", "context_length": "32768"}, (32768, None, None)),
         ({"id": "m", "context_length": 0}, None),
@@ -84,6 +90,9 @@ async def discovered_window(
 async def test_a_suffix_that_chooses_who_answers_is_no_part_of_the_name() -> None:
     paths = {"/v1/models": {"data": [{"id": "org/m", "context_length": 4096}, {"id": "org/n"}]}}
     assert await discovered_window(paths, "org/m:cerebras") == (4096, "the server's model list")
+    paths = {"/v1/models": {"data": [{"id": "m:latest", "context_length": 4096}, {"context_length": 8192}]}}
+    assert await discovered_window(paths, "m:8b") is None  # another model
+    assert await discovered_window(paths, "n") is None
 
 
 NAMES = {"/v1/models": {"data": [{"id": "m"}, {"id": "n"}]}}
@@ -187,6 +196,22 @@ async def test_a_server_of_ones_own_is_asked_for_everything_with_a_key_too(monke
         await provider.close()
         assert {request.headers["authorization"] for request in server.requests} == {"Bearer k-123456"}
     assert info.limits is not None and (info.limits.context, info.tools) == (2048, True)
+
+
+async def test_routes_that_a_key_does_not_open_are_asked_once_and_renew_no_key(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    async with replay_server() as server:
+        server.json(NAMES["/v1/models"], path="/v1/models")
+        server.json({"error": "no"}, status=401)  # all others
+        command = f"echo x >> {shlex.quote(str(asked))}; echo a-key-123456"
+        config = ProviderConfig("p", base_url=f"{server.url}/v1", needs_key=True, api_key_command=command)
+        provider = make_provider("p", config)
+        for _ in range(2):
+            assert (await provider.describe("m")).limits is None
+        await provider.close()
+        paths = [request.path for request in server.requests if request.path != "/v1/models"]
+    assert len(paths) == len(set(paths)) > 4
+    assert asked.read_text() == "x\n"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,14 +17,16 @@ from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
 from tui.providers.windows import table_window
 from tui.providers.wire import Json, as_object, at_path, count_of, find_count, object_of, objects_of, text_of
 
-# Keys for the window of a model, anywhere in its entry of a list: servers put them into objects of their own, and list
-# several (the model's and that of who will answer, or those of all who could).
+# Keys for the window of a model, at the top of its entry of a list or in an object of the server's own.
 CONTEXT_KEYS = frozenset((
     "context_length", "context_window", "max_context_length", "max_model_len", "n_ctx", "context_size", "ctx_size",
     "max_context_window_tokens", "loaded_context_length", "max_seq_len", "max_prompt_length", "contextLength",
     "contextWindow",
 ))  # fmt: skip
 DEEPEST_KEY = 4  # objects and lists around a key
+# Who will answer, or all who could: their windows count beside the model's. Others in it are of a draft model, of what
+# sees pictures, of a price.
+_ANSWERING = frozenset(("top_provider", "providers", "endpoints", "loaded_instances"))
 # Dots lead into inner objects.
 INPUT_KEYS = (
     "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
@@ -85,10 +87,12 @@ def entry_limits(entry: Mapping[str, Any], detail: str = "the server's model lis
 
 
 def _windows(value: object, depth: int = 0) -> Iterator[int]:
-    """All windows named in an entry, in tokens."""
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    """The windows of a model and of who answers for it, named in its entry, in tokens."""
+    inner: Iterable[object] = value if isinstance(value, list) else ()
     if isinstance(value, Mapping):
-        yield from filter(None, (count_of(value[key]) for key in CONTEXT_KEYS & value.keys()))
+        stated = [size for key in CONTEXT_KEYS & value.keys() if (size := count_of(value[key]))]
+        yield from stated
+        inner = (one for key, one in value.items() if not stated or key in _ANSWERING)
     for one in inner if depth < DEEPEST_KEY else ():
         if isinstance(one, Mapping | list):
             yield from _windows(one, depth + 1)
@@ -224,10 +228,13 @@ async def describe(client: Client, model: str) -> ModelInfo:
     if config.official and config.dialect != "anthropic":
         return ModelInfo(model)  # OpenAI's list holds names only
     hosted = config.official or config.host in _HOSTED_AT
-    entries = model_entries(await (ask_json if hosted else _probe)(client, _list_path(client)))
+    path = _list_path(client)
+    entries = model_entries(await (ask_json(client, path) if hosted else _probe(client, path, renew=True)))
     alone = entries[0] if len(entries) == 1 and not hosted else {}
     # OpenRouter's ":nitro" and Hugging Face's ":cerebras" choose who answers.
-    entry = find_entry(entries, model) or find_entry(entries, model.rpartition(":")[0]) or alone
+    stem, colon, _ = model.rpartition(":")
+    chosen = next((entry for entry in entries if colon and entry_id(entry) == stem), alone)
+    entry = find_entry(entries, model) or chosen
     info = replace(entry_info(entry), id=model)
     if hosted or (config.hosted and (info.limits or table_window(model))):
         return replace(info, tools=None)
@@ -293,20 +300,21 @@ async def _litellm_limits(client: Client, model: str) -> ModelLimits | None:
     return min(listed, key=lambda limits: limits.context or 0, default=None)  # of several deployments
 
 
-async def _probe(client: Client, path: str, body: Json | None = None) -> object:
-    """The JSON of a route, None if it is refused; one that is missing is asked for once.
+async def _probe(client: Client, path: str, body: Json | None = None, *, renew: bool = False) -> object:
+    """The JSON of a route, None if it is refused; one that is missing, or not for this key, is asked for once.
 
-    Raises `ProviderError` if the server can't be reached.
+    `renew` is that of `Client.ask`. Raises `ProviderError` if the server can't be reached.
     """
     route = (path, *(body or {}).values())
     if route in client.missing_routes:
         return None
     try:
-        return await ask_json(client, path, body)
+        return await ask_json(client, path, body, renew=renew)
     except ProviderError as error:
         if error.kind == "network":
             raise
-        if error.kind == "not_found" or error.status in (404, 405, 501):
+        not_allowed = error.status in (401, 403) and not renew
+        if not_allowed or error.kind == "not_found" or error.status in (404, 405, 501):
             client.missing_routes.add(route)
         return None
 

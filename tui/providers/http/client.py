@@ -57,16 +57,23 @@ class Client:
         self._renewing = asyncio.Lock()
 
     async def ask(
-        self, path: str, content: bytes | None = None, *, patience: float | httpx2.Timeout, stream: bool = False
+        self,
+        path: str,
+        content: bytes | None = None,
+        *,
+        patience: float | httpx2.Timeout,
+        stream: bool = False,
+        renew: bool = True,
     ) -> httpx2.Response:
         """GET `path` or an absolute URL, or POST `content`, which is JSON. The answer may have any status.
 
-        `patience` is in seconds. With `stream` the body is not read, and the caller closes the answer. Raises
-        `httpx2.HTTPError`, and `ProviderError` if there is no key any more.
+        `patience` is in seconds. With `stream` the body is not read, and the caller closes the answer. Without `renew`
+        a refused key is not renewed: a server may have routes for other keys only. Raises `httpx2.HTTPError`, and
+        `ProviderError` if there is no key any more.
         """
         key = self._key
         response = await self._send(path, content, patience, stream)
-        if response.status_code != 401 or not self.config.api_key_command:
+        if response.status_code != 401 or not (renew and self.config.api_key_command):
             return response
         await response.aread()  # the command takes time, and may fail: no connection waits for it
         return await self._send(path, content, patience, stream) if await self._renew(key) else response

@@ -185,14 +185,17 @@ def _check_address(where: str) -> str:
 # -- requests whose answers are not streams -------------------------------------------------------------------------
 
 
-async def ask_json(client: Client, path: str, body: Json | None = None, *, patience: float = LISTING_TIMEOUT) -> object:
+async def ask_json(
+    client: Client, path: str, body: Json | None = None, *, patience: float = LISTING_TIMEOUT, renew: bool = True
+) -> object:
     """GET `path` (or an absolute URL), or POST `body` to it. Raises `ProviderError`, also for a web page.
 
-    Returns the answer's JSON; its text where it is neither JSON nor says to be. `patience` is in seconds.
+    Returns the answer's JSON; its text where it is neither JSON nor says to be. `patience` (seconds) and `renew` are
+    those of `Client.ask`.
     """
     with _translated_errors(client):
         content = None if body is None else await asyncio.to_thread(encode_json, body)
-        response = await client.ask(path, content, patience=patience)
+        response = await client.ask(path, content, patience=patience, renew=renew)
         if not response.is_success:
             raise _refusal(response, client.config.name)
         text = response.text
