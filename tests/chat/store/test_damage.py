@@ -66,6 +66,8 @@ def test_a_broken_page_leaves_the_rest_readable_and_nothing_is_written(path: Pat
         texts = [message.text for info in infos for message in store.messages(info.id)]
         assert len(texts) > 300
         assert store.find(infos[0].id).id == infos[0].id
+        assert store.with_id("no id") == []
+        assert [info.id for info in store.with_id(infos[0].id[1:])] == [infos[0].id]
         if "pages" not in store.damage:
             store.query("SELECT parts FROM messages") if table == "messages" else store.query("SELECT * FROM sessions")
         with pytest.raises(DamagedError, match=r"nothing is written to it: chatctx doctor --repair"):

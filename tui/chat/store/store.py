@@ -121,7 +121,11 @@ class SessionStore(Database):
             return matches
         part = "".join(f"[{c}]" if c in "*?[" else c for c in ident)
         where = "(s.id GLOB :start OR s.id GLOB :end) AND s.deleted_at IS NULL"
-        return self._sessions(where, {"start": f"{part}*", "end": f"*{part}"}, 2)
+        try:
+            return self._sessions(where, {"start": f"{part}*", "end": f"*{part}"}, 2)
+        except DamagedError:
+            readable = self._readable_sessions("")
+            return [info for info in readable if info.id.startswith(ident) or info.id.endswith(ident)][:2]
 
     def sessions(self, query: str = "", limit: int = 1000) -> list[SessionInfo]:
         """Sessions, newest first; with `query`, those whose title or messages contain it."""
