@@ -243,10 +243,14 @@ class ChatSession:
         """
         for provider, model in {(message.provider, message.model) for message in self.messages if message.usage}:
             await asyncio.to_thread(self._services.estimator.recall, provider, model)
-        if (answered := await asyncio.to_thread(self.conversation.request_answered_last)) is not None:
-            await asyncio.to_thread(self._meter.estimate, answered)  # for what has left the request since
+        await self._measure_answered()
         if self.messages:
             await self._meter.usage()
+
+    async def _measure_answered(self) -> None:
+        """Find what the current model's last call measured, from which what has left the request since is deducted."""
+        if (answered := await asyncio.to_thread(self.conversation.request_answered_last)) is not None:
+            await asyncio.to_thread(self._meter.estimate, answered)
 
     async def refresh_usage(self) -> ContextUsage:
         """Measure the next request again, after asking for the window if that was not done yet."""
@@ -303,6 +307,7 @@ class ChatSession:
         target = self._target_for(full_name)
         await self.conversation.update(provider=target.provider, model=target.model)
         self.conversation.set_target(target)
+        await self._measure_answered()
 
     async def set_rolling(self, on: bool) -> None:
         """Switch rolling context; if off, everything that was trimmed is sent again."""
