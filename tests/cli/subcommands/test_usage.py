@@ -60,6 +60,7 @@ def test_trims_are_counted(run_here: Run, tmp_path: Path) -> None:
     store.add_record(ident, "trim", {"state": {}, "messages": 0, "tokens": 0})  # everything goes out again
     store.create_session(SessionInfo("0b", "", "demo", "demo", time.time(), 0.0))
     store.add_record("0b", "trim", {"state": {}, "messages": 1, "tokens": 100})
+    store.write("INSERT INTO records (session, id, kind, at, data) VALUES ('0b', 'x', 'trim', 0, '{')", ())  # damaged
     store.put_state(TRIM_LOG, json.dumps({"requests": 4, "trimmed": 2, "utilisation_sum": 200, "latest": [1_200, 100]}))
     store.close()
     report = json.loads(run_here("usage", "--json").stdout)

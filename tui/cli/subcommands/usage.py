@@ -56,10 +56,8 @@ def _as_json(
 ) -> dict[str, object]:
     def entry(sums: Totals, first: date | None = None, of: str = "") -> dict[str, object]:
         since = datetime.combine(first, time()).timestamp() if first and first.year > 1970 else 0.0
-        trims = store.query(_TRIMS, (RecordKind.TRIM, since, of))[0]
-        return totals_to_json(sums) | {
-            "trims": dict(zip(("count", "messages", "tokens"), map(int, trims), strict=True))
-        }
+        count, messages, tokens = store.query(_TRIMS, (RecordKind.TRIM, since, of))[0]
+        return totals_to_json(sums) | {"trims": {"count": count, "messages": int(messages), "tokens": int(tokens)}}
 
     of_session = of_days = None
     if session is not None and report.session is not None:
@@ -79,8 +77,9 @@ def _as_json(
 
 
 _TRIMS = """
-SELECT count(*), total(json_extract(data, '$.messages')), total(json_extract(data, '$.tokens')) FROM records
-WHERE kind = ? AND at >= ? AND ? IN ('', session) AND json_extract(data, '$.messages') > 0
+SELECT count(*), total(json_extract(readable, '$.messages')), total(json_extract(readable, '$.tokens')) FROM
+(SELECT CASE WHEN json_valid(data) THEN data END AS readable FROM records
+WHERE kind = ? AND at >= ? AND ? IN ('', session)) WHERE json_extract(readable, '$.messages') > 0
 """  # a record of 0 messages restored everything
 
 
