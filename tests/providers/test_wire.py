@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, assistant, request, results, user
 from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
+from tui.providers.config import ProviderConfig
 from tui.providers.dialects import anthropic as anthropic_provider
 from tui.providers.dialects import openai_chat as chat_provider
 from tui.providers.dialects import openai_responses as responses_provider
@@ -162,3 +163,19 @@ def test_the_id_of_a_call_goes_back_to_the_model_that_gave_it_as_it_came(dialect
         }[dialect]()
     )
     assert body.count(SIGNED) == (2 if kept else 0)
+
+
+def test_ids_that_openai_and_anthropic_would_refuse_are_never_sent_to_them() -> None:
+    """Whoever gave them: a session of Claude Code behind LiteLLM may have been imported."""
+    call = replace(assistant(ToolCall(SIGNED, "look", "{}")), provider="p", model="m")
+    outgoing = request(user("Look"), call, results(ToolResult(SIGNED, "look", "A")), max_output=9)
+    openai = ProviderConfig("openai", official=True)
+    for body in (
+        chat_provider.to_wire(outgoing, chat_provider.ChatStyle(config=openai)),
+        anthropic_provider.to_wire(outgoing, anthropic_provider.AnthropicStyle(official=True)),
+        responses_provider.to_wire(outgoing, responses_provider.ResponsesStyle(official=True)),
+    ):
+        assert SIGNED not in json.dumps(body)
+    for model in ("claude-opus-4-5", "claude-x", "x"):
+        config = ProviderConfig("anthropic", "anthropic", official=True)
+        assert anthropic_provider.AnthropicMessages(config).style(model).official

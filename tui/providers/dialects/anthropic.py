@@ -52,8 +52,9 @@ _OFF = ("disabled", "between_tools")  # values of `thinking.type` that turn thin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicStyle(Style):
-    """How a server takes `thinking`: the values of its `type`, None if unknown."""
+    """How a server takes `thinking`: the values of its `type`, None if unknown. `official`: it is Anthropic's own."""
 
+    official: bool = False
     thinking: frozenset[str] | None = None
     thinks_by_default: bool = False
 
@@ -61,7 +62,7 @@ class AnthropicStyle(Style):
 def to_wire(request: Request, style: AnthropicStyle) -> Json:
     """The JSON body of POST /v1/messages, streaming."""
     messages: list[Json] = []
-    own = own_call_ids(request)
+    own = () if style.official else own_call_ids(request)
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message, request, own)
@@ -322,8 +323,10 @@ class AnthropicMessages(DialectProvider[AnthropicStyle]):
         listed, kind = self._listed.get(model), claude(model)  # the list takes precedence over the name
         types = None if listed is None or listed.thinking is None else frozenset(listed.thinking)
         if kind is None:
-            return AnthropicStyle(thinking=types, thinks_by_default=types is not None and "disabled" not in types)
+            by_default = types is not None and "disabled" not in types
+            return AnthropicStyle(official=self.config.official, thinking=types, thinks_by_default=by_default)
         return AnthropicStyle(
+            official=self.config.official,
             thinking=kind.thinking_types if types is None else types,
             thinks_by_default=kind.thinks_by_default,
             efforts=kind.efforts if types is None else None,
