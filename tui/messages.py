@@ -133,9 +133,12 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Attachment | Refusa
 
 def is_sendable(part: Part) -> bool:
     """Whether a part of a message can be sent at all: not blank text, and not an explanation for the person."""
-    if isinstance(part, Text) or (isinstance(part, Refusal) and not part.from_server):
-        return bool(part.text) and not part.text.isspace()
-    return not (isinstance(part, Refusal | Source) or (isinstance(part, ProviderItem) and not part.data))
+    if isinstance(part, Text | Refusal):
+        is_explanation = isinstance(part, Refusal) and part.from_server
+        return bool(part.text) and not part.text.isspace() and not is_explanation
+    if isinstance(part, ProviderItem):
+        return bool(part.data)
+    return not isinstance(part, Source)
 
 
 @dataclass(frozen=True, slots=True)
