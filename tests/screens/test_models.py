@@ -156,6 +156,6 @@ async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() 
     many = tuple(("openrouter", Model(f"vendor/model-{number}")) for number in range(400))
     async with running(Talk(models=many)) as run:
         await run.command("/model")
-        await run.shows("vendor/model-0", "340 more: type to search")
+        await run.shows("vendor/model-0", "340 more: type to search   enter choose   esc close")
         await run.type("399")
         await run.shows("openrouter/vendor/model-399", "enter choose")

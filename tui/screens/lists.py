@@ -458,10 +458,7 @@ class ModelPicker(Picker):
             self.empty = "asking the servers …"
         options = model_options(self.listing.models, query, self.present)
         more = len(options) - MAX_SHOWN
-        if more > 0:
-            self.set_keys(before=f"{more:,} more: type to search")
-        else:
-            self.set_keys(*self.hints())
+        self.set_keys(*self.hints(), before=f"{more:,} more: type to search   " if more > 0 else "")
         return options[:MAX_SHOWN]
 
     def preview(self, key: str) -> None:
