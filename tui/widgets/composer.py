@@ -1,9 +1,8 @@
-"""Where a person writes: a growing prompt with large pastes folded, its completions, and earlier prompts."""
+"""Where a person writes: a growing prompt, and the list of completions for what is being typed."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,21 +17,20 @@ from textual.document._document import Location
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import OptionList, Static, TextArea
-from textual.widgets.option_list import Option
 
 from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, pad, plain
 from tui.text.clean import clean_text
 from tui.text.labels import mention_of
-from tui.text.numbers import plural, size_text
 from tui.views.view import Option as Choice
 from tui.widgets.bars import RuleLine
+from tui.widgets.draft import PasteChips, PromptHistory, dropped_files
 
 _IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
 """Actions whose keys are handled after the letters typed before them."""
 
 
 class PromptArea(TextArea):
-    """The text area. Big pastes become chips; deleting back into a chip removes it entirely."""
+    """The text area. A large paste becomes a label in brackets (`PasteChips`), which is deleted as a whole."""
 
     DEFAULT_CSS = """
     PromptArea {
@@ -53,12 +51,12 @@ class PromptArea(TextArea):
         Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
-    def __init__(self, owner: Composer) -> None:
+    def __init__(self, composer: Composer) -> None:
         super().__init__(
             placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
         )
-        self.owner = owner
-        self.chips = owner.chips
+        self.composer = composer
+        self.chips = composer.chips
 
     async def on_key(self, event: events.Key) -> None:
         """Handle the composer's keys in order with the letters, so that enter sends all that was typed before it.
@@ -74,7 +72,7 @@ class PromptArea(TextArea):
 
     def action_submit(self) -> None:
         """Send, or accept the highlighted completion."""
-        self.owner.submit()
+        self.composer.submit()
 
     def action_newline(self) -> None:
         """Start a new line without sending."""
@@ -82,40 +80,40 @@ class PromptArea(TextArea):
 
     def action_complete(self) -> None:
         """Accept the highlighted completion, or the first, without sending; without a list, go to the next widget."""
-        completions = self.owner.completions
+        completions = self.composer.completions
         if (choice := completions.current or next(iter(completions.choices), None)) is not None:
-            self.owner.take(choice)
+            self.composer.accept(choice)
         else:
             self.screen.focus_next()
 
     def action_close_list(self) -> None:
         """Close the completions; without a list the screen handles the key."""
-        if not self.owner.completions.open:
+        if not self.composer.completions.open:
             raise SkipAction
-        self.owner.completions.offer(())
+        self.composer.completions.offer(())
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Up in the list; from the first line to the last waiting message or an earlier prompt; else in the text."""
-        owner = self.owner
-        if select or not (owner.completions.open or self.on_first_line):
+        composer = self.composer
+        if select or not (composer.completions.open or self.on_first_line):
             super().action_cursor_up(select)
-        elif owner.completions.open:
-            owner.completions.move(-1)
-        elif owner.queued and not self.text:
+        elif composer.completions.open:
+            composer.completions.move(-1)
+        elif composer.queued and not self.text:
             self.post_message(Composer.Recall())
-        elif (text := owner.history.back(owner.value)) is not None:
-            owner.value = text
+        elif (text := composer.history.back(composer.value)) is not None:
+            composer.value = text
             self.move_cursor((0, 0))
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Down in the list, or from the last line to a later prompt, else in the text."""
-        owner = self.owner
-        if select or not (owner.completions.open or self.on_last_line):
+        composer = self.composer
+        if select or not (composer.completions.open or self.on_last_line):
             super().action_cursor_down(select)
-        elif owner.completions.open:
-            owner.completions.move(1)
-        elif (text := owner.history.forward(owner.value)) is not None:
-            owner.value = text
+        elif composer.completions.open:
+            composer.completions.move(1)
+        elif (text := composer.history.forward(composer.value)) is not None:
+            composer.value = text
 
     def on_paste(self, event: events.Paste) -> None:
         """A paste from the terminal: text, paths of dropped files, or nothing if it has an image."""
@@ -277,7 +275,7 @@ class Composer(Widget):
         self.area.focus()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Notify the screen once for each change."""
+        """Post the changed draft."""
         event.stop()
         text = self.area.text
         typed, pasted = self.chips.split(text)
@@ -288,7 +286,7 @@ class Composer(Widget):
         """Accept the highlighted completion if it changes anything, else send."""
         choice, lags = self.completions.current, self.completions.text != self.area.text  # behind fast typing
         if choice is not None and not lags and choice.key.strip() != self.area.text.strip():
-            self.take(choice)
+            self.accept(choice)
             if choice.key.endswith(" "):
                 return
         self.completions.offer(())
@@ -301,10 +299,10 @@ class Composer(Widget):
         """Accept a clicked completion."""
         event.stop()
         if choice := self.completions.current:
-            self.take(choice)
+            self.accept(choice)
         self.area.focus()
 
-    def take(self, choice: Choice) -> None:
+    def accept(self, choice: Choice) -> None:
         """Accept a completion."""
         self.completions.offer(())
         self.area.load_text(clean_text(choice.key))
@@ -364,13 +362,8 @@ class CompletionList(OptionList):
         widest = min(max(most, 28), max(cell_len(label) for label in labels))
         available = max(10, self.app.size.width - widest - 8)
         self.add_options(
-            Option(
-                Content.assemble(
-                    " ",
-                    (pad(label, widest), "$foreground"),
-                    "  ",
-                    (clip(plain(choice.detail), available) + " ", "$text-muted"),
-                )
+            Content.assemble(
+                " ", (pad(label, widest), "$foreground"), (f"  {clip(plain(choice.detail), available)} ", "$text-muted")
             )
             for label, choice in zip(labels, choices, strict=True)
         )
@@ -383,128 +376,3 @@ class CompletionList(OptionList):
         if self.open:
             at = -1 if self.highlighted is None and step > 0 else self.highlighted or 0
             self.highlighted = (at + step) % len(self.choices)
-
-
-FOLD_CHARACTERS = 2_000
-FOLD_LINES = 24
-"""A paste longer than either becomes a chip."""
-_FILE = re.compile(r"(?:/|~/|file:///).*\.(?:png|jpe?g|gif|webp|pdf)", re.IGNORECASE)
-
-
-def dropped_files(text: str) -> list[str]:
-    """The images and PDFs if `text` consists of paths only, as terminals paste them when files are dropped."""
-    if len(text) > 4_000 or not text.strip() or "\n" in text.strip():
-        return []
-    import shlex  # not before the first frame
-    from urllib.parse import unquote
-
-    try:
-        words = shlex.split(text)
-    except ValueError:  # an unbalanced quotation mark
-        return []
-    if not all(_FILE.fullmatch(word) and '"' not in word for word in words):
-        return []
-    return [unquote(word.removeprefix("file://")) if word.startswith("file://") else word for word in words]
-
-
-class PasteChips:
-    """The texts behind the chips of one draft. A chip with an edited label is plain text."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    def fold(self, text: str) -> str:
-        """The label of a large `text`, which is stored; a small one itself."""
-        lines = text.count("\n") + 1
-        if len(text) <= FOLD_CHARACTERS and lines <= FOLD_LINES:
-            return text
-        size = size_text(len(text.encode("utf-8", "surrogatepass")))
-        label = f"[paste {len(self._texts) + 1}: {plural(lines, 'line')}, {size}]"
-        self._texts[label] = text
-        return label
-
-    def expand(self, draft: str) -> str:
-        """The draft with every label replaced by its text (once through: a paste may quote a label)."""
-        if not self._texts:
-            return draft
-        return self._pattern().sub(lambda match: self._texts[match.group()], draft)
-
-    def split(self, draft: str) -> tuple[str, list[str]]:
-        """The typed text, and the pasted texts in it: counted separately, so that a key costs only the typed text."""
-        if not self._texts:
-            return draft, []
-        pattern = self._pattern()
-        return pattern.sub("", draft), [self._texts[label] for label in pattern.findall(draft)]
-
-    def label_before(self, line: str, column: int) -> str | None:
-        """The label that ends at `column` of `line`, if any."""
-        before = line[:column]
-        return next((label for label in self._texts if before.endswith(label)), None)
-
-    def clear(self) -> None:
-        """Forget every text: the draft was sent or discarded."""
-        self._texts.clear()
-
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(re.escape(label) for label in self._texts))
-
-
-MAX_PROMPTS = 1_000
-"""Prompts kept in memory."""
-
-
-class PromptHistory:
-    """A cursor over earlier prompts, oldest first. The position after the last one is the draft."""
-
-    def __init__(self, prompts: Iterable[str] = ()) -> None:
-        self._prompts: list[str] = []
-        self._draft = ""
-        self._edited: dict[int, str] = {}  # edits of earlier prompts, by their position
-        self.load(prompts)
-
-    def load(self, prompts: Iterable[str]) -> None:
-        """Put earlier prompts (oldest first) before those of this run."""
-        self._prompts = [*prompts, *self._prompts][-MAX_PROMPTS:]
-        self._at = len(self._prompts)
-        self._edited.clear()
-
-    def add(self, prompt: str) -> None:
-        """Add a prompt and go to the end. Repetitions of the last one are merged.
-
-        Texts in `hidden` become entries too: an earlier prompt was sent instead of them.
-        """
-        for text in filter(None, (*self.hidden, prompt)):
-            if not self._prompts or self._prompts[-1] != text:
-                self._prompts = [*self._prompts, text][-MAX_PROMPTS:]
-        self._at = len(self._prompts)
-        self._draft = ""
-        self._edited.clear()
-
-    @property
-    def hidden(self) -> list[str]:
-        """Texts that are out of sight: the draft, while an earlier prompt is shown, and edits of others."""
-        draft = [self._draft] if self._draft and self._at < len(self._prompts) else []
-        return [*(text for at, text in self._edited.items() if at != self._at), *draft]
-
-    def back(self, current: str) -> str | None:
-        """The prompt before the present position, None at the beginning. `current` is kept: the draft, or an edit."""
-        return self._move(-1, current) if self._at else None
-
-    def forward(self, current: str) -> str | None:
-        """The prompt after the present position, the draft after the last one, None at the draft.
-
-        `current` is kept as by `back`.
-        """
-        return self._move(1, current) if self._at < len(self._prompts) else None
-
-    def _move(self, step: int, current: str) -> str:
-        if self._at == len(self._prompts):
-            self._draft = current
-        elif current.strip() and current != self._prompts[self._at]:
-            self._edited[self._at] = current
-        else:
-            self._edited.pop(self._at, None)
-        self._at += step
-        if self._at == len(self._prompts):
-            return self._draft
-        return self._edited.get(self._at, self._prompts[self._at])

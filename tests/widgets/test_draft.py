@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.widgets.composer import MAX_PROMPTS, PasteChips, PromptHistory
+from tui.widgets.draft import MAX_PROMPTS, PasteChips, PromptHistory
 
 
 def test_history_goes_back_and_returns_to_the_draft() -> None:
@@ -46,6 +46,18 @@ def test_repeating_a_prompt_keeps_one_entry_and_earlier_runs_come_first() -> Non
     history.add("now")
     history.load(["before"])
     assert [history.back(""), history.back(""), history.back("")] == ["now", "before", None]
+
+
+def test_prompts_of_earlier_runs_that_arrive_late_hide_no_draft_and_no_edit() -> None:
+    history = PromptHistory()
+    history.add("one")
+    history.add("two")
+    assert [history.back("my draft"), history.back("two, changed")] == ["two", "one"]
+    history.load(["before"])
+    assert history.hidden == ["two, changed", "my draft"]
+    assert history.back("one") == "before"
+    assert [history.forward("before"), history.forward("one")] == ["one", "two, changed"]
+    assert history.forward("two, changed") == "my draft"
 
 
 def test_history_is_bounded() -> None:
