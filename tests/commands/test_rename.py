@@ -13,3 +13,8 @@ async def test_the_conversation_gets_a_title(talk: Commands) -> None:
 
 async def test_without_a_title_it_is_refused(talk: Commands) -> None:
     assert await talk.refusal("/rename") == "/rename needs a title."
+
+
+async def test_a_pasted_text_becomes_a_short_title(talk: Commands) -> None:
+    ui = await talk.run("/rename " + "boats " * 200_000)
+    assert len(talk.session.conversation.info.title) == 200 and len(ui.output[0]) < 300

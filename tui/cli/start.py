@@ -83,8 +83,9 @@ def chat(settings: Settings, *, resume: str | None) -> int:
 
     if "TEXTUAL_DRIVER" not in os.environ:  # otherwise the screen is a browser
         if not (sys.stdin.isatty() and sys.stderr.isatty()):  # Textual draws on standard error
+            why = ", also as standard error, where it draws" if sys.stdin.isatty() else ""
             return complain(
-                "the chat needs a terminal; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
+                f"the chat needs a terminal{why}; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
             )
         if os.environ.get("TERM") == "dumb":
             from tui.cli import plain

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tui.commands import UI, Chat, CommandError, command
+from tui.text.clean import abbreviated
+
+LONGEST = 200  # characters
 
 
 @command("name this conversation", "conversation", args="TITLE")
@@ -10,6 +13,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set the title."""
     if not args:
         raise CommandError("/rename needs a title.")
-    await chat.session.conversation.update(title=args)
+    title = abbreviated(args, LONGEST)
+    await chat.session.conversation.update(title=title)
     await ui.changed()
-    await ui.say(f"This conversation is called {args}.", passing=True)
+    await ui.say(f"This conversation is called {title}.", passing=True)
