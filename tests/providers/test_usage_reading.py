@@ -76,6 +76,16 @@ from tui.providers.usage_reading import merged_usage, read_usage
             id="perplexity bills reasoning that is in no other number",
         ),
         pytest.param(
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 310,
+                "total_tokens": 322,
+                "completion_tokens_details": {"reasoning_tokens": 318},
+            },
+            Usage(12, 310, reasoning=310),
+            id="litellm counts reasoning by another tokenizer",
+        ),
+        pytest.param(
             {"prompt_tokens": 50, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": 200}},
             Usage(250, 8, 200),
             id="more cached than prompt: it was left out",

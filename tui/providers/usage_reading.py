@@ -141,7 +141,8 @@ def _counts(body: Body) -> Usage:
         cache_write_1h=find_count(body, "cache_creation.ephemeral_1h_input_tokens"),
     )
     beside = _INSIDE.isdisjoint(body) and not _BESIDE.isdisjoint(body)
-    return _whole(usage, find_count(body, "total_tokens"), beside=beside)
+    apart = "reasoning_tokens" in body  # Perplexity: in no other number
+    return _whole(usage, find_count(body, "total_tokens"), beside=beside, apart=apart)
 
 
 def _written(body: Body) -> int | None:
@@ -153,17 +154,21 @@ def _written(body: Body) -> int | None:
     return written
 
 
-def _whole(usage: Usage, total: int | None, *, beside: bool) -> Usage:
+def _whole(usage: Usage, total: int | None, *, beside: bool, apart: bool) -> Usage:
     """`usage` with the cached tokens inside the input and the reasoning inside the output.
 
     `total` tells where they were counted, where the server gives one. Else cached tokens stand `beside` the input or
-    inside it by the dialect; more of them than there is input were never inside, nor is more reasoning than output.
+    inside it by the dialect; more of them than there is input were never inside. More reasoning than output is `apart`,
+    unless it is a detail of the output and the total has no place for it: LiteLLM counts it by another tokenizer.
     """
     prompt, output = usage.input_total, usage.output_total
-    if output is not None and (usage.reasoning or 0) > output:
-        output += usage.reasoning or 0
-        usage = replace(usage, output_total=output)
     cache = (usage.input_cached or 0) + (usage.input_cache_write or 0)
+    if output is not None and (usage.reasoning or 0) > output:
+        if apart or total is None or total > (prompt or 0) + cache + output:
+            output += usage.reasoning or 0
+            usage = replace(usage, output_total=output)
+        else:
+            usage = replace(usage, reasoning=output)
     if prompt is None:
         return replace(usage, input_total=cache or None if beside else None)
     if cache > prompt:
