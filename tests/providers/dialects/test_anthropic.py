@@ -157,6 +157,27 @@ class TestAnthropic:
             assert body.get("output_config") == efforts.get(wish, {"effort": wish})
 
     @pytest.mark.parametrize(
+        ("model", "thoughts", "kind"),
+        [
+            ("claude-sonnet-4-5", (), "disabled"),
+            ("claude-sonnet-4-5", (thought(model="claude-sonnet-4-5", signature="s"),), "enabled"),
+            ("claude-opus-4-6", (), "adaptive"),
+            ("glm-5", (), "enabled"),
+        ],
+    )
+    def test_a_budget_is_refused_after_a_call_without_thinking(
+        self, model: str, thoughts: tuple[Reasoning, ...], kind: str
+    ) -> None:
+        """Of another model, or of a turn that was stopped while its tool ran."""
+        talk = (user("Look"), assistant(*thoughts, ToolCall("c", "look", "{}")), results(ToolResult("c", "look", "A")))
+        for messages in (talk, (*talk, user("go on"))):
+            body = self.body(request(*messages, model=model, reasoning="high", max_output=16_000))
+            assert body["thinking"]["type"] == kind
+        assert self.body(
+            request(*talk, assistant("Done."), user("x"), model=model, reasoning="high", max_output=9_000)
+        )["thinking"]["type"] == kind.replace("disabled", "enabled")
+
+    @pytest.mark.parametrize(
         ("model", "wish", "sent"),
         [
             ("claude-opus-4-6", "xhigh", "max"),

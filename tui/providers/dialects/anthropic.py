@@ -91,7 +91,7 @@ def to_wire(request: Request, style: AnthropicStyle) -> Json:
         body["tools"] = style.tools(request, "input_schema")
     if request.server_edits:
         body["context_management"] = {"edits": [{"type": "clear_tool_uses_20250919"}]}
-    return body | _thinking_fields(style, request.reasoning, body["max_tokens"])
+    return body | _thinking_fields(style, request.reasoning, body["max_tokens"], may_think=_may_think(messages))
 
 
 def with_cache_breakpoints(body: Json) -> Json:
@@ -106,7 +106,16 @@ def with_cache_breakpoints(body: Json) -> Json:
     return body
 
 
-def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int) -> Json:
+def _may_think(messages: list[Json]) -> bool:
+    """Whether a budget for thinking is accepted: not if the last answer calls a tool without having thought before.
+
+    Its thinking may be another model's, or not be sent since a message of the person follows the result.
+    """
+    last: list[Json] = next((m["content"] for m in reversed(messages) if m["role"] == "assistant"), [])
+    return not any(block["type"] == "tool_use" for block in last) or "thinking" in last[0]["type"]
+
+
+def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int, *, may_think: bool = True) -> Json:
     """The `thinking` field: adaptive with an effort if the model supports it, else a budget (tokens).
 
     "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is requested.
@@ -122,7 +131,7 @@ def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int) -
         return shown | {"output_config": {"effort": effort}}
     if effort is None or (types is not None and "enabled" not in types):
         return {}
-    if effort == "off" or max_tokens <= MIN_BUDGET:
+    if effort == "off" or max_tokens <= MIN_BUDGET or (types is not None and not may_think):
         return {"thinking": {"type": "disabled"}}
     budget = int(max_tokens * _BUDGET_SHARES[effort])
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
