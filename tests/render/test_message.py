@@ -283,7 +283,7 @@ def test_a_part_that_begins_while_another_thread_draws_doubles_nothing(
 ) -> None:
     live = LiveReply()
     live.feed("text", "one\n\ntwo", "", 0.0)
-    other, update = live.anew(), StreamRenderer.update
+    other, update = live.undrawn_copy(), StreamRenderer.update
 
     def meanwhile(stream: StreamRenderer, text: str) -> tuple[list[Row], list[Row]]:
         monkeypatch.undo()

@@ -134,11 +134,14 @@ def _line_rows(line: list[Run], width: int, margin: list[Segment], palette: Pale
     pieces = [Line(line, cells)] if cells <= width else chop(line, width, max(2, width - cell_len(CONTINUED)))
     rows: list[Row] = []
     for number, piece in enumerate(pieces):
-        mark = [Segment(CONTINUED, palette.block_muted)] if number else []
-        used = piece.cells + (cell_len(CONTINUED) if number else 0)
-        fill = [Segment(" " * max(0, width - used + 1), palette.block)] if palette.boxed else []
-        start = 1 + (len(CONTINUED) if number else 0)
+        mark = CONTINUED if number else ""
+        segments = [*margin, Segment(mark, palette.block_muted)] if mark else [*margin]
+        segments += starmap(Segment, piece.runs)
+        if palette.boxed:
+            blanks = width - cell_len(mark) - piece.cells + 1
+            segments.append(Segment(" " * max(0, blanks), palette.block))
+        start = 1 + len(mark)
         length = sum([len(run.text) for run in piece.runs])
-        rows.append(Row((*margin, *mark, *starmap(Segment, piece.runs), *fill), start, start + length, ""))
+        rows.append(Row(tuple(segments), start, start + length, ""))
     rows[-1].joint = "\n"
     return rows

@@ -83,7 +83,7 @@ def message_rows(message: Message, width: int, palette: Palette, view: View = NO
         body = part_rows(message, index, part, width, colours, view)
         if not body:
             continue
-        if needs_air(message.parts[index - 1] if index else None, part):
+        if needs_blank_line(message.parts[index - 1] if index else None, part):
             rows.append(blank_row())
         for row in body:
             row.part = index
@@ -115,7 +115,7 @@ def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
     return [blank_row(), line] if label else [line]
 
 
-def needs_air(before: Part | None, part: Part) -> bool:
+def needs_blank_line(before: Part | None, part: Part) -> bool:
     """Whether a blank line separates two parts: text from folded lines, but not folded lines from each other."""
     if before is None or isinstance(part, ToolCall | Attachment):
         return False
@@ -323,8 +323,8 @@ class LiveReply:
         self._fed = 0  # chunks of the last one passed to the stream
         self._summary = -1  # row of the unfolded reasoning's summary line
 
-    def anew(self) -> LiveReply:
-        """The same reply with other options; deltas fed to either reach both."""
+    def undrawn_copy(self) -> LiveReply:
+        """The same reply, to be drawn for another width, palette or view. Deltas fed to either reach both."""
         other = LiveReply()
         other.parts = self.parts
         return other

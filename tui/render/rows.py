@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import starmap
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -241,7 +240,7 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
     cells = 0
     last = ""
     for text, style in runs:
-        atoms = _atoms().findall(text) if len(text) <= AT_ONCE else map(itemgetter(0), _atoms().finditer(text))
+        atoms = _atoms().findall(text) if len(text) <= AT_ONCE else (match[0] for match in _atoms().finditer(text))
         for atom in atoms:
             if atom[0] == " ":
                 if word:

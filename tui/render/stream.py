@@ -71,7 +71,7 @@ class StreamRenderer:
 
         Returns the rows that are final now (to be appended to earlier ones), and the rows of the open block.
         """
-        self._take(self._unfinished + text)
+        self._append(self._unfinished + text)
         if self.unmarked:
             return self._without_markup()
         tokens = self._parse()
@@ -107,7 +107,7 @@ class StreamRenderer:
         self._last_line = last.text
         return final, [last]
 
-    def _take(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         self._unfinished = "\r" if text.endswith("\r") else ""  # half of a CR LF, perhaps
         self._pending += clean_text(text.removesuffix("\r"))
         line = self._pending.rfind("\n") + 1

@@ -69,9 +69,8 @@ def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[K
         for binding in node.BINDINGS:
             if isinstance(binding, Binding) and binding.id:
                 keys = keymap.get(binding.id, binding.key)
-                named.append(
-                    Key(keys.replace(",", "  "), binding.description[:1].lower() + binding.description[1:], binding.id)
-                )
+                description = binding.description[:1].lower() + binding.description[1:]
+                named.append(Key(keys.replace(",", "  "), description, binding.id))
     return named
 
 

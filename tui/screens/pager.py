@@ -151,7 +151,10 @@ class Pager(Panel[None]):
     def action_to(self, end: int) -> None:
         """Go to the first or the last line."""
         lines = self.query_one(TextLines)
-        (lines.scroll_end if end else lines.scroll_home)(animate=False)
+        if end:
+            lines.scroll_end(animate=False)
+        else:
+            lines.scroll_home(animate=False)
 
     def action_page(self, pages: int) -> None:
         """Scroll one page."""

@@ -356,11 +356,11 @@ class DraftCost:
             tokens += self._pastes[key]
         self._cost = min(1.0, time.monotonic() - began)
         window = session.usage.limits.context if session.usage is not None else None
-        files, unfit = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
+        files, problem = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:
             files += await self._resource_sizes(session, self.screen.workspace.servers)
-        ways = (unfit,) if unfit else draft_line(tokens, window, files)
-        self.screen.composer.rule.show(right=ways if self._is_counted() else ())
+        variants = (problem,) if problem else draft_line(tokens, window, files)
+        self.screen.composer.rule.show(right=variants if self._is_counted() else ())
 
     def _file_sizes(self, session: ChatSession) -> tuple[list[tuple[str, int]], str]:
         """The files named in the draft with their tokens; and why one can't be sent, "" if all can.
@@ -395,8 +395,8 @@ class DraftCost:
             if key not in self._resources:
                 try:
                     files = await servers.attach(resource)
-                    sizes_of = [await asyncio.to_thread(_attachment_tokens, file, session) for file in files]
-                    self._resources[key] = sum(sizes_of)
+                    tokens = [await asyncio.to_thread(_attachment_tokens, file, session) for file in files]
+                    self._resources[key] = sum(tokens)
                 except AttachmentError:
                     self._resources[key] = None
             if (size := self._resources[key]) is not None:

@@ -145,11 +145,11 @@ def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, fold
         for binding in Transcript.BINDINGS
         if isinstance(binding, Binding)
     }
-    special = {"open": on_result, "fold": folds}
-    wanted = [words for words in _LABELS if special.get(words[0], True)]
+    conditions = {"open": on_result, "fold": folds}
+    labels = [names for names in _LABELS if conditions.get(names[0], True)]
     back = f"{keys['leave'].replace('escape', 'esc')} back"
-    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in wanted), back])
-    short = [*(f"{keys[name]} {word}" for name, _, word in wanted), back]
+    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in labels), back])
+    short = [*(f"{keys[name]} {word}" for name, _, word in labels), back]
     while len(line) > width and len(short) > 1:
         line = "  ".join(short)
         del short[-2]

@@ -95,8 +95,8 @@ class Turns:
             line = Content.styled(keys, "$text-muted")
         elif self._rewind_to and session is not None:
             counts = screen.transcript.document.counts
-            words = rewind_line(session.rewound(self._rewind_to), counts, screen.size.width)
-            line = Content.styled(words, "$text-warning")
+            text = rewind_line(session.rewound(self._rewind_to), counts, screen.size.width)
+            line = Content.styled(text, "$text-warning")
         screen.composer.rule.show(left=line)
 
     @property

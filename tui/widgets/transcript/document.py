@@ -185,7 +185,7 @@ class Document:
         entry = self.entries[index]
         follows = index > 0 and self.entries[index - 1].notice is not None
         notice = (*entry.notice, follows) if entry.notice is not None else None
-        live = entry.live.anew() if entry.live is not None else None
+        live = entry.live.undrawn_copy() if entry.live is not None else None
         return Drawing(entry.message, notice, self.width, self.palette, self.view(index), live)
 
     def draw(self, index: int) -> int:
@@ -263,7 +263,7 @@ class Document:
                 entry.rows = entry.drawn = entry.job = None
                 self._drawn.discard(index)
 
-    def painted(self, row: Row, strip: Strip) -> None:
+    def cache_strip(self, row: Row, strip: Strip) -> None:
         """Cache the finished line of `row`; the oldest of too many are dropped."""
         row.strip = strip
         self._painted.append(row)

@@ -25,6 +25,18 @@ def line_number(entry: int, row: int) -> int:
     return entry * ROWS_PER_ENTRY + row
 
 
+def selected_span(selection: Selection, line: int, row: Row) -> tuple[int, int] | None:
+    """The characters of a row that are selected, without borders, marks or padding; None if there are none.
+
+    `line` is the row's `line_number`.
+    """
+    span = selection.get_span(line)
+    if span is None:
+        return None
+    start, end = max(row.start, span[0]), row.end if span[1] < 0 else min(span[1], row.end)  # -1: to the end
+    return (start, end) if start < end else None
+
+
 def selected_text(document: Document, selection: Selection) -> str:
     """The text of a selection: wrapped lines joined, without borders, marks, labels or padding.
 

@@ -30,7 +30,7 @@ from tui.render.rows import Row, clear_gradually, restyled
 from tui.widgets.transcript.document import Document
 from tui.widgets.transcript.entries import Drawing, Level, Place, gc_paused
 from tui.widgets.transcript.search import Search
-from tui.widgets.transcript.selection import line_number, selected_text
+from tui.widgets.transcript.selection import line_number, selected_span, selected_text
 
 MAX_WIDTH = 120
 """Maximal cells of a line: longer ones are hard to read."""
@@ -449,18 +449,18 @@ def paint_line(
     at_cursor = entry == cursor and (number > 0 or len(rows) == 1)
     growing = document.entries[entry].live is not None  # its rows change at each delta
     hits = search.row_hits(entry, rows, number) if search is not None and not growing else ()
-    start, end = (selection.get_span(line_number(entry, number)) if selection is not None else None) or (0, 0)
-    selected = max(row.start, start), row.end if end < 0 else min(end, row.end)  # no borders, marks or padding
-    plain = not at_cursor and not hits and selected[0] >= selected[1]
+    selected = selected_span(selection, line_number(entry, number), row) if selection is not None else None
+    plain = not at_cursor and not hits and selected is None
     if plain and row.strip is not None and row.strip.cell_length == width:
         return row.strip
     segments = list(row.segments)
-    if not plain:
+    if hits:
         segments = restyled(segments, [hit[:2] for hit in hits if not hit[2]], palette.hit)
         segments = restyled(segments, [hit[:2] for hit in hits if hit[2]], palette.hit_current)
+    if selected is not None:
         segments = restyled(segments, [selected], palette.selection)
     gutter = Segment("▌ ", palette.cursor) if at_cursor else Segment("  ", palette.base)
     strip = Strip([gutter, *segments]).adjust_cell_length(width, palette.base)
     if plain:
-        document.painted(row, strip)
+        document.cache_strip(row, strip)
     return strip
