@@ -30,7 +30,7 @@ from tui.chat.conversation.events import (
 from tui.chat.store.database import damage_lines
 from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
-from tui.chat.usage_report import totals
+from tui.chat.usage_report import Totals, totals
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, streams, write
 from tui.config.files import FileTooLargeError, read_all
@@ -104,15 +104,8 @@ async def ask(
             complain(line)
         if as_json:
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
-            sums = totals("ask", groups)
-            figures = {
-                "calls": sums.calls,
-                "input_tokens": sums.input,
-                "output_tokens": sums.output,
-                "cost": sums.cost.total,
-                "seconds": round(time.time() - began, 3),
-            }
-            write(json.dumps(_result(chat, reply, failure) | figures))
+            result = _result(chat, reply, failure, totals("ask", groups))
+            write(json.dumps(result | {"seconds": round(time.time() - began, 3)}))
         code = report(reply, failure)
         return INTERRUPTED if code and interrupted.is_set() else code
     finally:
@@ -303,7 +296,8 @@ def call_lines(message: Message) -> list[str]:
     return [f"calls {clean_line(call.name)} {arguments_summary(call.arguments)}".rstrip() for call in calls]
 
 
-def _result(session: ChatSession, reply: Message | None, failure: str) -> dict[str, object]:
+def _result(session: ChatSession, reply: Message | None, failure: str, sums: Totals) -> dict[str, object]:
+    """For `--json`; `usage` is that of the last request, `sums` are over all requests of the turn."""
     usage = reply.usage if reply else None
     return {
         "session": session.id,
@@ -316,4 +310,8 @@ def _result(session: ChatSession, reply: Message | None, failure: str) -> dict[s
         "sources": [{"url": one.url, "title": one.title} for one in (sources_of(reply) if reply else ())],
         "error": failure or (reply.error if reply else None),
         "usage": None if usage is None else {name: getattr(usage, name) for name in USAGE},
+        "calls": sums.calls,
+        "input_tokens": sums.input,
+        "output_tokens": sums.output,
+        "cost": sums.cost.total,
     }
