@@ -31,7 +31,7 @@ from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.messages import Attachment, Message, Reasoning, ToolSchema, Usage
+from tui.messages import Attachment, Message, Reasoning, Text, ToolSchema, Usage
 
 PRIOR = Prior()  # what a model of no known family has
 WORDS = "one two three four five"
@@ -340,6 +340,23 @@ def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimm
     trimmed = hybrid.estimate(request(*talk[4:]))
     assert trimmed.source == "delta"
     assert trimmed.tokens == pytest.approx(total - 2 * 114, abs=9)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4, 8])
+def test_reasoning_that_a_server_leaves_out_of_the_count_is_not_deducted_with_what_is_trimmed(turns: int) -> None:
+    hybrid = estimator()
+    talk: list[Message] = []
+    total = 300
+    for number in range(10):
+        talk.append(user("word " * 100))
+        total += 104
+        reply = Message("assistant", (Reasoning("thought " * 600), Text(f"a{number} " + "word " * 40)))
+        hybrid.record(request(*talk), reply, Usage(total, 645, reasoning=600), at=float(number))
+        talk.append(reply)
+        total += 45
+    trimmed = hybrid.estimate(request(*talk[2 * turns :]))
+    assert trimmed.tokens == pytest.approx(total - turns * 149, abs=turns * 6)
+    assert trimmed.upper_bound < trimmed.tokens + 200
 
 
 def test_trimmed_messages_with_reasoning_leave_with_it() -> None:

@@ -262,11 +262,10 @@ def anchored_at(match: Match, account: Account, calibration: Calibration) -> Anc
     """`match` as the latest measured request; its tokens are without reasoning that `account` has no more."""
     covered, measurement, with_reply = match
     then, tokens = account.cut(covered), float(measurement.input_tokens)
-    reasoning = then.sums.reasoning - measurement.sent_reasoning
+    tokens += calibration.reasoning_share * (then.sums.reasoning - measurement.sent_reasoning)
     if with_reply:
-        tokens += (measurement.output_tokens or 0) - measurement.unseen
-        reasoning -= measurement.reply_reasoning
-    return Anchored(measurement, then, tokens + round(calibration.reasoning_share * reasoning))
+        tokens += (measurement.output_tokens or 0) - measurement.unseen - measurement.reply_reasoning
+    return Anchored(measurement, then, round(tokens))
 
 
 def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
@@ -321,18 +320,20 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
     None if more was removed than was measured.
     """
     measurement, then, tokens = anchored
+    share = calibration.reasoning_share
     adjust = uncertain = 0.0
     # A message that lost only its reasoning has the same body, and is in neither difference.
     reasoning = account.sums.reasoning - then.sums.reasoning
     for sign, lines in ((-1, _difference(then, account)), (1, _difference(account, then))):
         for line in lines:
             reasoning -= sign * line.sums.reasoning
-            uncertain += line.tokens
+            size = line.tokens - (1 - share) * line.sums.reasoning
+            uncertain += size
             if line.cost is not None:
-                tokens += sign * line.tokens
+                tokens += sign * size
             else:
-                adjust += sign * calibration.factor * line.tokens
-    tokens += reasoning
+                adjust += sign * calibration.factor * size
+    tokens += share * reasoning
     if measurement.preamble != preamble.digest:
         difference = preamble_change(measurement, anchored.tokens, then.sums, preamble, calibration)
         adjust += difference
