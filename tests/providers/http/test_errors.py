@@ -160,6 +160,19 @@ def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: 
     assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + OTHERS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens has to be positive, temperature must be between 0 and 2",
+        "body\nmax_tokens\nField required\ntop_k\nInput should be less than or equal to 64",
+        "max_tokens exceeds maximum context: your prompt of 30000 tokens leaves a maximum of 2768",
+        "max_tokens (4096) plus the input must be less than or equal to 8192",
+    ],
+)
+def test_a_number_of_something_else_is_not_the_longest_answer(text: str) -> None:
+    assert classify_error(400, openai(text, "invalid_value")).most_output is None
+
+
 def test_an_upstream_that_writes_its_reason_elsewhere() -> None:
     body = {
         "error": {"message": "Param Incorrect", "param": "max_tokens is too large: 9. This model supports at most 8 "}

@@ -57,6 +57,7 @@ _ALLOWANCE = any_of(
     r"\byour (?:[\w-]+ ){0,2}(?:plan|account|organi[sz]ation|api key|subscription|budget)\b",
     r"deadline exceeded",
     r"\b\d+ ?[KMG]i?B\b",
+    r"(?:limit|max\w*|most)(?: of|:| is)? \d+ (?:images?|pages|tools|functions|files)\b",
 )
 _FIELD = any_of(rf"(?:\b|_)(?:names?|ids?|description|title|field|keys?)\b[^.]{{0,40}}?\b{_PASSES}\b")
 _TOKENS = any_of(r"token|context")
@@ -188,7 +189,8 @@ _MOST_OUTPUT = _patterns(
     r"range of max_tokens (?:is|should be) \[\d+, ?#\]",
     r"maximum tokens you requested exceeds the model limit of #",
     r"(?<!\+ )(?<!\+ `)max_new_tokens`? must be <= #",
-    r"(?s)max_(?:completion_|output_)?tokens\b.{0,60}(?:between [01] and|less than or equal to|maximum of) #",
+    r"(?s)max_(?:completion_|output_)?tokens\b(?:(?!temperature|top_|penalty|prompt|plus|\+).){0,60}"
+    r"(?:between [01] and|less than or equal to|maximum of) #",
     r"max_(?:completion_|output_)?tokens\b.{0,20} exceeds the maximum output tokens for this model \(#",
 )
 # Gemini names the first number that is too large.
