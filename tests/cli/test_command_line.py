@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from importlib import import_module
@@ -135,3 +136,11 @@ def test_the_readme_lists_every_provider_with_its_key() -> None:
     section = README.read_text(encoding="utf-8").split("## Models")[1].split("```")[0]
     names = [word for name, config in PRESETS.items() if name != "demo" for word in (name, *config.key_env)]
     assert [word for word in names if f"`{word}`" not in section] == []
+
+
+@pytest.mark.parametrize("command", ["ask", "context"])
+def test_help_names_every_field_of_json(run_here: Run, command: str) -> None:
+    run_here("ask", "hi")
+    fields = json.loads(run_here(command, *(["hi"] if command == "ask" else []), "--json").stdout)
+    about = re.split(r"\W+", (BY_NAME[command].help or "").split("With --json")[1])
+    assert [name for name in fields if name not in about] == []

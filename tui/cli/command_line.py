@@ -54,9 +54,9 @@ seconds is ignored, with a message; - waits for it, </dev/null leaves it out.
 
 Memory files (AGENTS.md) of the working directory are sent too, as in the chat.
 
-With --json the complete answer is one object: session, provider, model, status, text, error, usage (tokens of the last
-request), calls, input_tokens and output_tokens (of all requests), cost (US dollars, null if the price is unknown) and
-seconds.
+With --json the complete answer is one object: session, provider, model, status, finish_reason, text, refusal, sources,
+error, usage (tokens of the last request), calls, input_tokens and output_tokens (of all requests), cost (US dollars,
+null if the price is unknown) and seconds.
 
 Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
         argument("text", nargs=-1, about="the question; - is standard input"),
@@ -108,9 +108,10 @@ messages contain it. Wherever an ID is expected, its beginning or end is enough.
 Shows what fills the context window, as /context does in the chat: every row with its tokens and how they were obtained
 (measured, derived, counted or estimated). With -m, as another model would count it. The session is not changed.
 
-With --json one object: window, total, upper_bound, source, basis, rows (with their items), output_reserve,
-compaction_buffer, free, over, until_compaction, deferred (tools that are not sent before the model searches for them).
-Numbers are tokens, null is unknown. MCP servers are not started: their tools are those of the last run.""",
+With --json one object: session, provider, model, window, budget, rolling, total, upper_bound, source, percent, basis,
+rows (with their items), output_reserve, compaction_buffer, free, over, until_compaction, left_out, warnings, deferred
+(tools that are not sent before the model searches for them). Numbers are tokens, null is unknown. MCP servers are not
+started: their tools are those of the last run.""",
         argument(
             "session", metavar="[ID]", required=False, kind=SESSION, about="the session; the last one if not given"
         ),
