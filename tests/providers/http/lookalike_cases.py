@@ -99,6 +99,8 @@ NOT_OVERFLOW = [
         "bad_request",
     ),
     Case("images", 400, openai("The request exceeds the model's limit of 20 images", None), "bad_request"),
+    Case("a queue", 503, {"message": "queue is full: 5000 requests exceed max queue length 1024"}, "overloaded"),
+    Case("a key", 400, openai("access token is longer than the maximum length 4096 tokens", None), "bad_request"),
     Case("an id", 400, openai("messages[3].tool_call_id: input exceeds maximum length 40", None), "bad_request"),
     Case("a file", 400, openai("The input is too large: a file may have 5 MB", None), "bad_request"),
     Case("image not supported", 500, openai("image input is not supported", 500, "server_error"), "bad_request"),

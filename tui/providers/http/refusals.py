@@ -49,13 +49,14 @@ _LIKELY = any_of(
     r"too many (?:input |prompt )?tokens",
     r"(?:输入|tokens?).{0,12}超[过出]",
 )
-# Similar texts that mean something else: quotas, Go's deadlines, file sizes, and lengths of names.
+# Similar texts that mean something else: quotas, Go's deadlines, queues, keys, file sizes, and lengths of names.
 _ALLOWANCE = any_of(
     r"\b(?:daily|weekly|monthly|today)\b",
     r"please wait",  # Bedrock: "Too many tokens, please wait before trying again."
     r"每|余额|额度|文件|图片",  # per (minute), balance, allowance, file, image
     r"\byour (?:[\w-]+ ){0,2}(?:plan|account|organi[sz]ation|api key|subscription|budget)\b",
     r"deadline exceeded",
+    r"\bqueue\b|\bheaders?\b|\b(?:access|auth\w*|session|bearer) token\b",
     r"\b\d+ ?[KMG]i?B\b",
     r"(?:limit|max\w*|most)(?: of|:| is)? \d+ (?:images?|pages|tools|functions|files)\b",
 )
