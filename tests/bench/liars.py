@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from tests.bench.simulate_driver import fast_folder, in_one_thread, make_services
 from tests.bench.simulate_server import SimTokenizer
-from tests.context.helpers import register
+from tests.context.helpers import registered
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import TurnFailed
 from tui.chat.conversation.history import Target
@@ -298,10 +298,8 @@ def prose(chance: random.Random, tokens: int) -> str:
     return " ".join(chance.choice(("what", "else", "could", "there", "possibly", "be")) for _ in range(max(1, tokens)))
 
 
-async def _converse(cell: Lying, store: SessionStore) -> Held:
+async def _converse(cell: Lying, name: str, store: SessionStore) -> Held:
     server, held = Server(cell), Held()
-    name = f"liar{cell.off:+.2f}"
-    register(name, SimTokenizer(name, cell.off))
     models = {f"liar/{name}": ModelSettings(window=SET)} if cell.window == "set" else {}
     settings = Settings(compaction="off", models=models)
     services = make_services(store, settings, server)
@@ -358,12 +356,13 @@ def _judge(
 
 def converse(cell: Lying) -> Held:
     """Run one cell to its end."""
+    name = f"liar{cell.off:+.2f}"
     folder = Path(tempfile.mkdtemp(prefix="chatctx-liar-", dir=fast_folder()))
     try:
         store = SessionStore(folder / "sim.db")
         try:
-            with in_one_thread():
-                return asyncio.run(_converse(cell, store))
+            with in_one_thread(), registered(name, SimTokenizer(name, cell.off)):
+                return asyncio.run(_converse(cell, name, store))
         finally:
             store.close()
     finally:

@@ -25,7 +25,7 @@ from tests.bench.simulate_server import (
     preamble_tokens,
     words,
 )
-from tests.context.helpers import register
+from tests.context.helpers import registered
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import (
     CompactionFinished,
@@ -153,13 +153,15 @@ class Simulation:
 
     async def run(self) -> Outcome:
         """The whole conversation."""
+        model = f"sim{self.scenario.off:+.2f}"
         folder = Path(tempfile.mkdtemp(prefix="chatctx-sim-", dir=fast_folder()))
         try:
             store = SessionStore(folder / "sim.db")
             try:
-                session, tools = self._open(store)
-                await self._converse(session, tools)
-                self._look_for_losses(store, session)
+                with registered(model, SimTokenizer(model, self.scenario.off)):
+                    session, tools = self._open(store, model)
+                    await self._converse(session, tools)
+                    self._look_for_losses(store, session)
             finally:
                 store.close()
         finally:
@@ -174,10 +176,8 @@ class Simulation:
         outcome.samples += faults.samples
         return outcome
 
-    def _open(self, store: SessionStore) -> tuple[ChatSession, SimTools]:
+    def _open(self, store: SessionStore, model: str) -> tuple[ChatSession, SimTools]:
         scenario = self.scenario
-        model = f"sim{scenario.off:+.2f}"
-        register(model, SimTokenizer(model, scenario.off))
         fixed = int(scenario.window * scenario.overhead)
         system = SystemSection("system", "system prompt", words(fixed if scenario.talk != "agent" else fixed // 2))
         schemas = []

@@ -43,18 +43,11 @@ class BrokenTokenizer(Tokenizer):
         raise TokenizerError("out of order")
 
 
-def register(name: str, tokenizer: Tokenizer) -> None:
-    """Models whose name begins with `name` become a family of their own, counted by `tokenizer`."""
-    FAMILIES[name] = tokenizer.name
-    tokenizers._tokenizers[tokenizer.name] = tokenizer
-    get_tokenizer.cache_clear()
-
-
 @contextmanager
 def registered(name: str, tokenizer: Tokenizer) -> Iterator[None]:
-    """As `register`, until the end."""
-    with patch.dict(FAMILIES), patch.dict(tokenizers._tokenizers):
-        register(name, tokenizer)
+    """Models whose name begins with `name` are a family of their own, counted by `tokenizer`."""
+    with patch.dict(FAMILIES, {name: tokenizer.name}), patch.dict(tokenizers._tokenizers, {tokenizer.name: tokenizer}):
+        get_tokenizer.cache_clear()
         yield
     get_tokenizer.cache_clear()
 
