@@ -57,6 +57,11 @@ from tui.providers.registry import make_provider
         ({"id": "m", "max_context_length": 131072, "loaded_context_length": 4096}, (4096, None, None)),  # LM Studio
         ({"id": "m", "limits": {"max_context_length": 8192, "max_completion_tokens": 4096}}, (8192, None, 4096)),
         ({"id": "m", "parameters": {"max_seq_len": 32768, "draft": {"max_seq_len": 4096}}}, (32768, None, None)),
+        (
+            {"id": "m", "context_length": 32768, "meta": {"n_ctx": 8192}},
+            (8192, None, None),
+        ),  # llama.cpp behind a gateway
+        ({"id": "m", "context_length": 32768, "limits": {"max_context_length": 8192}}, (8192, None, None)),
         ({"id": "m", "context_length": 32768, "vision": {"n_ctx": 576}}, (32768, None, None)),
         ({"id": "m", "context_length": 32768, "pricing": [{"context_length": 8192}]}, (32768, None, None)),
         ({"id": "m", "context_length": 32768, "endpoints": [{"context_length": 0}]}, (32768, None, None)),

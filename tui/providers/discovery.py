@@ -24,9 +24,9 @@ CONTEXT_KEYS = frozenset((
     "contextWindow",
 ))  # fmt: skip
 DEEPEST_KEY = 4  # objects and lists around a key
-# Who will answer, or all who could: their windows count beside the model's. Others in it are of a draft model, of what
-# sees pictures, of a price.
-_ANSWERING = frozenset(("top_provider", "providers", "endpoints", "loaded_instances"))
+# What runs with it, and who will answer or could: their windows count beside the one at the top of the entry. Others
+# within it are of a draft model, of what sees pictures, of a price.
+_RUNNING = frozenset(("meta", "limits", "capabilities", "top_provider", "providers", "endpoints", "loaded_instances"))
 # Dots lead into inner objects.
 INPUT_KEYS = (
     "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
@@ -92,7 +92,7 @@ def _windows(value: object, depth: int = 0) -> Iterator[int]:
     if isinstance(value, Mapping):
         stated = [size for key in CONTEXT_KEYS & value.keys() if (size := count_of(value[key]))]
         yield from stated
-        inner = (one for key, one in value.items() if not stated or key in _ANSWERING)
+        inner = (one for key, one in value.items() if not stated or key in _RUNNING)
     for one in inner if depth < DEEPEST_KEY else ():
         if isinstance(one, Mapping | list):
             yield from _windows(one, depth + 1)
