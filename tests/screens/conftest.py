@@ -34,7 +34,7 @@ def nobodys_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-async def wait_until(pilot: Pilot[Any], condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
+async def wait_until(pilot: Pilot[Any], condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
     """Let the app work until `condition` holds; fails after `seconds`."""
     async with asyncio.timeout(seconds):
         while not condition():
