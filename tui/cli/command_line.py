@@ -135,7 +135,7 @@ no server is needed. Tokens that a message adds around its text are not counted.
 With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (holds for 95 of 100
 texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl each line {"id", "text", "model"} of standard input
 becomes such an object; -m is the model of lines without one. Lines that can't be read are reported and skipped. --exact
-asks the provider, which needs a key.""",
+asks the provider (how: "provider"), which needs a key.""",
         argument("files", metavar="[FILE]...", nargs=-1, kind=FILE, about="files or folders"),
         option(
             "-m",

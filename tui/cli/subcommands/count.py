@@ -204,7 +204,10 @@ HOW = {
 
 
 def _print(items: Sequence[Item], counts: Sequence[TextCount], models: Sequence[str]) -> None:
-    """A column for each model, a row for each text, the sum, and how the numbers were obtained."""
+    """A column for each model, a row for each text, the sum, and how the numbers were obtained.
+
+    `items` are text by text, each for all `models` in their order.
+    """
     columns = [counts[at :: len(models)] for at in range(len(models))]
     rows = [["", *models]]
     for item, *row in zip(items[:: len(models)], *columns, strict=True):
