@@ -337,6 +337,8 @@ GATHERED = [
             ("Prompt exceeds the context window: 5000 tokens over the limit of 200000", 200_000, None, None),
             ("Context window exceeded: sequence length 33024 > 32768 (HTTP 4001)", 32_768, None, None),
             ("Prompt exceeds maximum context length of 1M. You sent 1,200,000 tokens", 1_000_000, None, None),
+            ("This model's maximum context length is 8192.Make the prompt shorter", 8192, None, None),
+            ("This model's maximum context length is 1.5M tokens", None, None, None),
             # The lower of two numbers alone is none.
             ("The request exceeds the context size. Try again in 3000 ms. Request 84723", None, None, None),
             ("Prompt exceeds the context window (error 40003), port 11434", None, None, None),

@@ -96,7 +96,7 @@ def is_overflow(text: str) -> bool:
 
 
 # As written by a server: "1,048,576", "128k", "1M"; not a part of "1.2M". Bounded, as a number begins some patterns.
-_NUMBER = r"(?>\d(?:[,_]?\d){0,14}(?:[km]\b)?)(?!\.\d*[1-9km])"
+_NUMBER = r"(?>\d(?:[,_]?\d){0,14}(?:[km]\b)?)(?!\.\d*[1-9]|\.\d+[km]\b)"
 
 
 def _patterns(*texts: str) -> list[str]:
