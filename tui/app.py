@@ -20,7 +20,7 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.driver import Driver
-from textual.events import Event, Key, Paste
+from textual.events import Event, Key, Mount, Paste
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widget import Widget
@@ -63,10 +63,16 @@ def unprinted(character: str | None) -> str:
 
 
 class Palette(CommandPalette, GuardedScreen[None]):
-    """The command palette, without two errors of Textual 8.2.8.
+    """The command palette, without three errors of Textual 8.2.8.
 
-    A page of a list that is not laid out yet raises `KeyError`, a search that goes on after it was closed `NoMatches`.
+    A page of a list that is not laid out yet raises `KeyError`, a search that goes on after it was closed `NoMatches`,
+    and closing it before it is mounted `IndexError`.
     """
+
+    def on_mount(self, event: Mount) -> None:
+        """Do nothing once it is closed."""
+        if self not in self.app.screen_stack:
+            event.prevent_default()
 
     def run_worker(self, work: Any, *args: Any, **options: Any) -> Worker[Any]:
         """Run a search."""

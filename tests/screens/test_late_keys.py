@@ -62,6 +62,17 @@ async def test_a_panel_closed_twice_leaves_the_one_below_open() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+async def test_a_panel_closed_twice_below_another() -> None:
+    async with running(Talk()) as run:
+        await run.command("/help")
+        await run.until(lambda: isinstance(run.app.screen, HelpPanel))
+        panel = run.app.screen
+        run.app.action_command_palette()
+        panel.dismiss(None)
+        panel.dismiss(None)
+        await run.until(lambda: run.app.screen is run.chat)
+
+
 async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = asyncio.Event()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 
-@command("read and change the summary of what was compacted", "context", when="idle", args="[ID]")
+@command("read and change the summary of what was compacted", "context", when="idle", unlisted_args=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Edit the newest summary in force, or the one with the message id `args`."""
     session = chat.session

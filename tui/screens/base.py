@@ -69,8 +69,12 @@ class GuardedScreen(Screen[Result]):
         self.clear_selection()
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """Close this screen once: for a second Enter that was under way, Textual would close the one below."""
-        return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
+        """Close this screen and those over it, once. Textual would close the topmost one, whichever that is."""
+        if self not in self.app.screen_stack:
+            return AwaitComplete()
+        while (above := self.app.screen) is not self:
+            above.dismiss(None)
+        return super().dismiss(result)
 
 
 Work: TypeAlias = Callable[[], Awaitable[None]]
