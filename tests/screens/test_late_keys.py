@@ -10,11 +10,13 @@ from textual.events import Paste
 from textual.widgets import Input
 from textual.worker import WorkerCancelled
 
+from tests.screens import tool_scene
 from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, user
 from tui.app import Palette
 from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
+from tui.screens.chat.screen import ChatScreen
 from tui.screens.context_lists import MessagesPanel
 from tui.screens.help import HelpPanel
 
@@ -105,3 +107,23 @@ async def test_a_megabyte_pasted_into_a_field_of_one_line_is_refused() -> None:
         field.post_message(Paste("word " * 200_000))
         field.post_message(Paste("term"))
         await run.until(lambda: field.value == "term")
+
+
+async def test_a_change_of_tools_goes_on_once_its_panel_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, changed = asyncio.Event(), asyncio.Event()
+    refresh_usage = ChatSession.refresh_usage
+
+    async def slow(session: ChatSession) -> None:
+        await counted.wait()
+        await refresh_usage(session)
+
+    monkeypatch.setattr(ChatScreen, "request_changed", lambda _screen: changed.set())
+    async with running(tool_scene.talk()) as run:
+        await run.command("/tools")
+        await run.shows("● list_files")
+        panel = run.app.screen
+        monkeypatch.setattr(ChatSession, "refresh_usage", slow)
+        await run.press("down", "space", "escape")
+        await run.until(lambda: not panel.is_attached)
+        counted.set()
+        await run.until(changed.is_set)

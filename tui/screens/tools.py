@@ -58,14 +58,22 @@ class ToolListPanel(RowsPanel[None, Row]):
     async def _read(self) -> None:
         self._tools = await listed_tools(self.session)
 
-    @work(group="tools-change", exit_on_error=False)
-    async def _change(self, name: str, change: Awaitable[None]) -> None:
-        """Change something about a tool or a server, and draw."""
+    def _change(self, name: str, change: Awaitable[object]) -> None:
+        """Change something about a tool or a server, and draw.
+
+        A worker of the app, as those of a panel are cancelled when it closes: a server being restarted would stay off.
+        """
+        self.app.run_worker(self._finish_change(name, change), group="tools-change", exit_on_error=False)
+
+    async def _finish_change(self, name: str, change: Awaitable[object]) -> None:
         self._note = ""
         with self.errors_noted(f"changing {name}"):
             await change
         self.changed()
-        self.follow()
+        if self.is_attached:
+            self.follow()
+        elif self._note:
+            self.app.notify(self._note, severity="warning", markup=False)
 
 
 class ToolsPanel(ToolListPanel):
