@@ -9,7 +9,7 @@ import pytest
 
 from tests.providers.collect import Answer
 from tui.messages import Usage
-from tui.providers.base import ModelNamed, ProviderError, StreamEnd
+from tui.providers.base import ModelNamed, ProviderError, SourceCited, StreamEnd
 from tui.providers.dialects.anthropic import AnthropicReader
 from tui.providers.dialects.openai_chat import ChatReader
 from tui.providers.dialects.openai_responses import ResponsesReader
@@ -285,3 +285,14 @@ def test_responses_may_come_in_their_last_event_alone() -> None:
     got = read(ResponsesReader(), [{"type": "response.completed", "response": {"output": output}}])
     assert (got.text, got.end) == ("Looking.", StreamEnd("tool_calls", "completed"))
     assert [call.name for call in got.calls.values()] == ["look"]
+
+
+def test_sources_that_every_chunk_repeats_are_told_once() -> None:
+    one, two = {"url": "https://a.example", "title": "A"}, {"url": "https://b.example", "title": "B"}
+    got = read(
+        ChatReader(), [*({"search_results": [one], "choices": []} for _ in range(9)), {"citations": [two["url"]]}]
+    )
+    assert [event for event in got.events if isinstance(event, SourceCited)] == [
+        SourceCited(one["url"], "A"),
+        SourceCited(two["url"]),
+    ]

@@ -237,6 +237,7 @@ class ChatReader(Reader):
         super().__init__(provider)
         self._calls = _Calls()
         self._details: list[Json] = []
+        self._listed: tuple[object, object] = (None, None)  # the sources named last
         self._items: set[str] = set()  # kinds of what cannot be shown, each told once
 
     def feed(self, chunk: Json, /) -> Iterator[StreamEvent]:
@@ -248,7 +249,9 @@ class ChatReader(Reader):
         for holder in (chunk, choice, object_of(chunk.get("x_groq"))):  # reported at the end, or in every chunk
             if usage := read_usage(holder.get("usage")):
                 yield from self._report(replace(usage, terms=usage.terms or read_terms(chunk)))
-        yield from _listed_sources(chunk)
+        if (listed := (chunk.get("search_results"), chunk.get("citations"))) != self._listed:
+            self._listed = listed  # Perplexity repeats them in every chunk
+            yield from _listed_sources(chunk)
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
             yield from self._delta(delta)
