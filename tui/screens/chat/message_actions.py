@@ -40,7 +40,7 @@ class MessageActions:
             case "edit" if message.kind == "summary":
                 self._screen.action_command(f"summary {message.id}")
             case "edit" | "retry":
-                self._again(message, session.messages, send=requested.action == "retry")
+                self._resend(message, session.messages, send=requested.action == "retry")
             case "pin" | "exclude":
                 from tui.screens.context_lists import select_message
 
@@ -88,7 +88,7 @@ class MessageActions:
             "info", f"This is a fork: what you write here leaves the other conversation as it is.{answer}"
         )
 
-    def _again(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
+    def _resend(self, message: Message, messages: Sequence[Message], *, send: bool) -> None:
         """Go back to the person's message at or before this one: send it again, or edit it in the draft.
 
         What followed stays in the conversation but is not sent any more once the new message is sent. At most the last

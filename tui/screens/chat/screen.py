@@ -317,20 +317,21 @@ class ChatScreen(BackgroundScreen):
             try:
                 command, args = slash.parse(text)
             except slash.CommandError as error:
-                self._not_sent(text, str(error))
+                self._return_to_draft(text, str(error))
             else:
                 self.drafts.remember(text, sent=not args)  # a command without text is not worth recalling
                 self.run_command(command, args)
         elif self.broken:
-            self._not_sent(text, self.broken)
+            self._return_to_draft(text, self.broken)
         else:
             self.drafts.remember(text, sent=True)
             self.transcript.scroll_end(animate=False)
             self.turns.ask(text[1:] if text.startswith(" /") else text)
         self.composer.outgoing.remove(text)
 
-    def _not_sent(self, text: str, why: str) -> None:
-        self.transcript.add_notice("error", why)
+    def _return_to_draft(self, text: str, reason: str) -> None:
+        """Put a text that can't be sent back into the draft, and show the reason."""
+        self.transcript.add_notice("error", reason)
         self.composer.restore(text)
 
     def run_command(self, command: Command, args: str = "") -> None:

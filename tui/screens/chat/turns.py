@@ -63,8 +63,8 @@ class Turns:
         self._phase = ""
         self._reason = ""  # the error of the last reply
         self._asked: Message | None = None  # the message being answered, until the answer begins
-        self._since = 0.0
-        self._again: float | None = None  # time of the next retry in monotonic seconds, while waiting for it
+        self._since = 0.0  # when the phase began, a `monotonic` time
+        self._retry_at: float | None = None  # a `monotonic` time, while the next attempt is awaited
         self.tools = RunningTools(self)
         self._idle = asyncio.Event()
         self._idle.set()
@@ -149,8 +149,8 @@ class Turns:
 
     def tick(self) -> None:
         """Update the elapsed time of the turn, or the countdown to the retry; called once a second."""
-        if self.busy and self._again is not None:
-            left = max(0, ceil(self._again - time.monotonic()))
+        if self.busy and self._retry_at is not None:
+            left = max(0, ceil(self._retry_at - time.monotonic()))
             when = f"asking again in {duration(left)}" if left else "asking again"
             line = Content.assemble((f"● {when}", "$warning"), (f" · esc stops · {self._phase}", "$text-muted"))
             self.screen.composer.rule.show(left=line)
@@ -231,10 +231,10 @@ class Turns:
         self.screen.composer.queued = bool(self.waiting)
 
     def enter(self, phase: str, since: float | None = None) -> None:
-        """Show what the turn does, since when (a `monotonic` time)."""
+        """Show what the turn does, and for how long: `since` is a `monotonic` time, by default now."""
         self._phase = phase
         self._since = time.monotonic() if since is None else since
-        self._again = None
+        self._retry_at = None
         self.tick()
 
     def show(self, event: SessionEvent) -> None:
@@ -281,7 +281,7 @@ class Turns:
                 transcript.add_notice("info", event.line)
             case RetryScheduled(seconds, attempt, reason):
                 self._phase = f"attempt {attempt + 1} · {reason}"
-                self._again = time.monotonic() + seconds
+                self._retry_at = time.monotonic() + seconds
                 self.tick()
             case TurnFailed(text):
                 self.failed = True

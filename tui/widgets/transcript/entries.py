@@ -140,9 +140,9 @@ def _divider(counts: Sequence[Count | None], reason: str) -> str:
 
 
 class Heights:
-    """A list of heights in rows with their running sums.
+    """The heights of the entries in rows, with their running sums.
 
-    A change costs as much as there is below it, so growth at the end (a streaming reply) is free.
+    Changing one takes time proportional to the entries below it: nothing for the last one, a streaming reply.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:

@@ -150,20 +150,21 @@ class TranscriptView(ScrollView):
 
     def set_not_sent(self, mapping: Mapping[str, str]) -> None:
         """Set message ids that are not sent any more, and why: `trimmed`, `compacted` or `excluded`."""
-        with self._place_kept():
+        with self._keep_place():
             self.document.set_not_sent(mapping)
 
     def set_counts(self, counts: Mapping[str, Count]) -> None:
         """Set the tokens of messages, each with its source (`measured`, `derived`, `counted`, `estimated`)."""
-        with self._place_kept():
+        with self._keep_place():
             self.document.set_counts(counts)
 
     def show_times(self, on: bool) -> None:
         """Show or hide when each message was written."""
-        with self._place_kept():
+        with self._keep_place():
             self.document.show_times(on, time())
 
     def _grown(self) -> None:
+        """Something was added at the end."""
         self._unseen = not self._follow
         self._redraw()
 
@@ -200,7 +201,7 @@ class TranscriptView(ScrollView):
     def drop_reply(self, message_id: str) -> None:
         """Remove the reply without a trace: it came to nothing and will be requested again."""
         self._stop_live()
-        with self._place_kept():
+        with self._keep_place():
             self.document.drop_last(message_id)
 
     def _stop_live(self) -> None:
@@ -250,7 +251,7 @@ class TranscriptView(ScrollView):
             self._show((self.document.index[place[0]], place[1]))
 
     @contextmanager
-    def _place_kept(self) -> Iterator[None]:
+    def _keep_place(self) -> Iterator[None]:
         """Keep the top line in place while entries above it change."""
         place = self._place_of_reader()
         yield
@@ -378,8 +379,8 @@ class TranscriptView(ScrollView):
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines of the view, as cached with their rows.
 
-        The view has no border, padding, tint or opacity, so Textual's styles would only copy each line, and lose its
-        cached cropping and output with the copy: half the cost of a frame.
+        Bypasses Textual's `StylesCache`: the view has no border, padding, tint or opacity, and the cache would copy
+        each strip, which loses what the strip itself has cached (its crops, its output): half the cost of a frame.
         """
         static = self._static_lines() if not self.document.entries else []
         background = self.background_colors[1]
@@ -437,8 +438,8 @@ def paint_line(
 ) -> Strip:
     """A line of the document, `width` cells wide. Undecorated ones are cached with their rows.
 
-    It has no places in the text, as selecting by the mouse looks for: each would need a style of its own, and Textual
-    caches 16,000 drawn styles.
+    Without the offsets that Textual's selection by mouse reads (`render_line` adds them): they are a part of the style,
+    so each line would have styles of its own, and Textual caches 16,000 rendered styles.
     """
     palette = document.palette
     entry, number = document.heights.place(line) if document.entries else (-1, 0)
