@@ -117,11 +117,7 @@ def build_final_prompt(
     if limit is None:
         return PromptResult(sent, state, tokens, None)
     if tokens <= limit:
-        if state.empty:
-            return PromptResult(sent, state, tokens, limit)
-        # Everything is sent again well below the limit, so that content does not come and go with the estimate's noise.
-        most, left_out = int(limit * RESTORED_BELOW), sum(state.left_out.get(m.id, 0) for m in request.messages)
-        if tokens + left_out * SURELY > most or cautious(request) > most:
+        if state.empty or not _all_fits(request, cautious, int(limit * RESTORED_BELOW), state, tokens):
             return PromptResult(sent, state, tokens, limit)
         restored = TrimState(frontier=_newest(request.messages))
         sent = under(restored)
@@ -164,6 +160,15 @@ def with_last_turn(messages: Sequence[Message], state: TrimState) -> TrimState:
     turn = {message.id for message in messages[start:]}
     left_out = {name: tokens for name, tokens in state.left_out.items() if name not in turn}
     return replace(state, dropped=state.dropped - turn, left_out=left_out)
+
+
+def _all_fits(request: Request, estimate: Callable[[Request], int], most: int, state: TrimState, tokens: int) -> bool:
+    """Whether all of `request`, the projection without trims, has at most `most` tokens; under `state` it has `tokens`.
+
+    `most` lies well below the limit, so that content does not come and go with the noise of the estimate.
+    """
+    left_out = sum(state.left_out.get(message.id, 0) for message in request.messages)
+    return tokens + left_out * SURELY <= most and estimate(request) <= most
 
 
 def _newest(messages: Iterable[Message]) -> str:
