@@ -6,6 +6,7 @@ from textual.app import App, ComposeResult
 from textual.content import Content
 
 from tui.screens.context_lists import LineList
+from tui.screens.lists import PagedList
 
 
 class ListApp(App[None]):
@@ -68,3 +69,19 @@ async def test_an_empty_list_and_a_shorter_one_hold() -> None:
         await pilot.pause()
         await pilot.press("enter")
         assert app.chosen == [1]
+
+
+async def test_a_page_before_the_list_is_laid_out_does_nothing() -> None:
+    class Hidden(App[None]):
+        def compose(self) -> ComposeResult:
+            rows = PagedList("one", "two")
+            rows.display = False
+            yield rows
+
+    app = Hidden()
+    async with app.run_test():
+        rows = app.query_one(PagedList)
+        rows.highlighted = 1
+        await app.run_action("page_down", rows)
+        await app.run_action("page_up", rows)
+        assert rows.highlighted == 1

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RowType = TypeVar("RowType", bound=Row)
+
+
+class PagedList(OptionList):
+    """A list in which a page before it is laid out does nothing: Textual 8.2.8 raises `KeyError`."""
+
+    def _move_page(self, direction: Literal[-1, 1]) -> None:
+        if self.scrollable_content_region:
+            super()._move_page(direction)
 
 
 class RowsPanel(Panel[Result], Generic[Result, RowType]):
@@ -72,7 +80,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         with Vertical(classes="panel") as panel:
             panel.border_title = self.title_text
             yield Static("looking …", classes="head", markup=False)
-            yield OptionList(compact=True)
+            yield PagedList(compact=True)
             yield KeyLine("keys")
 
     @on(events.Mount)
