@@ -212,7 +212,7 @@ class ChatApp(CopyingApp):
     def action_command_palette(self) -> None:
         """Open the palette."""
         if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette())
 
     async def run_action(
         self,
@@ -225,7 +225,9 @@ class ChatApp(CopyingApp):
             return await super().run_action(action, default_namespace, namespaces)
         except NoMatches:
             panel = default_namespace
-            if not isinstance(panel, Widget) or (panel.is_attached and panel.is_mounted):
+            if not isinstance(panel, Widget):
+                raise
+            if panel.is_attached and panel.is_mounted and panel.screen in self.screen_stack:
                 raise
             log.info("%s: %r is not on screen", action, panel)
             return True

@@ -92,10 +92,18 @@ async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyP
         action = asyncio.create_task(run.app.run_action("select(False)", panel))
         await run.pilot.pause()
         panel.dismiss(None)
-        await run.until(lambda: not panel.is_attached)
-        await run.pilot.pause()
+        await run.until(lambda: not panel.query("LineList"))
         stored.set()
         await action
+
+
+async def test_a_palette_opened_again_while_the_first_one_closes() -> None:
+    async with running(Talk()) as run:
+        for _ in range(3):
+            run.app.action_command_palette()
+            await asyncio.sleep(0)
+            run.app.screen.dismiss()
+        await run.until(lambda: run.app.screen is run.chat)
 
 
 async def test_a_megabyte_pasted_into_a_field_of_one_line_is_refused() -> None:

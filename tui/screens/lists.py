@@ -112,7 +112,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
 
     def draw(self, head: Sequence[Content], rows: Sequence[RowType]) -> None:
         """Draw everything; the cursor stays on its row. Nothing once the panel is closed."""
-        if not self.is_attached:
+        if not self.is_attached or self not in self.app.screen_stack:
             return
         height = self.app.size.height
         top = self.query_one(".head", Static)
