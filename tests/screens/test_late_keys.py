@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from textual.events import Paste
+from textual.events import Paste, Resize
+from textual.geometry import Size
+from textual.message_pump import MessagePump
 from textual.widgets import Input
 from textual.worker import WorkerCancelled
 
@@ -135,3 +138,23 @@ async def test_a_change_of_tools_goes_on_once_its_panel_is_closed(monkeypatch: p
         await run.until(lambda: not panel.is_attached)
         counted.set()
         await run.until(changed.is_set)
+
+
+async def test_what_reaches_a_panel_that_closes_needs_no_widgets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[Callable[[], object]] = []
+    async with running(Talk()) as run:
+        for command in ("/theme", "/sessions", "/context", "/tools", "/help"):
+            await run.command(command)
+            await run.until(lambda: run.app.screen is not run.chat and run.app.screen.is_mounted)
+            panel = run.app.screen
+            assert isinstance(panel, Panel)
+            with monkeypatch.context() as patched:
+                patched.setattr(MessagePump, "call_after_refresh", lambda _panel, callback: calls.append(callback))
+                panel.call_after_refresh(panel.query_one, ".panel")
+            await panel.dismiss(None)
+            await run.until(lambda: run.app.screen is run.chat)
+            assert not panel.query(".panel")
+            calls.pop()()
+            await panel.on_event(Resize(Size(70, 20), Size(70, 20)))

@@ -17,6 +17,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.geometry import Offset
 from textual.reactive import var
 from textual.screen import ModalScreen, Screen
@@ -202,6 +203,22 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
         width = min(self.max_width or self.app.size.width, self.app.size.width) - 6  # corners, lines and blanks
         keys = _fitting([_key_label(self, hint) for hint in hints], width - len(before))
         self.query_one(".panel").border_subtitle = Content.assemble(before, keys)
+
+    def call_after_refresh(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+        """Call something after the next refresh, unless the panel is closed by then: its widgets are gone."""
+
+        def call_if_open() -> Any:
+            return callback(*args, **kwargs) if self in self.app.screen_stack else None
+
+        return super().call_after_refresh(call_if_open)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let nothing fail for lack of widgets once the panel is closed: Textual removes them before its queue ends."""
+        try:
+            await super().on_event(event)
+        except NoMatches:
+            if self in self.app.screen_stack:
+                raise
 
     def action_copy_text(self) -> None:
         """ctrl+c: copy the selection, or without one do what esc does."""
