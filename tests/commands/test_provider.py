@@ -33,6 +33,14 @@ async def test_a_server_of_ones_own_is_tried_and_used(commands: Commands, server
     assert SECRET not in str(ui.output)
 
 
+async def test_a_key_typed_as_an_argument_is_neither_repeated_nor_stored(commands: Commands) -> None:
+    for key in (SECRET, "AIzaSyA1234567890abcdefghijklmnopqrstu"):
+        assert key.lower() not in (await commands.refusal(f"/provider openai {key}")).lower()
+        await commands.workspace.add_prompt(f"/provider openai {key}")
+    await commands.workspace.add_prompt(f"what is {SECRET}?")  # a message is the person's
+    assert commands.workspace.store.prompts() == [*["/provider openai [key]"] * 2, f"what is {SECRET}?"]
+
+
 async def test_what_is_no_variable_is_taken_off_the_screen(commands: Commands) -> None:
     with pytest.raises(RejectedError) as rejected:
         await commands.run("/provider anthropic", {"variable": SECRET, "command": ""})

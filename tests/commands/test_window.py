@@ -16,4 +16,5 @@ async def test_it_is_shown_set_and_reset(commands: Commands) -> None:
 
 async def test_what_is_no_size_is_refused(commands: Commands) -> None:
     assert "'lots' is not a number of tokens" in await commands.refusal("/window lots")
+    assert "12 would be 12 tokens; write 12k" in await commands.refusal("/window 12")
     assert await commands.completions("/window r") == ["/window reset"]

@@ -29,6 +29,7 @@ from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import is_loopback
+from tui.providers.keys import redact
 from tui.providers.registry import Choice, all_configs, choose_default, make_provider
 from tui.tools.files.builtin import BuiltInTools
 
@@ -241,8 +242,8 @@ class Workspace:
         return [info for info in matching if info.messages]
 
     async def add_prompt(self, text: str) -> None:
-        """Store a prompt."""
-        await asyncio.to_thread(self.store.add_prompt, text)
+        """Store a prompt for the up key: a command without a key that was typed as its argument."""
+        await asyncio.to_thread(self.store.add_prompt, redact(text) if text.startswith("/") else text)
 
     def place(self, provider: str) -> str:
         """Where a provider's model runs, in one sentence for the welcome text."""

@@ -289,7 +289,10 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
 
 
 def _abridged(text: str) -> str:
-    """`text` without its middle if it names something pasted."""
+    """`text` without keys that it repeats, and without its middle if it names something pasted."""
+    from tui.providers.keys import redact  # loaded by now
+
+    text = redact(text)
     return text if len(text) <= 2 * HALF_REFUSAL else f"{text[:HALF_REFUSAL]} … {text[-HALF_REFUSAL:]}"
 
 

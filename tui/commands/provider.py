@@ -50,7 +50,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             return
     choice = next((choice for choice in setup.choices() if choice.name == name), None)
     if choice is None and name not in CUSTOM:
-        raise CommandError(f"There is no provider {name!r}; /provider lists them, and takes any other by its address.")
+        raise CommandError(f"There is no provider {args!r}; /provider lists them, and takes any other by its address.")
     done = ""
 
     async def submit(values: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from tui.config.values import parse_tokens
 from tui.text.numbers import tokens_exact
 
 RESET = "reset"
+SMALLEST = 1_000  # tokens; a smaller number is one of thousands without its "k"
 
 
 @command(
@@ -20,9 +21,12 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     session = chat.session
     if args:
         try:
-            await session.set_window(None if args.lower() == RESET else parse_tokens(args))
+            tokens = None if args.lower() == RESET else parse_tokens(args)
         except ValueError as error:
             raise CommandError(f"{str(error).rstrip('.')}.") from None
+        if tokens is not None and tokens < SMALLEST:
+            raise CommandError(f"{tokens} would be {tokens} tokens; write {tokens}k for thousands.")
+        await session.set_window(tokens)
     await ui.changed()
     limits = session.usage.limits if session.usage else None
     size = tokens_exact(limits.context if limits else None)
