@@ -186,8 +186,8 @@ async def test_a_gateway_that_wants_a_key_is_asked_more_only_for_an_unknown_wind
 ) -> None:
     monkeypatch.setattr("tui.providers.config.is_private", lambda _host: False)
     paths = {"/v1/models": {"data": [listed]}, "/props": {"default_generation_settings": {"n_ctx": 2048}}}
-    known = await discovered_window(paths, model, needs_key=True, api_key_command="echo some-key")
-    assert (known and known[0]) == window
+    discovered = await discovered_window(paths, model, needs_key=True, api_key_command="echo some-key")
+    assert (discovered and discovered[0]) == window
 
 
 async def test_a_server_of_ones_own_is_asked_for_everything_with_a_key_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,9 +266,9 @@ def parse(text: str) -> tuple[Command, str]:
 def split_option(args: str, option: str) -> tuple[str, bool]:
     """The argument without `option`, which may be its first or last word, and whether it was there."""
     words = args.split(" ")  # a name may have several blanks
-    if given := option in (words[0], words[-1]):
+    if is_there := option in (words[0], words[-1]):
         words.remove(option)
-    return " ".join(words).strip(), given
+    return " ".join(words).strip(), is_there
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:

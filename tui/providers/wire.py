@@ -192,24 +192,24 @@ def own_call_ids(request: Request) -> frozenset[str]:
     )
 
 
-def tool_id(original: str, own: Collection[str] = ()) -> str:
+def tool_id(original: str, own_ids: Collection[str] = ()) -> str:
     """The id of a call, and of its result, for Anthropic and OpenAI's Responses: letters, digits, "_" and "-".
 
-    Those in `own` are not changed.
+    Those in `own_ids` are not changed.
     """
-    if original in own or _TOOL_ID.fullmatch(original):
+    if original in own_ids or _TOOL_ID.fullmatch(original):
         return original
     return f"call_{text_digest(original)[:24]}"
 
 
-def chat_tool_id(original: str, own: Collection[str] = (), *, short: bool) -> str:
+def chat_tool_id(original: str, own_ids: Collection[str] = (), *, short: bool) -> str:
     """The same for Chat Completions: at most 40 characters for OpenAI; Kimi's `functions.name:0` must not change.
 
     `short`: exactly nine letters or digits, for Mistral.
     """
     if short:
         return original if _SHORT_ID.fullmatch(original) else text_digest(original)[:9]
-    if original in own or _CHAT_ID.fullmatch(original):
+    if original in own_ids or _CHAT_ID.fullmatch(original):
         return original
     return f"call_{text_digest(original)[:24]}"
 

@@ -195,8 +195,8 @@ def status_text(message: Message) -> str | None:
         case "interrupted" if message.error and "/retry" in message.error:
             return f"■ {clean_line(message.error)}"  # the error text says what happened, what is kept and what to do
         case "interrupted" if message.error and not message.error.startswith("the answer broke off"):
-            kept = "what arrived is kept, " if message.parts else ""
-            return f"■ {clean_line(message.error).rstrip('.')} · {kept}/retry asks again"
+            partly = "what arrived is kept, " if message.parts else ""
+            return f"■ {clean_line(message.error).rstrip('.')} · {partly}/retry asks again"
         case "interrupted" if not message.parts:
             return "■ the connection ended before anything arrived · /retry asks again"
         case "interrupted":

@@ -107,13 +107,13 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     extra = [f"{row.left_out:,} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
-    verdict, room = verdict_text(row), max(1, width - len(figures))
-    while extra and cell_len(plain(" · ".join([verdict, *extra]))) > room:
+    verdict, columns = verdict_text(row), max(1, width - len(figures))
+    while extra and cell_len(plain(" · ".join([verdict, *extra]))) > columns:
         extra.pop()  # a whole figure, not half of one
     how = plain(" · ".join([verdict, *extra]))
     failed = row.error and row.error != "cancelled"
     style = "$text-warning" if not row.believed else "$text-error" if failed else "$text-muted"
-    return Content.assemble((figures, "$foreground"), (clip(how, room), style))
+    return Content.assemble((figures, "$foreground"), (clip(how, columns), style))
 
 
 def request_head(width: int) -> Content:

@@ -199,8 +199,8 @@ def test_an_honest_sum_stays_with_a_new_picture_or_a_prompt_of_the_server(hybrid
     talk.honest(200)
     before = talk.truth()
     talk.messages.append(replace(user("look"), parts=(Attachment("image", "a.png", "image/png", "0" * 64, 9_000),)))
-    seen = Usage(talk.truth() + before, 34, before)
-    assert hybrid.reread(request(*talk.messages), seen) is seen
+    reported = Usage(talk.truth() + before, 34, before)
+    assert hybrid.reread(request(*talk.messages), reported) is reported
 
 
 def test_an_honest_sum_stays_where_the_estimate_is_off_by_the_few_tokens_that_were_cached(
@@ -210,8 +210,8 @@ def test_an_honest_sum_stays_where_the_estimate_is_off_by_the_few_tokens_that_we
     talk.honest(2_000)
     talk.next(40)
     cached = talk.truth() // 20  # beside a prompt that the server has added since
-    seen = Usage(talk.truth() + cached, 34, cached)
-    assert hybrid.reread(request(*talk.messages), seen) is seen
+    reported = Usage(talk.truth() + cached, 34, cached)
+    assert hybrid.reread(request(*talk.messages), reported) is reported
 
 
 def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: HybridTokenEstimator) -> None:

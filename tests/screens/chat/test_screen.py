@@ -370,7 +370,7 @@ async def test_keys_can_be_changed_by_id() -> None:
 
 async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
-        gone = GuardedScreen.get_widget_and_offset_at
+        unguarded = GuardedScreen.get_widget_and_offset_at
 
         def stale(self: GuardedScreen[None], x: int, y: int) -> object:
             from textual.geometry import Offset
@@ -378,7 +378,7 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
             from textual.widgets import Static
 
             monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda *_: (Static("gone"), Offset(1, 1)))
-            return gone(self, x, y)
+            return unguarded(self, x, y)
 
         monkeypatch.setattr(GuardedScreen, "get_widget_and_offset_at", stale)
         await run.pilot.mouse_down(offset=(5, 5))

@@ -131,12 +131,12 @@ def test_ignore_rules_are_git_s(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    own = home / ("dotfiles/ignore" if nested else ".config/git/ignore")
-    own.parent.mkdir(parents=True)
-    own.write_text("*.own\n!mine\n")
+    ignore = home / ("dotfiles/ignore" if nested else ".config/git/ignore")
+    ignore.parent.mkdir(parents=True)
+    ignore.write_text("*.own\n!mine\n")
     if nested:
         (home / ".gitconfig").write_text("[user]\n\tname = x\n[Core]\n\teditor = vi\n\texcludesFile = ~/linked\n")
-        (home / "linked").symlink_to(own)
+        (home / "linked").symlink_to(ignore)
     lines = ["*.tmp", "/top", "build/", "doc/*.txt", "a/**/z", "!b.tmp", "\\#x", "sp ace ", "[ab]c", "**/deep", "x?",
              "[^k]9", "two//x", "three//"]  # fmt: skip
     paths = ["a.tmp", "b.tmp", "top", "sub/top", "build/x", "sub/build/x", "doc/a.txt", "doc/s/a.txt", "a/z", "a/q/r/z",

@@ -62,10 +62,10 @@ class AnthropicStyle(Style):
 def to_wire(request: Request, style: AnthropicStyle) -> Json:
     """The JSON body of POST /v1/messages, streaming."""
     messages: list[Json] = []
-    own = () if style.official else own_call_ids(request)
+    own_ids = () if style.official else own_call_ids(request)
     for message in request.messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, request, own)
+        blocks = _blocks(message, request, own_ids)
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
@@ -137,9 +137,9 @@ def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int, *
     return {"thinking": {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}}
 
 
-def _blocks(message: Message, request: Request, own: Collection[str]) -> list[Json]:
+def _blocks(message: Message, request: Request, own_ids: Collection[str]) -> list[Json]:
     if message.role == "tool":
-        return [_result(result, more, request, own) for result, more in results_with_parts(message)]
+        return [_result(result, more, request, own_ids) for result, more in results_with_parts(message)]
     blocks: list[Json] = []
     for part in message.parts:
         match part:
@@ -150,13 +150,13 @@ def _blocks(message: Message, request: Request, own: Collection[str]) -> list[Js
                 blocks.append(
                     {
                         "type": "tool_use",
-                        "id": tool_id(part.id, own),
+                        "id": tool_id(part.id, own_ids),
                         "name": part.name,
                         "input": arguments_object(part.arguments),
                     }
                 )
             case ToolResult():
-                blocks.append(_result(part, [], request, own))
+                blocks.append(_result(part, [], request, own_ids))
             case Attachment():
                 blocks.append(_attachment(part, request))
             case ProviderItem(data=data) if part.provider == request.provider and (item := as_object(data)):
@@ -176,11 +176,11 @@ def _reasoning(part: Reasoning) -> list[Json]:
     return [{"type": "thinking", "thinking": part.text, "signature": part.signature}]
 
 
-def _result(part: ToolResult, more: list[Part], request: Request, own: Collection[str]) -> Json:
+def _result(part: ToolResult, more: list[Part], request: Request, own_ids: Collection[str]) -> Json:
     content: str | list[Json] = result_text(part, more)
     if files := [_attachment(file, request) for file in attached_files(more)]:
         content = [{"type": "text", "text": content}, *files]
-    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id, own), "content": content}
+    block: Json = {"type": "tool_result", "tool_use_id": tool_id(part.call_id, own_ids), "content": content}
     return block | {"is_error": True} if part.is_error else block
 
 

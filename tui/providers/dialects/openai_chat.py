@@ -92,11 +92,11 @@ _EFFORTS: Mapping[EffortStyle, tuple[str, ...] | None] = {
 def to_wire(request: Request, style: ChatStyle) -> Json:
     """The JSON body of POST /chat/completions, streaming."""
     messages: list[Json] = []
-    own = () if style.config.official else own_call_ids(request)
+    own_ids = () if style.config.official else own_call_ids(request)
     if system := system_text(request.system):
         messages.append({"role": "system" if style.takes_system else "user", "content": system})
     for message in files_after_results(request.messages):  # only user messages may have images in this dialect
-        for wire in _message(message, request, style, own):
+        for wire in _message(message, request, style, own_ids):
             if style.bridges and wire["role"] == "user" and messages and messages[-1]["role"] == "tool":
                 messages.append({"role": "assistant", "content": BRIDGE})
             _append(messages, wire)
@@ -145,22 +145,22 @@ def _effort(request: Request, style: ChatStyle) -> Json:
             return {"reasoning_effort": "none" if off else effort}
 
 
-def _message(message: Message, request: Request, style: ChatStyle, own: Collection[str]) -> list[Json]:
+def _message(message: Message, request: Request, style: ChatStyle, own_ids: Collection[str]) -> list[Json]:
     if message.role != "tool" and len(message.parts) == 1 and isinstance(part := message.parts[0], Text):
         alone: Json = {"role": message.role, "content": part.text}  # most messages: a quarter of the time
         if message.role == "assistant" and style.needs_reasoning and request.tools:
             alone[style.config.reasoning_field] = NO_THOUGHT
         return [alone] if part.text else []
     if message.role == "assistant":
-        return _assistant(message, request, style, own)
-    messages = [_result(part, more, style, own) for part, more in results_with_parts(message)]
+        return _assistant(message, request, style, own_ids)
+    messages = [_result(part, more, style, own_ids) for part, more in results_with_parts(message)]
     if message.role == "user" and (content := _content(message, request)):
         messages.append({"role": "user", "content": content})
     return messages
 
 
-def _result(part: ToolResult, more: list[Part], style: ChatStyle, own: Collection[str]) -> Json:
-    call = chat_tool_id(part.call_id, own, short=style.config.short_tool_ids)
+def _result(part: ToolResult, more: list[Part], style: ChatStyle, own_ids: Collection[str]) -> Json:
+    call = chat_tool_id(part.call_id, own_ids, short=style.config.short_tool_ids)
     return {"role": "tool", "tool_call_id": call, "content": result_text(part, more)}
 
 
@@ -186,12 +186,12 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _assistant(message: Message, request: Request, style: ChatStyle, own: Collection[str]) -> list[Json]:
+def _assistant(message: Message, request: Request, style: ChatStyle, own_ids: Collection[str]) -> list[Json]:
     wire: Json = {"role": "assistant"}
     text = "".join(plain_text(part) for part in message.parts)
     same_provider = message.provider == request.provider
     calls = [
-        _call(part, style, own, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)
+        _call(part, style, own_ids, same_provider=same_provider) for part in message.parts if isinstance(part, ToolCall)
     ]
     if not text and not calls:
         return []  # an answer with nothing but reasoning is refused as empty
@@ -207,10 +207,10 @@ def _assistant(message: Message, request: Request, style: ChatStyle, own: Collec
     return [wire]
 
 
-def _call(part: ToolCall, style: ChatStyle, own: Collection[str], *, same_provider: bool) -> Json:
+def _call(part: ToolCall, style: ChatStyle, own_ids: Collection[str], *, same_provider: bool) -> Json:
     """A call; metadata to be echoed (Gemini's signature) is sent to its own provider only."""
     wire: Json = {
-        "id": chat_tool_id(part.id, own, short=style.config.short_tool_ids),
+        "id": chat_tool_id(part.id, own_ids, short=style.config.short_tool_ids),
         "type": "function",
         "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
     }

@@ -59,8 +59,8 @@ def to_wire(request: Request, style: ResponsesStyle) -> Json:
     """The JSON body of POST /responses, streaming."""
     official = style.official
     messages = request.messages if official else files_after_results(request.messages)
-    own = () if official else own_call_ids(request)
-    items = [item for message in messages for item in _items(message, request, own, official=official)]
+    own_ids = () if official else own_call_ids(request)
+    items = [item for message in messages for item in _items(message, request, own_ids, official=official)]
     body: Json = {"model": request.model, "input": items, "store": False, "stream": style.streams}
     if system := system_text(request.system):
         body["instructions"] = system
@@ -88,11 +88,11 @@ def _reasoning_fields(request: Request, style: ResponsesStyle) -> Json:
     return fields
 
 
-def _items(message: Message, request: Request, own: Collection[str], *, official: bool) -> list[Json]:
+def _items(message: Message, request: Request, own_ids: Collection[str], *, official: bool) -> list[Json]:
     if message.role == "assistant":
-        return _assistant(message, request, own, official=official)
+        return _assistant(message, request, own_ids, official=official)
     items = [
-        _result(part, more, [_attachment(file, request) for file in attached_files(more)] if official else [], own)
+        _result(part, more, [_attachment(file, request) for file in attached_files(more)] if official else [], own_ids)
         for part, more in results_with_parts(message)
     ]
     content: list[Json] = []
@@ -104,11 +104,11 @@ def _items(message: Message, request: Request, own: Collection[str], *, official
     return [*items, {"type": "message", "role": "user", "content": content}] if content else items
 
 
-def _result(part: ToolResult, more: list[Part], files: list[Json], own: Collection[str]) -> Json:
+def _result(part: ToolResult, more: list[Part], files: list[Json], own_ids: Collection[str]) -> Json:
     output: str | list[Json] = result_text(part, more)
     if files:
         output = [{"type": "input_text", "text": output}, *files]
-    return {"type": "function_call_output", "call_id": tool_id(part.call_id, own), "output": output}
+    return {"type": "function_call_output", "call_id": tool_id(part.call_id, own_ids), "output": output}
 
 
 def _attachment(part: Attachment, request: Request) -> Json:
@@ -120,7 +120,7 @@ def _attachment(part: Attachment, request: Request) -> Json:
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _assistant(message: Message, request: Request, own: Collection[str], *, official: bool) -> list[Json]:
+def _assistant(message: Message, request: Request, own_ids: Collection[str], *, official: bool) -> list[Json]:
     """An answer's items in order; reasoning stays directly before the item it led to."""
     items: list[Json] = []
     last_call = max((at for at, part in enumerate(message.parts) if isinstance(part, ToolCall)), default=-1)
@@ -136,7 +136,7 @@ def _assistant(message: Message, request: Request, own: Collection[str], *, offi
                 items.append(
                     {
                         "type": "function_call",
-                        "call_id": tool_id(part.id, own),
+                        "call_id": tool_id(part.id, own_ids),
                         "name": part.name,
                         "arguments": arguments_text(part.arguments),
                     }

@@ -150,8 +150,8 @@ class Turns:
     def tick(self) -> None:
         """Update the elapsed time of the turn, or the countdown to the retry; called once a second."""
         if self.busy and self._retry_at is not None:
-            left = max(0, ceil(self._retry_at - time.monotonic()))
-            when = f"asking again in {duration(left)}" if left else "asking again"
+            remaining = max(0, ceil(self._retry_at - time.monotonic()))
+            when = f"asking again in {duration(remaining)}" if remaining else "asking again"
             line = Content.assemble((f"● {when}", "$warning"), (f" · esc stops · {self._phase}", "$text-muted"))
             self.screen.composer.rule.show(left=line)
         elif self.busy:
