@@ -64,7 +64,7 @@ def test_a_whole_visit(open_terminal: Open, columns: int, rows: int) -> None:
     assert usage["source"] == "exact"
 
     terminal.type("/context", "Enter")
-    terminal.wait(lambda s: f"{shown:,} / 8,192" in s and "not attributed" in s)  # a screen may be read half drawn
+    terminal.wait(lambda s: f"{shown:,} / 8,192" in s and "added by the server" in s)  # a screen may be read half drawn
     terminal.type("", "Escape")
     terminal.wait(lambda s: answered(s) and f"{shown:,} / 8,192" not in s)
 

@@ -191,12 +191,15 @@ def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     assert usage.warnings == (f"{by_key['unattributed']:,} tokens belong to no known message, prompt or tool",)
 
 
-def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn() -> None:
+@pytest.mark.parametrize(("model", "row"), [(MODEL, "hidden"), ("of-no-known-family", "unattributed")])
+def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn(model: str, row: str) -> None:
     hybrid = estimator()
-    outgoing = request(user("hi"))
+    outgoing = request(user("hi"), model=model)
     hybrid.record(outgoing, answer("Certainly."), Usage(60, 6), at=1.0)
     usage = usage_of(hybrid, outgoing)
-    assert 0 < next(row.tokens for row in usage.rows if row.key == "unattributed") < 60
+    tokens = {row.key: row.tokens for row in usage.rows}
+    assert 0 < tokens[row] < 60
+    assert not {"hidden", "unattributed"} - {row} & tokens.keys()
     assert usage.warnings == ()
 
 

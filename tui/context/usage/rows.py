@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from tui.context.counting.digests import CountSource, preamble_digest
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import (
     FACTOR_HIGH,
     FACTOR_LOW,
@@ -25,7 +26,7 @@ from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
-TEMPLATE = 64  # tokens that a chat template may add of its own (a date, a default system prompt): no reason to warn
+TEMPLATE = 64  # tokens that a chat template may add of its own (a date, a default system prompt)
 LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
 LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
@@ -273,6 +274,8 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
+    elif measured and 0 < rest <= TEMPLATE and get_tokenizer(request.model).how == "vocabulary":
+        tokens["hidden"] += rest
     elif rest > 0:
         tokens["unattributed"] = rest
         if measured and rest > TEMPLATE:
