@@ -292,6 +292,13 @@ async def test_the_draft_is_kept_and_comes_back(tmp_path: Path) -> None:
         await run.until(lambda: run.sent == ["unfinished"] and run.session.conversation.info.draft == "")
 
 
+async def test_a_key_typed_as_an_argument_is_not_stored_with_the_draft() -> None:
+    async with running() as run:
+        await run.type("/provider openai sk-test-4711-do-not-tell")
+        await run.until(lambda: run.session.conversation.info.draft.startswith("/provider openai"))
+        assert "4711" not in run.session.conversation.info.draft
+
+
 @pytest.mark.slow
 async def test_leaving_stops_the_answer_keeps_the_draft_and_closes(tmp_path: Path) -> None:
     async with running(Talk(server=EchoProvider(gate=asyncio.Event())), folder=tmp_path) as run:

@@ -178,6 +178,13 @@ SAVE_PAUSE = 0.4
 """Seconds after a key before the draft is stored."""
 
 
+def _without_key(text: str) -> str:
+    """`text`; if it is a command, without a key that was typed as its argument."""
+    from tui.providers.keys import redact  # not before the first frame
+
+    return redact(text) if is_command(text) else text
+
+
 class Drafts:
     """Stores the draft of a chat screen, and prompts for the up key."""
 
@@ -204,8 +211,9 @@ class Drafts:
             *composer.outgoing,
             *composer.history.hidden,
             self._form,
+            composer.value,
         ]
-        return "\n\n".join(filter(None, [*texts, composer.value])).strip("\n")
+        return "\n\n".join(_without_key(text) for text in texts if text).strip("\n")
 
     def set_form(self, text: str) -> None:
         """What an open form holds by now; a part of the draft until it is closed."""
