@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
+from tests.chat.interchange.foreign.files import claude_answer, claude_line, sent, write
 from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, build_request, fold_records
 from tui.chat.interchange.foreign import read_recordings
@@ -271,3 +271,22 @@ def test_claude_code_a_sub_agents_file_is_its_own_conversation(tmp_path: Path) -
     answer = claude_answer([{"type": "text", "text": "here"}], "r1", 5)
     path = write(tmp_path / "agent-1.jsonl", claude_line("user", "find it") | side, answer | side)
     assert [message.text for message in read_recording(path).messages] == ["find it", "here"]
+
+
+def test_claude_code_what_was_typed_before_a_rewind_is_still_sent(tmp_path: Path) -> None:
+    def at(line: dict[str, Any], uuid: str, parent: str | None) -> dict[str, Any]:
+        return line | {"uuid": uuid, "parentUuid": parent}
+
+    path = write(
+        tmp_path / "a.jsonl",
+        at(claude_line("user", "one"), "1", None),
+        at(claude_answer(text("two"), "r1", 9), "2", "1"),
+        {"type": "queue-operation", "operation": "enqueue", "sessionId": "x", "content": "typed meanwhile"},
+        {"type": "queue-operation", "operation": "dequeue", "sessionId": "x"},
+        at(claude_answer(text("three"), "r2", 9), "3", "2"),
+        at(claude_line("user", "wrong way"), "4", "3"),
+        at(claude_answer(text("lost"), "r3", 9), "5", "4"),
+        at(claude_line("user", "right way"), "6", "3"),
+        at(claude_answer(text("good"), "r4", 9), "7", "6"),
+    )
+    assert sent(read_recording(path)) == ["one", "two", "typed meanwhile", "three", "right way", "good"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.interchange.foreign.files import claude_line, pi_line, write
+from tests.chat.interchange.foreign.files import claude_line, pi_answer, pi_line, pi_message, write
 from tests.recordings import read_recording
 from tui.chat.interchange.foreign import session_files
 from tui.chat.interchange.recording import RecordingError, checked, write_jsonl
@@ -75,6 +75,35 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, content: str, s
         read_recording(path)
     assert "\n" not in str(error.value)
     assert "odd.jsonl" in str(error.value)
+
+
+@pytest.mark.parametrize("odd", [5, True, ["x"], {"a": 1}])
+@pytest.mark.parametrize("form", ["claude", "pi", "opencode", "qwen"])
+def test_a_field_of_another_type_costs_that_field_only(tmp_path: Path, form: str, odd: object) -> None:
+    thinking = [{"type": "thinking", "thinking": "hm", "signature": odd}, {"type": "text", "text": "two"}]
+    tokens = {"input": 3, "output": 4}
+    step = {"type": "step-finish", "reason": odd, "tokens": tokens}
+    parts = [{"type": "reasoning", "text": "hm", "metadata": {"a": {"signature": odd}}}, *thinking[1:], step]
+    line = {"uuid": "1", "parentUuid": None, "type": "user", "message": {"parts": [{"text": "one"}]}}
+    files: dict[str, list[dict[str, Any]]] = {
+        "claude": [claude_line("user", "one"), claude_line("assistant", thinking, message={"stop_reason": odd})],
+        "pi": [{"type": "session"}, pi_message("user", "one"), pi_answer(thinking)],
+        "opencode": [
+            {
+                "info": {"id": "ses_1"},
+                "messages": [
+                    {"info": {"role": "user", "id": "m1"}, "parts": [{"type": "text", "text": "one"}]},
+                    {"info": {"role": "assistant", "id": "m2", "finish": odd}, "parts": parts},
+                ],
+            }
+        ],
+        "qwen": [line, line | {"uuid": "2", "type": "assistant", "contextWindowSize": odd}],
+    }
+    files["pi"][-1]["message"]["errorMessage"] = odd
+    recording = checked(read_recording(write(tmp_path / "a.jsonl", *files[form])))
+    assert [m.role for m in recording.messages] == ["user", "assistant"]
+    assert not recording.skipped
+    assert isinstance(recording.window, int | None)
 
 
 def test_a_missing_file_is_said_in_one_line(tmp_path: Path) -> None:

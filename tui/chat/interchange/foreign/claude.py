@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds
+from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds, text_or_none
 from tui.chat.interchange.recording import Recording
 from tui.messages import Part, Text, ToolCall, ToolResult, Usage
 from tui.providers.usage_reading import read_usage
@@ -73,20 +73,18 @@ class Reader(Builder):
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
-        self._parents[str(line.get("uuid"))] = str(line.get("parentUuid") or "")
-        message = line.get("message")
+        uuid, message = str(line.get("uuid")), line.get("message")
+        self._parents[uuid] = str(line.get("parentUuid") or "")
         if bool(line.get("isSidechain")) != self._side and line.get("type") != "queue-operation":
             return
+        before = len(self.messages)
         if self._queue:
             self._send_dequeued(line)
-        before = len(self.messages)
         match line.get("type"):
             case "assistant" if isinstance(message, dict):
                 self._answer(line, message)
-                return
             case "user" if isinstance(message, dict):
                 self._rewind(line, message)
-                before = len(self.messages)
                 self._input(line, message)
             case "attachment":
                 self._attachment(line)
@@ -102,7 +100,7 @@ class Reader(Builder):
                 if SMALL_WINDOW / 2 < tokens <= SMALL_WINDOW:  # it compacts by itself when that is nearly full
                     self.window = SMALL_WINDOW
         for added in self.messages[before:]:
-            self._lines[added.id] = {str(line.get("uuid"))}
+            self._lines[added.id] = {uuid}
 
     def finish(self) -> None:
         """What a person typed last and the program never came to send."""
@@ -128,7 +126,7 @@ class Reader(Builder):
     def _typed(self, text: str, at: float) -> None:
         if text.strip() and not text.startswith("/"):
             kind = "injected" if text.lstrip().startswith("<") else "chat"  # results of agents are marked up
-            self._lines[self.add("user", [Text(text)], at, kind=kind)] = set()
+            self.add("user", [Text(text)], at, kind=kind)
 
     def _attachment(self, line: Line) -> None:
         """Context that goes out as a reminder, and (`queued_command`) words typed while the agent ran."""
@@ -220,11 +218,10 @@ class Reader(Builder):
                 self._answers[key] = len(self.messages)
             if usage is not None and usage.searches:
                 self.lacking = "what the server read by itself"
-            ident = self.add(
+            self.add(
                 "assistant", parts, seconds(line.get("timestamp")), provider=PROVIDER, model=model, usage=usage,
                 finish_reason=message.get("stop_reason"),
             )  # fmt: skip
-            self._lines[ident] = {str(line.get("uuid"))}
             return
         before = self.messages[at]
         self._lines[before.id].add(str(line.get("uuid")))
@@ -232,7 +229,7 @@ class Reader(Builder):
             before,
             parts=(*before.parts, *parts),
             usage=_larger(before.usage, usage),
-            finish_reason=message.get("stop_reason") or before.finish_reason,
+            finish_reason=text_or_none(message.get("stop_reason")) or before.finish_reason,
         )
 
     def _input(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:

@@ -40,7 +40,7 @@ def _add(chat: Builder, summary: str | None, row: Row) -> None:
     before, parts = list(chat.messages), chat.parts(blocks, **about)
     if row["role"] == "assistant":
         status = _STATUS.get(reason, "complete")
-        ident = chat.add("assistant", parts, at, **about, finish_reason=reason or None, status=status)
+        ident = chat.add("assistant", parts, at, **about, finish_reason=reason, status=status)
     else:
         ident = chat.add_entry("user", parts, at)
     if row["id"] == summary and before and ident:

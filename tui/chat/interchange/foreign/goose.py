@@ -11,6 +11,7 @@ from typing import Any
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, loaded, seconds, text_of
 from tui.chat.interchange.recording import Recording
 from tui.messages import Part
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "goose", "goose"
 
@@ -41,7 +42,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
             continue
         model = loaded(about.get("model_config_json"))
         chat = Builder()
-        chat.window = model.get("context_limit")
+        chat.window = find_count(model, "context_limit", least=1)
         provider, name = str(about.get("provider_name") or ""), str(model.get("model_name") or "unknown")
         file.feed(partial(_add, chat, provider, name), entries)
         title = about.get("description") or about.get("name")

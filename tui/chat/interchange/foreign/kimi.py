@@ -78,7 +78,7 @@ class _Wire(Builder):
         if self._parts or usage is not None:
             self.add(
                 "assistant", self._parts, at, provider=PROVIDER, model=self._model, usage=usage,
-                finish_reason=str(reason) if reason else None,
+                finish_reason=reason,
                 status="complete" if usage is not None else "interrupted",
             )  # fmt: skip
         self.add("tool", self._results, at)

@@ -94,7 +94,7 @@ def _answer(chat: Builder, row: Row, parts: list[Part], at: float) -> None:
     """Add an answer with its call's usage: `input_tokens` includes cached tokens."""
     details = loaded(row["token_details"])
     usage = read_usage({**details, "prompt_tokens": row["input_tokens"], "completion_tokens": row["output_tokens"]})
-    model = row["resolved_model"] or row["model"]
+    model = str(row["resolved_model"] or row["model"] or "unknown")
     chat.add("assistant", parts, at, provider="llm", model=model, usage=usage)
 
 

@@ -143,9 +143,7 @@ class _Session(Builder):
         self.add("user", typed, at)
         self.add("user", added, at, kind="injected")
 
-    def _step(
-        self, info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tokens: Any, reason: str | None
-    ) -> None:
+    def _step(self, info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], tokens: Any, reason: object) -> None:
         """One call: its answer, and the results of its tools."""
         provider, model = str(info.get("providerID") or ""), str(info.get("modelID") or "")
         answer: list[Part] = []

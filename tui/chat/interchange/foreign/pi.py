@@ -98,7 +98,7 @@ def _message(chat: Builder, data: Mapping[str, Any], at: float) -> str:
             return chat.add(
                 "assistant", parts, at, provider=provider, model=model, status=_STATUS.get(stop, "complete"),
                 usage=usage_apart(data.get("usage"), "input", "output", "cacheRead", "cacheWrite"),
-                finish_reason=stop or None, error=data.get("errorMessage"),
+                finish_reason=stop, error=data.get("errorMessage"),
             )  # fmt: skip
         case "bashExecution" if not data.get("excludeFromContext"):
             text = f"Ran `{data.get('command', '')}`\n```\n{data.get('output', '')}\n```"

@@ -10,6 +10,7 @@ from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ance
 from tui.chat.interchange.recording import Recording
 from tui.messages import Message, Text
 from tui.providers.usage_reading import read_usage
+from tui.providers.wire import find_count
 
 SOURCE, NAME = "qwen-code", "qwen-code"
 PROVIDER = "qwen"
@@ -40,7 +41,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
             history = contents((line.get("systemPayload") or {}).get("compressedHistory") or [], PROVIDER)
             chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
             return
-        chat.window = line.get("contextWindowSize") or chat.window
+        chat.window = find_count(line, "contextWindowSize", least=1) or chat.window
         uuid = str(line.get("uuid"))
         for message in _messages(line, at):
             if message.role == "assistant" and uuid in answers:

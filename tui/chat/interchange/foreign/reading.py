@@ -211,11 +211,21 @@ class Builder:
         self._summary = ""  # id of the last one: the context begins with it
         self._last_verbatim = ""  # id of the last message that stayed behind it
 
-    def add(self, role: Role, parts: Iterable[Part], at: float = 0.0, **about: Any) -> str:
+    def add(
+        self,
+        role: Role,
+        parts: Iterable[Part],
+        at: float = 0.0,
+        *,
+        finish_reason: object = None,
+        error: object = None,
+        **about: Any,
+    ) -> str:
         """Append a message, with the other fields of a `Message`; returns its id.
 
         Only an answer may have no parts: otherwise nothing is added, and the id is "".
         """
+        about |= {"finish_reason": text_or_none(finish_reason), "error": text_or_none(error)}
         message = Message(role, tuple(parts), new_id(), created_at=at, **about)
         if not message.parts and role != "assistant":
             return ""
@@ -287,7 +297,7 @@ class Builder:
                     parts.append(Text(str(block["text"])))
                 case "thinking" | "think" | "reasoning":
                     text = block.get("thinking") or block.get("think") or block.get("text") or ""
-                    signature = block.get("signature") or block.get("thinkingSignature") or None
+                    signature = text_or_none(block.get("signature") or block.get("thinkingSignature"))
                     parts.append(Reasoning(str(text), provider, model, signature=signature))
                 case "redacted_thinking":
                     parts.append(Reasoning("", provider, model, redacted=str(block["data"])))
@@ -370,6 +380,11 @@ def seconds(stamp: Any) -> float:
     except (ValueError, OverflowError):
         return 0.0
     return at if 0 <= at < YEAR_9999 else 0.0
+
+
+def text_or_none(value: object) -> str | None:
+    """A field that holds text; None if it is missing or empty."""
+    return str(value) if value else None
 
 
 def blocks(content: Any) -> list[Any]:
