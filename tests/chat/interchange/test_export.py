@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.interchange.export import html_page, markdown
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
+from tui.text.numbers import timestamp
 
 INFO = SessionInfo("0a", "A <b>title</b>", "demo", "m&m", 1.0, 1.0)
 ALLOWED = {
@@ -44,8 +48,8 @@ def safe(document: Page) -> None:
     assert set(document.tags) <= ALLOWED
     for name, value in document.attributes:
         assert not name.startswith("on")
-        if name in ("href", "src"):
-            assert not value.lower().startswith(("javascript:", "vbscript:", "file:")), value
+        if name == "href":
+            assert value.lower().startswith(("http://", "https://", "mailto:")), value
         assert name != "src" or value.startswith("data:image/")
 
 
@@ -87,6 +91,18 @@ def test_nothing_is_fetched() -> None:
         assert word not in text
 
 
+@pytest.mark.parametrize("target", ["smb://host/x", "//host/x", "search-ms:query=x", "file:x", "/etc/passwd", "#a"])
+def test_only_web_and_mail_addresses_can_be_followed(target: str) -> None:
+    text, document = page(message_of(f"[name]({target}) [b](https://example.com) <mailto:a@example.com>"))
+    safe(document)
+    assert [value for name, value in document.attributes if name == "href"] == [
+        "https://example.com", "mailto:a@example.com",
+    ]  # fmt: skip
+    assert "name" in document.words
+    if not target.startswith("file:"):
+        assert escape(target) in text
+
+
 def test_both_colour_schemes_and_the_style_is_whole() -> None:
     text, _ = page(message_of("x"))
     assert text.count("prefers-color-scheme: dark") == 2
@@ -108,11 +124,11 @@ def test_pictures_are_in_the_page_and_nothing_else_is() -> None:
 
 
 def test_a_summary_is_folded_and_control_characters_are_gone() -> None:
-    summary = Message("user", (Text("- one\n- two\x1b[31m\x07"),), id="01", kind="summary")
+    summary = Message("user", (Text("- one\n- two\x1b[31m\x07\u202e"),), id="01", kind="summary")
     text, document = page(summary)
     assert "summary of what came before" in document.words
     assert "<li>one</li>" in text
-    assert "\x1b" not in text and "\x07" not in text
+    assert not set("\x1b\x07\u202e") & set(text)
 
 
 @given(st.text(), st.sampled_from(["user", "assistant"]))
@@ -142,4 +158,20 @@ def test_markdown_fences_what_a_tool_got_and_gave() -> None:
     assert markdown(INFO, messages).split("\n\n")[2:] == [
         "## You", "look", "## m", "> hm\n> so", "Reading.", "**read**", '```json\n{"path":"a"}\n```',
         "## Tools", "`````\n````md\n# a\n````\n`````", "## Summary", "They looked.", "_failed: no answer_\n",
+    ]  # fmt: skip
+
+
+def test_names_and_errors_are_one_line_of_plain_text_in_markdown() -> None:
+    name = "a\n## You\n<b>[x](y)*`"
+    messages = [
+        Message("user", (Attachment("text", name, "text/plain", "aa", 1, text="t"),), id="01"),
+        Message("user", (Attachment("image", name, "image/png", "bb", 1),), id="02"),
+        Message("assistant", (ToolCall("c", name, "{}"),), id="03", model=name, status="failed", error=name),
+    ]
+    text = markdown(replace(INFO, title=name), messages)
+    shown = "a ## You &lt;b&gt;\\[x\\](y)\\*\\`"
+    assert text.split("\n\n") == [
+        f"# {shown}", f"demo/m&amp;m · {timestamp(1.0)}",
+        "## You", f"_{shown}_", "```\nt\n```", "## You", f"_{shown} (image/png, 1 bytes)_",
+        f"## {shown}", f"**{shown}**", "```json\n{}\n```", f"_failed: {shown}_\n",
     ]  # fmt: skip

@@ -21,13 +21,15 @@ from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionInfo, SessionStore, UsageError
 from tui.config.files import open_private
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
-from tui.text.clean import abbreviated, clean_text
+from tui.text.clean import abbreviated, clean_line, clean_text, clean_url
 from tui.text.labels import is_web_address, source_markdown
 from tui.text.markdown import make_parser
 from tui.text.numbers import timestamp, tokens_exact
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
 
 ENDINGS = (".jsonl", ".md", ".html")
 MOST_PATH = 200  # characters shown of a path
@@ -86,13 +88,14 @@ def _ending(message: Message) -> str:
 
 def markdown(info: SessionInfo, messages: Iterable[Message]) -> str:
     """The conversation as Markdown. Tool calls, results and reasoning are in quotes and fences."""
-    pieces = [f"# {info.title or 'Conversation'}", f"{info.provider}/{info.model} · {timestamp(info.created_at)}"]
+    about = f"{_name(f'{info.provider}/{info.model}')} · {timestamp(info.created_at)}"
+    pieces = [f"# {_name(info.title or 'Conversation')}", about]
     for message in messages:
         if message.parts:
-            pieces.append(f"## {_speaker(message)}")
+            pieces.append(f"## {_name(_speaker(message))}")
             pieces += [text for part in message.parts if (text := _markdown_part(part))]
         if ending := _ending(message):
-            pieces.append(f"_{ending}_")
+            pieces.append(f"_{_name(ending)}_")
     return clean_text("\n\n".join(pieces)) + "\n"  # it may be printed with `cat`
 
 
@@ -103,19 +106,24 @@ def _markdown_part(part: object) -> str:
         case Source():
             return f"Source: {source_markdown(part)}"
         case ProviderItem(kind=kind):
-            return f"_{kind}: cannot be shown here_"
+            return f"_{_name(kind)}: cannot be shown here_"
         case Reasoning(text=text):
             return "\n".join(f"> {line}" for line in text.splitlines())
         case ToolCall(name=name, arguments=arguments):
-            return f"**{name}**\n\n{_fence(arguments, 'json')}"
+            return f"**{_name(name)}**\n\n{_fence(arguments, 'json')}"
         case ToolResult(text=text):
             return _fence(text)
         case Attachment(kind="text", name=name, text=text):
-            return f"_{name}_\n\n{_fence(text)}"
+            return f"_{_name(name)}_\n\n{_fence(text)}"
         case Attachment(name=name, media_type=media_type, size=size):
-            return f"_{name} ({media_type}, {size:,} bytes)_"
+            return f"_{_name(name)} ({media_type}, {size:,} bytes)_"
         case _:
             return ""
+
+
+def _name(text: str) -> str:
+    """`text` on one line, without effect as Markdown or HTML."""
+    return re.sub(r"[\\`*\[\]]", r"\\\g<0>", escape(clean_line(text), quote=False))
 
 
 def _fence(text: str, language: str = "") -> str:
@@ -129,7 +137,6 @@ def _fence(text: str, language: str = "") -> str:
 MAX_HIGHLIGHT = 200_000
 """Characters beyond which a code block stays in one colour."""
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def html_page(info: SessionInfo, messages: Iterable[Message], blobs: Mapping[str, bytes]) -> str:
@@ -168,7 +175,7 @@ def _article(message: Message, blobs: Mapping[str, bytes]) -> str:
 def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
     match part:
         case Text(text) if message.role == "assistant" or message.kind == "summary":
-            return str(_markdown_parser().render(_clean(text))).strip()
+            return str(_markdown_parser().render(clean_text(text))).strip()
         case Source(url, title, quote):
             link = f'<a href="{_text(url)}">{_text(title or url)}</a>' if is_web_address(url) else _text(title or url)
             return f'<p class="note">source: {link}{f" · {_text(quote)}" if quote else ""}</p>'
@@ -180,7 +187,7 @@ def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
             return _folded("reasoning", f'<div class="plain">{_text(text)}</div>') if text.strip() else ""
         case ToolCall(name=name, arguments=arguments):
             label = f"called {name} {' '.join(arguments.split())[:80]}"
-            return _folded(label, f"<pre><code>{_highlighted(_clean(arguments), 'json')}</code></pre>")
+            return _folded(label, f"<pre><code>{_highlighted(clean_text(arguments), 'json')}</code></pre>")
         case ToolResult(name=name, text=text, is_error=wrong):
             label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {len(text):,} characters"
             return _folded(label, f"<pre><code>{_text(text)}</code></pre>")
@@ -198,23 +205,24 @@ def _folded(label: str, inside: str) -> str:
     return f"<details><summary>{_text(label)}</summary>\n{inside}\n</details>"
 
 
-def _clean(text: str) -> str:
-    """`text` without control characters, which a browser would show as boxes or interpret."""
-    return _CONTROL.sub("", text)
-
-
 def _text(text: str) -> str:
-    return escape(_clean(text), quote=True)
+    return escape(clean_text(text), quote=True)
 
 
 @cache
 def _markdown_parser() -> MarkdownIt:
-    """Markdown without HTML and images (which would be fetched)."""
+    """Markdown without HTML and images (which would be fetched); only web and mail addresses are links."""
 
     def highlight(code: str, language: str, _attributes: str) -> str:
         return _highlighted(code, language)
 
-    return make_parser({"html": False, "highlight": highlight}).disable("image")
+    def link(renderer: RendererHTML, tokens: list[Token], index: int, *_: object) -> str:
+        target = str(tokens[index].attrGet("href"))
+        return f'<a {"href" if clean_url(target) else "title"}="{escape(target)}">'
+
+    parser = make_parser({"html": False, "highlight": highlight}).disable("image")
+    parser.add_render_rule("link_open", link)
+    return parser
 
 
 def _highlighted(code: str, language: str) -> str:
