@@ -10,7 +10,7 @@ from math import ceil
 from operator import mul
 from statistics import median, quantiles
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, LATIN, total, unpack
@@ -274,10 +274,13 @@ class Calibration:
         share = median(self.unseen)
         return 0.0 if share < 0.1 else 1.0 if share > 0.9 else share
 
-    def learn_share(self, name: Literal["unseen", "returned"], share: float) -> Calibration:
-        """Return this with the share of a reply's unexplained output, or reasoning, that was in the next input."""
-        shares = (*getattr(self, name), min(max(share, -1.0), 2.0))[-5:]
-        return replace(self, unseen=shares) if name == "unseen" else replace(self, returned=shares)
+    def learn_unseen(self, share: float) -> Calibration:
+        """Return this with the share of a reply's unexplained output that was in the next input."""
+        return replace(self, unseen=_with_share(self.unseen, share))
+
+    def learn_returned(self, share: float) -> Calibration:
+        """Return this with the share of a reply's reasoning that was in the next input."""
+        return replace(self, returned=_with_share(self.returned, share))
 
     def learn(
         self, content: float, markup: float, actual: float, classes: int = 0, *, sure: bool = True
@@ -426,6 +429,11 @@ class Calibration:
             excesses=tuple(map(float, data["excesses"]))[-2:],
             floor=float(data["floor"]),
         )
+
+
+def _with_share(shares: tuple[float, ...], share: float) -> tuple[float, ...]:
+    """The last five of `shares` and `share`, which errors of the estimate may put outside of 0 to 1."""
+    return (*shares, min(max(share, -1.0), 2.0))[-5:]
 
 
 class CalibrationStore:

@@ -248,7 +248,7 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
     text = calibration.text(fresh.content, fresh.classes) + (fresh.markup + base.bias) * calibration.markup_factor
     if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
         share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
-        taught = calibration.learn_share("unseen", share)
+        taught = calibration.learn_unseen(share)
     elif base.uncertain == 0 and base.covered < len(account.lines):
         rest = actual - base.tokens - fresh.known - fresh.fixed
         returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
@@ -256,7 +256,7 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
             # Some servers take reasoning back and drop it, or don't count it.
             missing = rest - text - fresh.media * calibration.media_factor
             returned = calibration.reasoning_share + missing / thought
-            taught = calibration.learn_share("returned", returned)
+            taught = calibration.learn_returned(returned)
         if returned < 0.5:
             pass  # the reasoning is missing, which teaches nothing about the text
         elif fresh.media > MEDIA_SHARE * (fresh.media + text):
