@@ -149,6 +149,7 @@ class BilledPass:
     output_total: int
     input_cached: int = 0
     input_cache_write: int = 0
+    cache_write_1h: int = 0
     model: str = ""
 
 

@@ -183,6 +183,20 @@ def test_each_pass_of_a_call_is_priced_by_itself() -> None:
     assert price(Usage(150_000, 1_000, passes=(one, unknown)), "anthropic", model) is None
 
 
+@pytest.mark.parametrize(
+    "conditions",
+    [Usage(0, 0, terms=("fast",)), Usage(0, 0, searches=3), Usage(0, 0, terms=("batch", "us"), searches=2)],
+    ids=str,
+)
+def test_what_is_billed_of_one_pass_is_billed_of_several(conditions: Usage) -> None:
+    model = "claude-opus-5"
+    half = BilledPass(1_000, 500, input_cache_write=400, cache_write_1h=300)
+    whole = replace(conditions, input_total=2_000, output_total=1_000, input_cache_write=800, cache_write_1h=600)
+    cost = price(whole, "anthropic", model)
+    assert cost is not None
+    assert price(replace(conditions, passes=(half, half)), "anthropic", model) == pytest.approx(cost)
+
+
 def test_list_prices() -> None:
     assert list_price("openai", "gpt-5") == (1.25, 10.0)
     assert list_price("local", "smollm2-135m") == (0.0, 0.0)

@@ -111,14 +111,20 @@ from tui.providers.usage_reading import merged_usage, read_usage
                 "iterations": [
                     {"type": "compaction", "input_tokens": 180_000, "output_tokens": 900},
                     {"type": "message", "input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 50},
-                    {"type": "advisor_message", "input_tokens": 7_000, "output_tokens": 9, "model": "big"},
+                    {
+                        "type": "advisor_message",
+                        "input_tokens": 7_000,
+                        "output_tokens": 9,
+                        "model": "big",
+                        "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 30},
+                    },
                 ],
             },
             Usage(
                 1_000,
                 50,
                 900,
-                passes=(BilledPass(180_000, 900), BilledPass(1_000, 50, 900), BilledPass(7_000, 9, model="big")),
+                passes=(BilledPass(180_000, 900), BilledPass(1_000, 50, 900), BilledPass(7_050, 9, 0, 50, 30, "big")),
             ),
             id="the context is the last pass that saw it",
         ),

@@ -79,9 +79,17 @@ def price(usage: Usage, provider: str, model: str) -> float | None:
         return 0.0
     if usage.passes:
         costs = []
-        for each in usage.passes:
-            billed = Usage(each.input_total, each.output_total, each.input_cached, each.input_cache_write)
-            costs.append(price(billed, provider, each.model or model))
+        for index, one in enumerate(usage.passes):
+            billed = Usage(
+                one.input_total,
+                one.output_total,
+                one.input_cached,
+                one.input_cache_write,
+                cache_write_1h=one.cache_write_1h,
+                searches=usage.searches if index == 0 else None,  # reported for the whole call
+                terms=usage.terms,
+            )
+            costs.append(price(billed, provider, one.model or model))
         return None if None in costs else sum(cost or 0.0 for cost in costs)
     if usage.input_total is None or usage.output_total is None or not is_listed(provider):
         return None

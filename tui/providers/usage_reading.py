@@ -30,6 +30,7 @@ _WRITTEN = (
     "prompt_tokens_details.cache_write_tokens", "prompt_tokens_details.cache_creation_tokens",
     "input_tokens_details.cache_write_tokens", "cache_creation_input_tokens", "cacheWriteInputTokens",
 )  # fmt: skip
+_WRITTEN_1H = "cache_creation.ephemeral_1h_input_tokens"  # the part with a lifetime of an hour
 _REASONING = (
     "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
     "output_tokens_details.thinking_tokens", "reasoning_tokens",
@@ -138,7 +139,7 @@ def _counts(body: Body) -> Usage:
         find_count(body, *_CACHED),
         _written(body),
         find_count(body, *_REASONING),
-        cache_write_1h=find_count(body, "cache_creation.ephemeral_1h_input_tokens"),
+        cache_write_1h=find_count(body, _WRITTEN_1H),
     )
     beside = _INSIDE.isdisjoint(body) and not _BESIDE.isdisjoint(body)
     apart = "reasoning_tokens" in body  # Perplexity: in no other number
@@ -149,7 +150,7 @@ def _written(body: Body) -> int | None:
     """Tokens written to the cache: a server may list them by lifetime alone."""
     written = find_count(body, *_WRITTEN)
     if written is None:
-        lifetimes = [find_count(body, f"cache_creation.ephemeral_{time}_input_tokens") for time in ("5m", "1h")]
+        lifetimes = [find_count(body, "cache_creation.ephemeral_5m_input_tokens"), find_count(body, _WRITTEN_1H)]
         written = sum(filter(None, lifetimes)) if lifetimes != [None, None] else None
     return written
 
@@ -193,11 +194,18 @@ def _passes(entries: list[Json]) -> tuple[BilledPass, ...]:
     """The passes of a call with more than one (Anthropic: server tools, compaction, an advisor); all are billed."""
     passes = []
     for entry in entries:
-        fresh, output, read = (
-            find_count(entry, name) or 0 for name in ("input_tokens", "output_tokens", "cache_read_input_tokens")
+        uncached, cached = find_count(entry, "input_tokens"), find_count(entry, "cache_read_input_tokens")
+        written = _written(entry)
+        passes.append(
+            BilledPass(
+                input_total=(uncached or 0) + (cached or 0) + (written or 0),
+                output_total=find_count(entry, "output_tokens") or 0,
+                input_cached=cached or 0,
+                input_cache_write=written or 0,
+                cache_write_1h=find_count(entry, _WRITTEN_1H) or 0,
+                model=text_of(entry.get("model")),
+            )
         )
-        written = _written(entry) or 0
-        passes.append(BilledPass(fresh + read + written, output, read, written, text_of(entry.get("model"))))
     return tuple(passes) if len(passes) > 1 else ()
 
 
