@@ -144,6 +144,7 @@ ErrorKind: TypeAlias = Literal[
     "network",
     "stalled",  # the server went silent in mid-answer
     "server",
+    "unknown",  # the server names no cause that is known
     "protocol",  # the answer violates the protocol
 ]
 

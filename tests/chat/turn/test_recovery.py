@@ -13,7 +13,16 @@ from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
 from tui.chat.turn.recovery import Action, Clamp, Recovery, Reduce, Wait, failure_text, request_bytes
 from tui.messages import Attachment, Message, Request, ToolCall, ToolResult
-from tui.providers.base import Capabilities, ProviderError, ReasoningDelta, ReasoningMeta, StreamEnd, ToolCallDelta
+from tui.providers.base import (
+    Capabilities,
+    ErrorKind,
+    ProviderError,
+    ReasoningDelta,
+    ReasoningMeta,
+    StreamEnd,
+    ToolCallDelta,
+)
+from tui.providers.http.errors import classify_error
 
 TOO_LARGE = ProviderError("too_many_bytes", "p: HTTP 413: request_too_large.", status=413)
 AT_LEAST = ProviderError("overflow_output", "too long", limit=8000, input_tokens=7000, output_tokens=1000)
@@ -66,6 +75,24 @@ def test_a_wait_that_is_too_long_is_left_to_the_person(seconds: float, action: A
     error = ProviderError("rate_limit", "p: HTTP 429: slow down.", status=429, retry_after=seconds)
     assert decided(error) == [action]
     assert failure_text(error) == f"p: HTTP 429: slow down. Your message is kept; {words}"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "seconds"),
+    [
+        (200, {"error": {"code": "E1234", "message": "odd"}}, "unknown", [2, 4]),
+        (None, {"error": {"type": "odd_error"}}, "unknown", [2, 4]),
+        (200, {"error": {"code": 502, "message": "odd"}}, "server", [2, 4, 8, 16, 32]),
+        (None, {"error": {"type": "server_error", "message": "odd"}}, "server", [2, 4, 8, 16, 32]),
+        (500, {"error": {"code": "E1234", "message": "odd"}}, "server", [2, 4, 8, 16, 32]),
+    ],
+)
+def test_an_error_that_is_not_understood_soon_reaches_the_person(
+    status: int | None, body: object, kind: ErrorKind, seconds: list[int]
+) -> None:
+    error = classify_error(status, body)
+    waits = [action.seconds for action in decided(*[error] * 7) if isinstance(action, Wait)]
+    assert (error.kind, waits) == (kind, seconds)
 
 
 async def test_a_request_of_too_many_bytes_goes_without_its_largest_attachment(tmp_path: Path) -> None:

@@ -96,11 +96,11 @@ MID_STREAM: list[tuple[Dialect, str, Any, str]] = [
     *((dialect, "", {"detail": "Out of memory"}, "server") for dialect in DIALECTS),
     ("openai-chat", "", {"code": "InvalidParameter", "message": FULL, "request_id": "r"}, "overflow_input"),
     ("openai-chat", "", {"base_resp": {"status_code": 1002, "status_msg": "rate limit reached"}}, "rate_limit"),
-    ("openai-chat", "", {"choices": None, "base_resp": {"status_code": 1027, "status_msg": "sensitive"}}, "server"),
+    ("openai-chat", "", {"choices": None, "base_resp": {"status_code": 1027, "status_msg": "sensitive"}}, "unknown"),
     ("openai-chat", "", {"error_code": 336, "error_msg": FULL}, "overflow_input"),
     ("openai-chat", "", {"errors": [{"message": FULL}]}, "overflow_input"),
     ("openai-chat", "", [{"error": {"code": 503, "message": "Busy"}}], "overloaded"),
-    ("openai-chat", "", "The engine stopped", "server"),
+    ("openai-chat", "", "The engine stopped", "unknown"),
     ("openai-chat", "", {"error": {"code": 500, "message": "Failed to parse input", "type": "server_error"}}, "server"),
     (
         "openai-chat",

@@ -63,6 +63,19 @@ def test_a_body_may_be_plain_text_or_empty() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (200, {"error": {"code": "E1234"}}, "p: the server gave no reason (code E1234)."),
+        (200, {"success": False}, "p: the server gave no reason."),
+        (500, {"code": 500}, "p: HTTP 500: the server gave no reason."),
+        (None, {"code": "sk-1234567890abcdef\x1b[31m"}, "p: the server gave no reason (code [key])."),
+    ],
+)
+def test_an_error_without_a_reason_is_named_by_its_code(status: int | None, body: object, text: str) -> None:
+    assert str(classify_error(status, body, provider="p")) == text
+
+
+@pytest.mark.parametrize(
     ("headers", "body", "seconds"),
     [
         ({"Retry-After": "7"}, None, 7.0),

@@ -115,17 +115,17 @@ async def test_names_are_not_needed(dialect: Dialect) -> None:
 
 
 ERRORS: list[tuple[bytes, str, ErrorKind]] = [
-    (b'event: error\ndata: {"error": {"message": "The lamp is out"}}\n\n', "The lamp is out", "server"),
-    (b'event: error\ndata: {"error": "The lamp is out"}\n\n', "The lamp is out", "server"),
-    (b'event: error\ndata: {"message": "The lamp is out"}\n\n', "The lamp is out", "server"),
-    (b'event: error\ndata: {"detail": "The lamp is out"}\n\n', "The lamp is out", "server"),
-    (b'event: error\ndata: ["The lamp is out"]\n\n', "The lamp is out", "server"),
-    (b'event: error\ndata: "The lamp is out"\n\n', "The lamp is out", "server"),
-    (b"event: error\ndata: The lamp is out\n\n", "The lamp is out", "server"),
-    (b'data: {"error": "The lamp is out"}\n\n', "The lamp is out", "server"),
+    (b'event: error\ndata: {"error": {"message": "The lamp is out"}}\n\n', "The lamp is out", "unknown"),
+    (b'event: error\ndata: {"error": "The lamp is out"}\n\n', "The lamp is out", "unknown"),
+    (b'event: error\ndata: {"message": "The lamp is out"}\n\n', "The lamp is out", "unknown"),
+    (b'event: error\ndata: {"detail": "The lamp is out"}\n\n', "The lamp is out", "unknown"),
+    (b'event: error\ndata: ["The lamp is out"]\n\n', "The lamp is out", "unknown"),
+    (b'event: error\ndata: "The lamp is out"\n\n', "The lamp is out", "unknown"),
+    (b"event: error\ndata: The lamp is out\n\n", "The lamp is out", "unknown"),
+    (b'data: {"error": "The lamp is out"}\n\n', "The lamp is out", "unknown"),
     (b'data: {"error": {"code": 429, "message": "The lamp is out"}}\n\n', "The lamp is out", "rate_limit"),
-    (b'data: {"type": "error", "error": {"message": "The lamp is out"}}\n\n', "The lamp is out", "server"),
-    (b'data: {"type": "error", "message": "The lamp is out"}\n\n', "The lamp is out", "server"),
+    (b'data: {"type": "error", "error": {"message": "The lamp is out"}}\n\n', "The lamp is out", "unknown"),
+    (b'data: {"type": "error", "message": "The lamp is out"}\n\n', "The lamp is out", "unknown"),
 ]
 
 

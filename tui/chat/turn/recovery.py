@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal, TypeAlias
@@ -14,11 +14,11 @@ from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import refused
 from tui.text.numbers import duration, size_text
 
-MOST_WAITS = 5
+# How often a request is repeated, by what failed. An unreachable server seldom comes back within seconds, and repeating
+# a request rarely helps against an error that is not understood.
+MOST_WAITS: Mapping[ErrorKind, int] = {"rate_limit": 5, "overloaded": 5, "server": 5, "network": 2, "unknown": 2}
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own value takes precedence
 LONGEST_WAIT = 60.0  # seconds; if a server asks for more the person decides
-PASSING: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network"})
-NETWORK_WAITS = 2  # an unreachable server seldom comes back within seconds: fail early
 LEAST_ANSWER = 64  # tokens; a shorter answer is useless
 MOST_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
@@ -125,10 +125,8 @@ class Recovery:
                 return self._once(Without("reasoning"))
             case "too_many_bytes":
                 return self._smaller(request, error)
-            case kind if kind in PASSING:
-                return self._wait(error)
             case _:
-                return None
+                return self._wait(error)
 
     def _without_newest(self, request: Request) -> Action | None:
         """Without the newest picture or PDF, which must be the one that is new to the server."""
@@ -157,9 +155,8 @@ class Recovery:
         return action
 
     def _wait(self, error: ProviderError) -> Action | None:
-        most = NETWORK_WAITS if error.kind == "network" else MOST_WAITS
         seconds = error.retry_after if error.retry_after is not None else FIRST_WAIT * 2**self.waits
-        if self.waits >= most or seconds > LONGEST_WAIT:
+        if self.waits >= MOST_WAITS.get(error.kind, 0) or seconds > LONGEST_WAIT:
             return None
         self.waits += 1
         return Wait(seconds, self.waits)

@@ -144,6 +144,8 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("bad_request", range(300, 500), lambda _: True),  # below 400: a redirect to nowhere
     ("bad_request", {501, 505}, lambda _: True),  # not implemented
     ("bad_request", _ANY, lambda of: of.has("invalid_request_error")),
+    ("server", range(500, 1000), lambda _: True),
+    ("server", _ANY, lambda of: of.has("server_error", "api_error", "internal_error", "internal_server_error")),
 )
 
 
@@ -156,10 +158,10 @@ _HINTS: Mapping[ErrorKind, str] = {
 }
 
 
-_HOPELESS = "One request is more than this account may ever send at once: /compact, or choose another model."
+_NEVER_PASSES = "One request is more than this account may ever send at once: /compact, or choose another model."
 
-# OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012". One such request never passes.
-_ASKED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.IGNORECASE | re.DOTALL)
+# OpenAI and Groq: "tokens per min (TPM): Limit 30000, Requested 45012".
+_RATE_EXCEEDED = re.compile(r"\blimit:? ([\d,_]+)\b.{0,60}?\brequested:? ([\d,_]+)", re.IGNORECASE | re.DOTALL)
 
 
 def classify_error(
@@ -169,26 +171,25 @@ def classify_error(
     headers: Mapping[str, str] | None = None,
     provider: str = "",
     now: float = 0.0,
-    asked: str = "",
+    url: str = "",
 ) -> ProviderError:
     """The error of a failed request: its kind, its numbers in tokens, and one line for a person.
 
     `status` is the HTTP status, None (or 200) for an error inside a stream. `body` is the body in any shape, decoded
-    or not. `now` (seconds since the epoch) is needed only to read a Retry-After date.
-    `asked` is the address that was asked, without secrets.
+    or not. `now` (seconds since the epoch) is needed only to read a Retry-After date. `url` is the address after
+    redirects, without secrets.
     """
     pairs = body_values(body)
-    reason = one_line(body_message(pairs))
     text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
     codes = {str(value) for key, value in pairs if key in _CODE_KEYS and value is not None}
     wait = retry_after(headers or {}, text, pairs, now)
     inner = next((int(code) for code in sorted(codes) if re.fullmatch("[45][0-9]{2}", code)), None)
     failure = Failure(inner if status in (None, 200) else status, text, codes, wait is not None, provider)
     kinds = (kind for kind, statuses, matches in RULES if failure.status in statuses and matches(failure))
-    kind: ErrorKind = next(kinds, "server")
-    asked_for = _ASKED.search(text) if kind == "rate_limit" else None
-    hopeless = asked_for is not None and 0 < to_int(asked_for[1]) < to_int(asked_for[2])
-    if hopeless:
+    kind: ErrorKind = next(kinds, "unknown")
+
+    never_passes = kind == "rate_limit" and _exceeds_rate_alone(text)
+    if never_passes:
         kind = "bad_request"
     limit = input_tokens = output_tokens = None
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
@@ -196,20 +197,24 @@ def classify_error(
         most_output = first_number(AFFORDED, text)
     if most_output is not None:
         kind = "overflow_output"
-    elif kind in ("overflow_input", "overflow_output"):
+    elif kind == "overflow_input":
         limit, input_tokens, output_tokens = overflow_numbers(text, dict(pairs))
         fits = limit is not None and input_tokens is not None and input_tokens < limit
         kind = "overflow_output" if fits and output_tokens else "overflow_input"
-    lead = f"{provider}: " if provider else ""
-    state = f"HTTP {status}: " if status and status != 200 else ""
-    line = reason or "the server gave no reason"
-    hint_kind: ErrorKind = "auth" if status == 402 else kind
-    hint = _HOPELESS if hopeless else nothing_there(status, reason, asked) or _HINTS.get(hint_kind, "")
+
+    reason = one_line(body_message(pairs))
+    hint = _HINTS.get("auth" if status == 402 else kind, "")
+    message = (
+        f"{provider}:" if provider else "",
+        f"HTTP {status}:" if status and status != 200 else "",
+        _sentence(reason or f"the server gave no reason{_code_of(pairs, status)}"),
+        _NEVER_PASSES if never_passes else nothing_there(status, reason, url) or hint,
+    )
     return ProviderError(
         kind,
-        f"{lead}{state}{line}{'' if line.endswith(('.', '!', '?', '…')) else '.'} {hint}".rstrip(),
+        " ".join(filter(None, message)),
         status=status,
-        retry_after=wait if kind in ("rate_limit", "overloaded", "server") else None,
+        retry_after=wait if kind in ("rate_limit", "overloaded", "server", "unknown") else None,
         limit=limit,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
@@ -217,6 +222,22 @@ def classify_error(
         most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
         most_length=first_number(MOST_LENGTH, text) if kind == "too_many_bytes" else None,
     )
+
+
+def _exceeds_rate_alone(text: str) -> bool:
+    """Whether a text about a rate limit says that this one request is larger than the limit: it never passes."""
+    match = _RATE_EXCEEDED.search(text)
+    return match is not None and 0 < to_int(match[1]) < to_int(match[2])
+
+
+def _code_of(pairs: list[tuple[str, object]], status: int | None) -> str:
+    """The error code in a body as " (code 1234)"; "" if it has none, or only the HTTP `status`."""
+    codes = [str(value) for key, value in pairs if key in ("code", "error_code", "error_type") and value]
+    return f" (code {one_line(codes[0], 60)})" if codes and codes[0] != str(status) else ""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 _MAX_DEPTH = 16

@@ -369,7 +369,7 @@ _CAUSES: Mapping[Cause, tuple[str, ...]] = {  # the first that matches counts
         r"additional propert",
     ),
 }
-_KINDS = frozenset({"bad_request", "not_found", "server"})
+_KINDS = frozenset({"bad_request", "not_found", "server", "unknown"})
 
 
 def refused(error: ProviderError) -> Cause | None:

@@ -162,7 +162,7 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
     code = fields.get("code") or fields.get("status")
     # In some formats a failed request is {"success": false} or {"code": 500}.
     failed = bool(fields.get("error")) or fields.get("success") is False or (isinstance(code, int) and code >= 400)
-    if error.kind == "server" and not failed:
+    if error.kind == "unknown" and not failed:
         words = one_line(body_message(body_values(body)), 120)
         text = f"{where} answered with JSON that is no answer{f' ({words})' if words else ''}"
         raise ProviderError("protocol", f"{provider}: {text}. {_check_address(where)}")
@@ -220,7 +220,7 @@ def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
         headers=dict(response.headers),
         provider=provider,
         now=time.time(),
-        asked=redact(str(response.url).partition("?")[0]),
+        url=redact(str(response.url).partition("?")[0]),
     )
 
 
