@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +16,12 @@ from tests.context.conversations import Talk, budget
 from tui.chat.compaction.summarise import (
     MOST_CHUNKS,
     OVERLAP,
+    TRUNCATED_BELOW,
+    Summariser,
     SummaryFailedError,
-    prefix_request,
     render_pieces,
-    source_capacity,
     split_source,
     split_text,
-    summarise,
     summary_prompt,
 )
 from tui.chat.conversation.completion import Completion, complete
@@ -52,6 +51,17 @@ def count(text: str) -> int:
 
 def request_size(request: Request) -> int:
     return sum(count(m.text) for m in request.messages) + sum(count(s.text) for s in request.system) + 10
+
+
+def summariser(
+    model: Callable[[Request], Awaitable[Completion]],
+    space: Budget,
+    *,
+    sent: Request = BASE,
+    allowance: int | None = None,
+    least_read: float = TRUNCATED_BELOW,
+) -> Summariser:
+    return Summariser(model, sent, space, allowance or summary_allowance(space), count, least_read=least_read)
 
 
 class Faithful:
@@ -99,7 +109,7 @@ async def test_every_fact_of_the_range_is_in_a_request_and_every_request_fits(ma
     messages, facts = planted(4, tokens)
     space = budget(max_input)
     model = Faithful(space)
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(model, space).summarise(messages)
     shown = " ".join(r.messages[-1].text for r in model.requests)
     assert [f for f in facts if f not in shown] == []
     assert [f for f in facts if f not in summary.text] == []
@@ -109,7 +119,7 @@ async def test_every_fact_of_the_range_is_in_a_request_and_every_request_fits(ma
 async def test_each_request_carries_the_summary_so_far() -> None:
     messages, _ = planted(6, 300)
     model = Faithful(budget(3_000))
-    await summarise(model, messages, base=BASE, budget=budget(3_000), count=count)
+    await summariser(model, budget(3_000)).summarise(messages)
     assert len(model.requests) > 2
     for before, request in zip(model.requests, model.requests[1:], strict=False):
         carried = FACT.findall(before.messages[-1].text)
@@ -121,9 +131,9 @@ async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() ->
     messages, _ = planted(6, 2_000)
     large, small = budget(20_000), budget(2_000)
     goal = Faithful(large)
-    await summarise(goal, messages, base=BASE, budget=large, allowance=summary_allowance(small), count=count)
+    await summariser(goal, large, allowance=summary_allowance(small)).summarise(messages)
     unlimited = Faithful(large)
-    await summarise(unlimited, messages, base=BASE, budget=large, count=count)
+    await summariser(unlimited, large).summarise(messages)
     assert len(goal.requests) > 1 and len(unlimited.requests) > 1
     words = [
         int(re.findall(r"At most (\d+) words", r.messages[0].text)[0]) for r in (*goal.requests, *unlimited.requests)
@@ -138,7 +148,7 @@ async def test_the_request_takes_neither_tools_nor_pairs_nor_images_along() -> N
     talk.step(100)
     model = Faithful(budget(6_000))
     base = Request("test", "model", tuple(talk.messages), max_output=6_000, session="s")
-    await summarise(model, talk.messages, base=base, budget=budget(6_000), count=count)
+    await summariser(model, budget(6_000), sent=base).summarise(talk.messages)
     (request,) = model.requests
     assert request.tools == ()
     assert [m.role for m in request.messages] == ["user"]
@@ -150,7 +160,7 @@ async def test_an_earlier_summary_is_part_of_the_source() -> None:
     old = Message("user", (Text("FACT-old/summary"),), id="s", kind="summary")
     messages, _ = planted(1, 10)
     model = Faithful(budget(6_000))
-    summary = await summarise(model, [old, *messages], base=BASE, budget=budget(6_000), count=count)
+    summary = await summariser(model, budget(6_000)).summarise([old, *messages])
     assert "[earlier summary]\nFACT-old/summary" in model.requests[0].messages[0].text
     assert "FACT-old/summary" in summary.text
 
@@ -170,7 +180,7 @@ async def test_a_failed_call_is_repeated_with_less_three_times_and_loses_nothing
 ) -> None:
     messages, facts = planted(3, 200)
     model = Faithful(budget(6_000), [failure] * 3)
-    summary = await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+    summary = await summariser(model, budget(6_000)).summarise(messages)
     sizes = [request_size(r) for r in model.requests[:4]]
     assert sizes == sorted(set(sizes), reverse=True)
     assert [f for f in facts if f not in summary.text] == []
@@ -180,7 +190,7 @@ async def test_after_three_retries_it_says_why() -> None:
     messages, _ = planted(3, 200)
     model = Faithful(budget(6_000), [Completion("", Usage(1_000, 0), "the model answered with nothing")] * 9)
     with pytest.raises(SummaryFailedError, match="answered with nothing"):
-        await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+        await summariser(model, budget(6_000)).summarise(messages)
     assert len(model.requests) == 4
 
 
@@ -189,21 +199,21 @@ async def test_what_a_smaller_request_would_not_help_is_not_repeated(kind: Error
     messages, _ = planted(3, 200)
     model = Faithful(budget(6_000), [ProviderError(kind, "no")] * 9)
     with pytest.raises(SummaryFailedError, match="no"):
-        await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+        await summariser(model, budget(6_000)).summarise(messages)
     assert len(model.requests) == 1
 
 
 async def test_a_window_too_small_for_any_summary_is_said() -> None:
     messages, _ = planted(1, 10)
     with pytest.raises(SummaryFailedError, match="too small"):
-        await summarise(Faithful(budget(300)), messages, base=BASE, budget=budget(300), count=count)
+        await summariser(Faithful(budget(300)), budget(300)).summarise(messages)
 
 
 async def test_an_unknown_window_is_tried_and_the_overflow_makes_it_smaller() -> None:
     messages, facts = planted(3, 2_000)
     unknown = Budget(None, None, None, None)
     model = Faithful(unknown, [ProviderError("overflow_input", "too long")] * 2)
-    summary = await summarise(model, messages, base=BASE, budget=unknown, count=count)
+    summary = await summariser(model, unknown).summarise(messages)
     assert [f for f in facts if f not in summary.text] == []
 
 
@@ -221,7 +231,7 @@ def test_the_prompt_asks_for_what_a_developer_needs_and_passes_the_wish_on() -> 
 async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY))
+    prefix = summariser(Faithful(ROOMY), ROOMY, sent=sent).prefix_request(messages[:8])
     assert prefix is not None
     assert all(a is b for a, b in zip(prefix.messages, sent.messages, strict=False))
     assert (prefix.system, prefix.tools, prefix.reasoning) == (sent.system, sent.tools, sent.reasoning)
@@ -230,18 +240,19 @@ async def test_behind_the_conversation_the_prefix_is_the_same_objects() -> None:
 def test_not_where_part_of_the_source_is_not_sent_any_more() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages[1:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY)) is None
+    assert summariser(Faithful(ROOMY), ROOMY, sent=sent).prefix_request(messages[:8]) is None
     shortened = [Message("tool", (ToolResult("call-0", "edit", "[cut]"),), id=messages[2].id)]
     sent = Request("test", "model", (*messages[:2], *shortened, *messages[3:]), session="s")
-    assert prefix_request(sent, messages[:8], instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY)) is None
+    assert summariser(Faithful(ROOMY), ROOMY, sent=sent).prefix_request(messages[:8]) is None
 
 
 async def test_a_model_that_answers_the_prefix_with_a_tool_call_is_asked_the_other_way() -> None:
     messages, facts = planted(3, 50)
     sent = Request("test", "model", tuple(messages), session="s")
-    prefix = prefix_request(sent, messages, instructions="", budget=ROOMY, allowance=summary_allowance(ROOMY))
-    model = Faithful(budget(60_000), [Completion("", problem="the answer broke off")])
-    summary = await summarise(model, messages, base=BASE, budget=budget(60_000), count=count, prefix=prefix)
+    model = Faithful(ROOMY, [Completion("", problem="the answer broke off")])
+    asking = summariser(model, ROOMY, sent=sent)
+    prefix = asking.prefix_request(messages)
+    summary = await asking.summarise(messages, prefix)
     assert model.requests[0] is prefix
     assert len(model.requests) == 2
     assert [f for f in facts if f not in summary.text] == []
@@ -355,4 +366,4 @@ def test_every_part_that_a_model_could_read_is_in_the_source() -> None:
 def test_the_capacity_leaves_room_for_prompt_answer_and_error() -> None:
     for max_input in (1_536, 24_576, 184_000):
         space = budget(max_input)
-        assert 0 < source_capacity(space, summary_allowance(space), count, "") < 0.85 * max_input
+        assert 0 < summariser(Faithful(space), space).capacity() < 0.85 * max_input

@@ -7,15 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chat.compaction.test_summarise import BASE, FACT, Faithful, count, planted, request_size
+from tests.chat.compaction.test_summarise import BASE, FACT, Faithful, count, planted, request_size, summariser
 from tests.context.conversations import budget
 from tui.chat.compaction.summarise import (
     CUT_MARK,
     SummaryFailedError,
-    prefix_request,
     split_text,
-    summarise,
-    summary_request,
 )
 from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import summary_allowance
@@ -38,7 +35,7 @@ async def test_a_call_that_fails_in_the_middle_leaves_nothing_out() -> None:
         answered.append(request.messages[0].text)
         return Completion(f"notes {calls}", Usage(request_size(request), 2))
 
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(model, space).summarise(messages)
     assert len(answered) >= 4
     assert [fact for fact in facts if not any(fact in text for text in answered)] == []
     assert summary.text == f"notes {calls}"
@@ -49,7 +46,7 @@ async def test_tools_of_the_conversation_are_not_offered() -> None:
     messages, _ = planted(1, 10)
     model = Faithful(budget(6_000))
     base = replace(BASE, tools=(ToolSchema("edit", "Edits a file.", "{}"),))
-    await summarise(model, messages, base=base, budget=budget(6_000), count=count)
+    await summariser(model, budget(6_000), sent=base).summarise(messages)
     assert [request.tools for request in model.requests] == [()]
 
 
@@ -63,7 +60,7 @@ async def test_a_summary_of_full_length_still_fits_beside_the_next_part() -> Non
         sizes.append(request_size(request))
         return Completion("word " * (request.max_output * 4 // 5))
 
-    await summarise(wordy, messages, base=BASE, budget=space, count=count)
+    await summariser(wordy, space).summarise(messages)
     assert len(sizes) >= 4
     assert max(sizes) <= 0.9 * 1_536  # counts of text are estimates: a tenth is left for their error
 
@@ -89,7 +86,7 @@ async def test_a_summary_cut_at_its_limit_is_asked_for_again_shorter_with_all_th
     messages, facts = planted(3, 50)
     space = budget(6_000)
     model = Faithful(space, [CUT])
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(model, space).summarise(messages)
     assert [fact for fact in facts if fact not in summary.text] == []
     assert "half of" not in summary.text
     first, second = model.requests
@@ -111,7 +108,7 @@ async def test_a_summary_cut_at_its_limit_is_asked_for_again_shorter_with_all_th
 async def test_a_summary_that_is_cut_again_is_taken_in_whole_lines_and_says_so(answered: str, used: str) -> None:
     messages, _ = planted(3, 50)
     model = Faithful(budget(6_000), [replace(CUT, text="the first"), replace(CUT, text=answered)])
-    summary = await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+    summary = await summariser(model, budget(6_000)).summarise(messages)
     assert (summary.text, summary.cut) == (f"{used}\n\n{CUT_MARK}", True)
     assert len(model.requests) == 2  # a small model may go on for ever: each try takes as long as it may
 
@@ -120,7 +117,7 @@ async def test_an_answer_cut_before_it_said_anything_is_no_summary() -> None:
     messages, _ = planted(3, 50)
     model = Faithful(budget(6_000), [replace(CUT, text="")] * 9)
     with pytest.raises(SummaryFailedError, match="the answer was cut off"):
-        await summarise(model, messages, base=BASE, budget=budget(6_000), count=count)
+        await summariser(model, budget(6_000)).summarise(messages)
     assert len(model.requests) == 2
 
 
@@ -133,11 +130,11 @@ async def test_what_is_too_long_in_a_part_leaves_room_for_the_next(ending: Compl
     space = budget(3_000)
     long = replace(ending, text="line\n" * 3_000, usage=None)
     model = Faithful(space, [long] * tries)
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(model, space).summarise(messages)
     assert summary.cut and CUT_MARK not in summary.text
     assert len(model.requests) > 2 and facts[-1] in summary.text
     endless = Faithful(space, [long] * 99)  # in every part: taken all the same, in so many requests and no more
-    summary = await summarise(endless, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(endless, space).summarise(messages)
     assert summary.cut and summary.text.endswith(CUT_MARK)
     assert len(endless.requests) <= 3 + len(model.requests)
     assert max(map(request_size, endless.requests)) <= (space.max_input or 0)
@@ -146,16 +143,11 @@ async def test_what_is_too_long_in_a_part_leaves_room_for_the_next(ending: Compl
 async def test_a_cut_summary_behind_the_conversation_is_asked_for_beside_it() -> None:
     messages, facts = planted(3, 50)
     space = budget(60_000)
-    prefix = prefix_request(
-        replace(BASE, messages=tuple(messages)),
-        messages,
-        instructions="",
-        budget=space,
-        allowance=summary_allowance(space),
-    )
-    assert prefix is not None
     model = Faithful(space, [CUT])
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
+    asking = summariser(model, space, sent=replace(BASE, messages=tuple(messages)))
+    prefix = asking.prefix_request(messages)
+    assert prefix is not None
+    summary = await asking.summarise(messages, prefix)
     assert [fact for fact in facts if fact not in summary.text] == []
     assert words_asked(model.requests[1]) == words_asked(prefix) // 2
 
@@ -164,16 +156,14 @@ async def test_what_got_more_room_but_is_too_long_to_be_carried_on_is_not_taken(
     messages, _ = planted(3, 50)
     space = budget(6_000)
     model = Faithful(space, [CUT, Completion("word " * 1_900), Completion("short")])
-    assert (await summarise(model, messages, base=BASE, budget=space, count=count)).text == "short"
+    assert (await summariser(model, space).summarise(messages)).text == "short"
 
 
 @pytest.mark.parametrize("reserve", [0, 24, 500, 16_000])
 @pytest.mark.parametrize("window", [2_048, 8_192, 200_000])
 def test_no_more_is_asked_for_than_half_of_what_the_answer_may_take(window: int, reserve: int) -> None:
     space = make_budget(ModelLimits(window), BudgetSettings(reserve_output=reserve))
-    request = summary_request(
-        BASE, "", part=1, parts=1, carried="", instructions="", budget=space, allowance=summary_allowance(space)
-    )
+    request = summariser(Faithful(space), space).request("")
     assert request.max_output is not None
     assert request.max_output >= min(2 * 160, window // 8)
     assert 40 <= words_asked(request) <= min(request.max_output / 2, summary_allowance(space)) / 1.4
@@ -190,7 +180,7 @@ async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() 
         facts_read = FACT.findall(request.messages[0].text[-4 * read :])
         return replace(answer, text=" ".join(facts_read), usage=Usage(read, 10))
 
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count)
+    summary = await summariser(model, space).summarise(messages)
     assert [fact for fact in facts if fact not in summary.text] == []
     sizes = [request_size(request) for request in whole.requests]
     assert sizes[0] > 2_000 / 0.6 and max(sizes[1:]) <= 2_000
@@ -199,15 +189,9 @@ async def test_a_request_that_the_server_cut_in_silence_is_repeated_with_less() 
 async def test_a_summary_behind_a_conversation_that_the_server_cut_in_silence_is_not_taken() -> None:
     messages, facts = planted(6, 150)
     space = budget(60_000)
-    prefix = prefix_request(
-        replace(BASE, messages=tuple(messages)),
-        messages,
-        instructions="",
-        budget=space,
-        allowance=summary_allowance(space),
-    )
     model = Faithful(space, [Completion("Goal: half of it", Usage(1_200, 10))])
-    summary = await summarise(model, messages, base=BASE, budget=space, count=count, prefix=prefix)
+    asking = summariser(model, space, sent=replace(BASE, messages=tuple(messages)))
+    summary = await asking.summarise(messages, asking.prefix_request(messages))
     assert [fact for fact in facts if fact not in summary.text] == []
     assert max(request_size(request) for request in model.requests[1:]) <= 1_200
 
@@ -224,5 +208,5 @@ async def test_a_tokenizer_with_fewer_tokens_than_ours_or_a_server_that_clears_i
             requests.append(request)
             return Completion("Goal: all of it", Usage(int(read * request_size(request)), 10, cleared=cleared))
 
-        summary = await summarise(model, messages, base=BASE, budget=space, count=count, least_read=least)
+        summary = await summariser(model, space, least_read=least).summarise(messages)
         assert (summary.text, len(requests)) == ("Goal: all of it", 1)

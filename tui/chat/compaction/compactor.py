@@ -13,11 +13,10 @@ from typing import Any, ClassVar, TypeAlias
 
 from tui.chat.compaction.summarise import (
     TRUNCATED_BELOW,
+    Summariser,
     Summary,
     SummaryFailedError,
     outgoing_summary,
-    prefix_request,
-    summarise,
     summary_text,
 )
 from tui.chat.conversation.completion import complete
@@ -118,28 +117,24 @@ class Compactor:
 
     async def summary(self, plan: CompactionPlan, usage: ContextUsage, instructions: str, trigger: Trigger) -> Summary:
         """Summarise with the current model, even if another one is to continue; it has to fit `usage`."""
-        conversation = self.conversation
+        conversation, counter = self.conversation, self.services.counter
         sent = conversation.request()
-        current = self.meter.target is conversation.target
-        summariser = usage if current else await Meter(conversation, self.services).usage()
-        budget, allowance = summariser.budget, summary_allowance(usage.budget)
-        fits = budget.max_input is not None and summariser.upper_bound + PREFIX_MARGIN <= budget.max_input
-        factor = summariser.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
-        counter = self.services.counter
-        prefix = None
-        if fits and trigger != "overflow":
-            prefix = prefix_request(sent, plan.source, instructions=instructions, budget=budget, allowance=allowance)
-        return await summarise(
+        same_model = self.meter.target is conversation.target
+        current_usage = usage if same_model else await Meter(conversation, self.services).usage()
+        factor = current_usage.basis.factor or 1.0  # learned for this model: its tokens per token of the tokenizer
+        summariser = Summariser(
             partial(complete, self.services, "compaction"),
-            plan.source,
-            base=replace(sent, messages=()),
-            budget=budget,
+            sent,
+            current_usage.budget,
+            summary_allowance(usage.budget),
             count=lambda text: ceil(max(1.0, factor) * counter.count_text(text, sent.model)),
             instructions=instructions,
-            prefix=prefix,
-            allowance=allowance,
             least_read=TRUNCATED_BELOW * min(1.0, factor),
         )
+        most = current_usage.budget.max_input
+        fits = most is not None and current_usage.upper_bound + PREFIX_MARGIN <= most
+        prefix = summariser.prefix_request(plan.source) if fits and trigger != "overflow" else None
+        return await summariser.summarise(plan.source, prefix)
 
     def make_record(
         self, plan: CompactionPlan, summary: Message | None, usage: ContextUsage

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from tui.chat.conversation.completion import Completion
-from tui.context.reduction.compaction import SUMMARY_LEAST, summary_allowance
+from tui.context.reduction.compaction import SUMMARY_LEAST
 from tui.context.reduction.groups import level, without_reasoning
 from tui.context.usage.limits import Budget
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, SystemSection, Text, ToolCall, ToolResult
@@ -24,6 +23,13 @@ TOO_LONG = "the summary is too long"
 READ_IN_PART = "the server read only part of what was sent (Ollama: OLLAMA_CONTEXT_LENGTH, num_ctx)"
 CUT_MARK = "[The summary ends here: it met its output limit.]"
 HEADER = "[Summary of the earlier conversation. The messages it stands for are not shown any more.]"
+
+FILL = 0.85  # of the tokens available for source, since token counts of text are estimates
+UNKNOWN_CAPACITY = 24_000  # tokens of source for each request if the window is unknown
+TOKENS_PER_WORD = 1.4  # rough, to give the model a length in words
+LEAST_WORDS = 40  # requested for a summary
+
+ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 
 
 class SummaryFailedError(Exception):
@@ -48,139 +54,182 @@ def summary_text(outgoing: str) -> str:
     return outgoing.removeprefix(HEADER).strip()
 
 
-async def summarise(
-    complete: Callable[[Request], Awaitable[Completion]],
-    source: Sequence[Message],
-    *,
-    base: Request,
-    budget: Budget,
-    count: Callable[[str], int],
-    instructions: str = "",
-    prefix: Request | None = None,
-    allowance: int | None = None,
-    least_read: float = TRUNCATED_BELOW,
-) -> Summary:
-    """A summary of `source`. Raises `SummaryFailedError`.
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer to a request for a summary. `problem` says why it can't be used as it is, "" if it can.
 
-    `budget` is that of the model that writes it, `allowance` the most tokens it should have: by default those that fit
-    `budget`. `prefix` (see `prefix_request`) is tried first. `count` gives the tokens of a text and runs in a thread.
-    If a server read less than the share `least_read` of a request's tokens (by `count`), it cut the request, and the
-    answer is not used.
-
-    A source larger than the window is sent in parts, each request carrying the summary so far. A request that
-    overflows, fails or returns nothing is repeated with half the source, up to `RETRIES` times. One whose answer is cut
-    at its limit is repeated once with half the requested length; if that is cut too its complete lines are used, and
-    marked: a small model may never stop, and without its answer more would be lost. So are those of an answer that is
-    longer than its limit each time: some servers ignore it.
+    `cut`: it met its output limit; `too_long`: likewise, or the server ignored the limit. `read` are the tokens that
+    the server read of a prompt that it cut, else 0.
     """
-    allowance = summary_allowance(budget) if allowance is None else allowance
-    capacity = source_capacity(budget, allowance, count, instructions)
-    longest = most_output(budget, allowance)  # tokens of a part's summary that the next request can carry
-    ask = partial(_ask, complete, count, least_read, longest)
-    retries, ends_early = RETRIES, False
-    cuts, cut_at = 0, -1  # answers that met their limit, and the chunk of the last one
-    if prefix is not None:
-        answer, read = await ask(prefix)
-        if not answer.problem and not read:
-            return Summary(answer.text)
-        retries -= 1
-        if read:
-            capacity = min(capacity, int(least_read * read))
-        elif answer.cut:
-            cuts, cut_at = 1, 0
-    if capacity < LEAST_CAPACITY:
-        raise SummaryFailedError("This window is too small for a summary of the conversation.")
-    chunks = list(await asyncio.to_thread(split_source, source, capacity, count))
-    carried, done = "", 0  # the summary of the first `done` chunks
-    while done < len(chunks):
-        request = summary_request(
-            base,
-            chunks[done],
-            part=done + 1,
-            parts=len(chunks),
-            carried=carried,
-            instructions=instructions,
-            budget=budget,
-            allowance=allowance,
-            cuts=cuts,
-        )
-        answer, read = await ask(request)
-        text, problem, too_long = answer.text, answer.problem, answer.cut or answer.problem == TOO_LONG
-        if not problem and read:
-            problem = READ_IN_PART
-            capacity = min(capacity, 2 * int(least_read * read))  # which is halved
-        last_try = not retries or (answer.cut and cut_at == done)
-        if too_long and text and not read and last_try:  # there will be no better one
-            text, problem, ends_early = await asyncio.to_thread(_whole_lines, text, longest, count), "", True
-            if done + 1 == len(chunks):
-                text = f"{text}\n\n{CUT_MARK}"
-        if not problem:
+
+    text: str
+    problem: str = ""
+    cut: bool = False
+    too_long: bool = False
+    read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """Has a summary written by the model of `sent`, the conversation's next request.
+
+    `budget` is that of this model, `allowance` the most tokens that the summary should have. `count` gives the tokens
+    of a text and runs in a thread. If a server read less than the share `least_read` of a request's tokens (by
+    `count`), it cut the request, and the answer is not used.
+    """
+
+    complete: Callable[[Request], Awaitable[Completion]]
+    sent: Request
+    budget: Budget
+    allowance: int
+    count: Callable[[str], int]
+    instructions: str = ""
+    least_read: float = TRUNCATED_BELOW
+
+    async def summarise(self, source: Sequence[Message], prefix: Request | None = None) -> Summary:
+        """A summary of `source`. `prefix` (see `prefix_request`) is tried first. Raises `SummaryFailedError`.
+
+        A source larger than the window is sent in parts, each request carrying the summary so far. A request that
+        overflows, fails or returns nothing is repeated with half the source, up to `RETRIES` times. One whose answer is
+        cut at its limit is repeated once with half the requested length; if that is cut too its complete lines are
+        used, and marked: a small model may never stop, and without its answer more would be lost. So are those of an
+        answer that is longer than its limit each time: some servers ignore it.
+        """
+        capacity = self.capacity()
+        retries, ends_early = RETRIES, False
+        cuts, cut_at = 0, -1  # answers that were too long, and the chunk of the last one
+        if prefix is not None:
+            answer = await self._ask(prefix)
+            if not answer.problem:
+                return Summary(answer.text)
+            retries -= 1
+            if answer.read:
+                capacity = min(capacity, int(self.least_read * answer.read))
+            elif answer.cut:
+                cuts, cut_at = 1, 0
+        if capacity < LEAST_CAPACITY:
+            raise SummaryFailedError("This window is too small for a summary of the conversation.")
+        chunks = list(await asyncio.to_thread(split_source, source, capacity, self.count))
+        carried, done = "", 0  # the summary of the first `done` chunks
+        while done < len(chunks):
+            answer = await self._ask(self.request(chunks[done], done + 1, len(chunks), carried, cuts))
+            text, last_try = answer.text, not retries or (answer.cut and cut_at == done)
+            if answer.problem and last_try:
+                usable = answer.too_long and text and not answer.read  # there will be no better one
+                if not usable:
+                    raise SummaryFailedError(f"No summary could be made: {answer.problem}")
+                text, ends_early = await asyncio.to_thread(self._whole_lines, text), True
+                if done + 1 == len(chunks):
+                    text = f"{text}\n\n{CUT_MARK}"
+            elif answer.problem:
+                retries -= 1
+                if answer.too_long:
+                    cuts, cut_at = cuts + 1, done
+                else:
+                    if answer.read:
+                        capacity = min(capacity, 2 * int(self.least_read * answer.read))  # which is halved
+                    capacity, chunks[done:] = await asyncio.to_thread(self._halved, chunks[done:], capacity)
+                continue
             carried, done = text, done + 1
-            continue
-        if last_try:
-            raise SummaryFailedError(f"No summary could be made: {problem}")
-        retries -= 1
-        if too_long:
-            cuts, cut_at = cuts + 1, done
-        else:
-            capacity, chunks[done:] = await asyncio.to_thread(_halved, chunks[done:], capacity, count)
-    if not carried:
-        raise SummaryFailedError("There was nothing to summarise.")
-    return Summary(carried, ends_early)
+        if not carried:
+            raise SummaryFailedError("There was nothing to summarise.")
+        return Summary(carried, ends_early)
+
+    async def _ask(self, request: Request) -> _Answer:
+        """Raises `SummaryFailedError` if a retry is pointless."""
+        try:
+            completion = await self.complete(request)
+        except ProviderError as error:
+            if error.kind in HOPELESS:
+                raise SummaryFailedError(f"No summary could be made: {error}") from error
+            return _Answer("", str(error))
+        return await asyncio.to_thread(self._examined, request, completion)
+
+    def _examined(self, request: Request, completion: Completion) -> _Answer:
+        text, problem, usage, read = completion.text.strip(), completion.problem, completion.usage, 0
+        if usage is not None and usage.input_total:
+            reported = usage.input_total + (usage.cleared or 0)
+            sent = sum(self.count(message.text) for message in request.messages)
+            read = reported if sent > LEAST_DOUBTED and reported < self.least_read * sent else 0
+        if not problem and self.count(text) > self.most_output:
+            problem = TOO_LONG
+        too_long = completion.cut or problem == TOO_LONG
+        return _Answer(text, problem or (READ_IN_PART if read else ""), completion.cut, too_long, read)
+
+    def _halved(self, chunks: Sequence[str], capacity: int) -> tuple[int, list[str]]:
+        """Half the capacity, or half of the next chunk if that is less; and the chunks split accordingly."""
+        capacity = max(LEAST_CAPACITY, min(capacity, self.count(chunks[0])) // 2)
+        return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, self.count)]
+
+    def _whole_lines(self, text: str) -> str:
+        """As much of a cut `text` as can be carried, without its incomplete last line if it has others."""
+        start = split_text(text, self.most_output, self.count)[0].rstrip()
+        lines, _, last = start.rpartition("\n")
+        return start if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
+
+    # -- the requests ------------------------------------------------------------------------------------------------
+
+    @property
+    def most_output(self) -> int:
+        """Twice the requested length, since models are poor at counting, but no more than is reserved for answers.
+
+        If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
+        """
+        doubled, reserved = 2 * self.allowance, self.budget.reserved_output
+        if not reserved:
+            return doubled
+        return max(min(doubled, reserved), min(2 * SUMMARY_LEAST, (self.budget.context or 0) // 8))
+
+    def _words(self) -> int:
+        """The requested length: half of the output limit."""
+        tokens = min(self.allowance, self.most_output // 2)
+        return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
+
+    def capacity(self) -> int:
+        """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
+        most, context, carried = self.budget.max_input, self.budget.context, self.most_output
+        if most is None:
+            return UNKNOWN_CAPACITY
+        space = most if context is None else min(most, context - carried)
+        overhead = self.count(ROLE) + self.count(summary_prompt(self.instructions)) + 60  # tags, message structure
+        return int((space - overhead - carried) * FILL)
+
+    def request(self, chunk: str, part: int = 1, parts: int = 1, carried: str = "", cuts: int = 0) -> Request:
+        """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
+
+        Without tools and conversation messages, so nothing can be unpaired. After each of the `cuts` (answers that were
+        too long) half the length is requested, with the full output limit: a model may think before it writes.
+        """
+        most = self.most_output
+        lines = [summary_prompt(self.instructions, self._words() >> cuts)]
+        if carried:
+            lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
+        lines.append(f'<conversation part="{part}" of="{parts}">\n{chunk}</conversation>')
+        lines.append("Write the summary of all of it now." if carried or parts > 1 else "Write the summary now.")
+        return replace(
+            self.sent,
+            messages=(_request_message("\n\n".join(lines)),),
+            system=(SystemSection("system", "summary", ROLE),),
+            tools=(),
+            max_output=max(most, self.budget.reserved_output or 2 * most) if cuts else most,
+            reasoning="off",
+        )
+
+    def prefix_request(self, source: Sequence[Message]) -> Request | None:
+        """The conversation as usual, followed by the request for a summary: a prompt cache holds all but that.
+
+        None unless all of `source` is sent in full. The caller checks whether it fits.
+        """
+        there = {m.id: without_reasoning(m).parts for m in self.sent.messages}
+        if not all(there.get(m.id) == without_reasoning(m).parts for m in source):
+            return None
+        prompt = summary_prompt(self.instructions, self._words()).replace("below", "above", 1)
+        messages = (*self.sent.messages, _request_message(prompt))
+        return replace(self.sent, messages=messages, max_output=self.most_output)
 
 
-async def _ask(
-    complete: Callable[[Request], Awaitable[Completion]],
-    count: Callable[[str], int],
-    least_read: float,
-    longest: int,
-    request: Request,
-) -> tuple[Completion, int]:
-    """The answer, and how many tokens of the prompt were read if the server cut that, else 0.
-
-    Raises `SummaryFailedError` if a retry is pointless.
-    """
-    try:
-        completion = await complete(request)
-    except ProviderError as error:
-        if error.kind in HOPELESS:
-            raise SummaryFailedError(f"No summary could be made: {error}") from error
-        return Completion("", problem=str(error)), 0
-    answer, usage, read = replace(completion, text=completion.text.strip()), completion.usage, 0
-    if usage is not None and usage.input_total:
-        reported = usage.input_total + (usage.cleared or 0)
-        sent = await asyncio.to_thread(lambda: sum(count(message.text) for message in request.messages))
-        read = reported if sent > LEAST_DOUBTED and reported < least_read * sent else 0
-    if not answer.problem and await asyncio.to_thread(count, answer.text) > longest:  # the server ignored the limit
-        answer = replace(answer, problem=TOO_LONG)
-    return answer, read
-
-
-def _halved(chunks: Sequence[str], capacity: int, count: Callable[[str], int]) -> tuple[int, list[str]]:
-    """Half the capacity, or half of the next chunk if that is less; and the chunks split accordingly."""
-    capacity = max(LEAST_CAPACITY, min(capacity, count(chunks[0])) // 2)
-    return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, count)]
-
-
-def _whole_lines(text: str, longest: int, count: Callable[[str], int]) -> str:
-    """A cut `text` in at most `longest` tokens, without its incomplete last line if it has others."""
-    start = split_text(text, longest, count)[0].rstrip()
-    lines, _, last = start.rpartition("\n")
-    return start if not lines.strip() or last.endswith((".", "!", "?", "。")) else lines.rstrip()
-
-
-# -- the requests ------------------------------------------------------------------------------------------------------
-
-FILL = 0.85  # of the tokens available for source, since token counts of text are estimates
-UNKNOWN_CAPACITY = 24_000  # tokens of source for each request if the window is unknown
-TOKENS_PER_WORD = 1.4  # rough, to give the model a length in words
-LEAST_WORDS = 40  # requested for a summary
-MOST_CHUNKS = 64  # limits time and cost: beyond it the middles of the longest results are left out
-OVERLAP = 120  # characters repeated after a cut inside a line, so that no name or path is split
-LEAST_PIECE = 200  # minimal tokens of a shortened result
-LABEL_TOKENS = 12  # tokens for the heading of a piece
-
-ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
+def _request_message(text: str) -> Message:
+    return Message("user", (Text(text),), id="summary-request")
 
 
 def summary_prompt(instructions: str, words: int = 600) -> str:
@@ -202,83 +251,12 @@ def summary_prompt(instructions: str, words: int = 600) -> str:
     )
 
 
-def summary_request(
-    base: Request,
-    chunk: str,
-    *,
-    part: int,
-    parts: int,
-    carried: str,
-    instructions: str,
-    budget: Budget,
-    allowance: int,
-    cuts: int = 0,
-) -> Request:
-    """The request for part `part` of `parts`; `carried` is the summary of the parts before it.
-
-    Uses provider, model and session of `base`, without tools and conversation messages, so nothing can be unpaired.
-    `allowance` as for `summarise`. After each of the `cuts` (answers that met their limit) half the length is
-    requested, with the full output limit: a model may think before it writes.
-    """
-    most = most_output(budget, allowance)
-    lines = [summary_prompt(instructions, _words(budget, allowance) >> cuts)]
-    if carried:
-        lines.append(f"<summary_so_far>\n{carried}\n</summary_so_far>")
-    lines.append(f'<conversation part="{part}" of="{parts}">\n{chunk}</conversation>')
-    lines.append("Write the summary of all of it now." if carried or parts > 1 else "Write the summary now.")
-    return replace(
-        base,
-        messages=(Message("user", (Text("\n\n".join(lines)),), id="summary-request"),),
-        system=(SystemSection("system", "summary", ROLE),),
-        tools=(),
-        max_output=max(most, budget.reserved_output or 2 * most) if cuts else most,
-        reasoning="off",
-    )
-
-
-def source_capacity(budget: Budget, allowance: int, count: Callable[[str], int], instructions: str) -> int:
-    """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
-    if budget.max_input is None:
-        return UNKNOWN_CAPACITY
-    carried = most_output(budget, allowance)
-    space = budget.max_input if budget.context is None else min(budget.max_input, budget.context - carried)
-    overhead = count(ROLE) + count(summary_prompt(instructions)) + 60  # tags, message structure
-    return int((space - overhead - carried) * FILL)
-
-
-def most_output(budget: Budget, allowance: int) -> int:
-    """Twice the requested length, since models are poor at counting, but no more than is reserved for answers.
-
-    If almost nothing is reserved, a summary still gets the minimum, up to an eighth of the window.
-    """
-    doubled = 2 * allowance
-    if not budget.reserved_output:
-        return doubled
-    return max(min(doubled, budget.reserved_output), min(2 * SUMMARY_LEAST, (budget.context or 0) // 8))
-
-
-def _words(budget: Budget, allowance: int) -> int:
-    """The requested length: half of the output limit."""
-    tokens = min(allowance, most_output(budget, allowance) // 2)
-    return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
-
-
-def prefix_request(
-    sent: Request, source: Sequence[Message], *, instructions: str, budget: Budget, allowance: int
-) -> Request | None:
-    """The conversation as usual, followed by the request for a summary, so that a prompt cache holds all but that.
-
-    None unless `sent` contains all of `source` in full. The caller checks whether it fits.
-    """
-    there = {m.id: without_reasoning(m).parts for m in sent.messages}
-    if not all(there.get(m.id) == without_reasoning(m).parts for m in source):
-        return None
-    prompt = summary_prompt(instructions, _words(budget, allowance)).replace("below", "above", 1)
-    ask = Message("user", (Text(prompt),), id="summary-request")
-    return replace(sent, messages=(*sent.messages, ask), max_output=most_output(budget, allowance))
-
-
 # -- the source as text ------------------------------------------------------------------------------------------------
+
+MOST_CHUNKS = 64  # limits time and cost: beyond it the middles of the longest results are left out
+OVERLAP = 120  # characters repeated after a cut inside a line, so that no name or path is split
+LEAST_PIECE = 200  # minimal tokens of a shortened result
+LABEL_TOKENS = 12  # tokens for the heading of a piece
 
 
 @dataclass(frozen=True, slots=True)
