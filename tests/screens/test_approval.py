@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from textual.events import Paste
 
 from tests.screens.conftest import SIZES, Running, running
@@ -171,21 +172,37 @@ async def test_a_call_whose_arguments_were_not_read_can_be_refused() -> None:
 
 @pytest.mark.parametrize("text", ["q" * 3_000_000, "q\n" * 9_000, "q\n" * 900 + "q" * 500_000], ids=len)
 def test_of_endless_arguments_beginning_and_end_are_shown(text: str) -> None:
-    shown = readable_arguments({"first": "begin", "text": text, "last": "the end"}).plain
+    shown = readable_arguments({"first": "begin", "text": text, "last": "the end"}, 80).plain
     lines = shown.split("\n")
-    assert len(shown) < 110_000 and len(lines) <= 2_001
+    assert len(shown) < 110_000 and len(lines) <= 2_400
     assert lines[0] == "first: begin" and lines[-1] == "last: the end"
     (gap,) = (line for line in lines if "not shown" in line)
     assert int(gap.split()[1].replace(",", "")) == text.count("q") - shown.count("q")
 
 
 def test_arguments_cannot_look_like_others() -> None:
-    lines = readable_arguments(EVIL).plain.split("\n")
+    lines = readable_arguments(EVIL, 80).plain.split("\n")
     assert lines[0] == "title: Fix ␛[2Jit [red]now[/]"
     assert lines[1:5] == ["body: ", "  │ first", "  │ repo: other/place", "  │ third"]
-    assert readable_arguments({}).plain == "no arguments"
+    assert readable_arguments({}, 80).plain == "no arguments"
     hidden = {"pa\u200dth": "notes\u200b.txt \u202e\u200fgpj\U000e0072\U000e006d\ufe0f\u3164 日本\u3000語"}
-    assert readable_arguments(hidden).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
+    assert readable_arguments(hidden, 80).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
+
+
+@pytest.mark.parametrize("width", [20, 53, 83])
+def test_no_value_passes_for_an_argument_where_it_is_wrapped(width: int) -> None:
+    long = "x" * (width - 9) + "\t" + " " * width + "cmd: ls\n" + "y" * width + "cmd: ls"
+    arguments = {
+        "cmd": long,
+        "to": {"text": long, "more": "日本" * width},
+        "cmd: ls" + "z" * width: "1",
+        "end": "e" * 99,
+    }
+    lines = readable_arguments(arguments, width).plain.split("\n")
+    assert all(cell_len(line) <= width for line in lines)
+    starts = [line for line in lines if not line.startswith(("  │ ", "  ┊ "))]
+    assert [line.split(":")[0] for line in starts] == ["cmd", "to", "cmd", "end"]
+    assert "".join(line.removeprefix("  ┊ ") for line in lines).endswith("end: " + "e" * 99)
 
 
 @pytest.mark.slow

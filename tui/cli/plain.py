@@ -39,7 +39,7 @@ from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
 from tui.text.numbers import percent, tokens_exact
-from tui.views.call_text import readable_arguments
+from tui.views.call_text import continued, readable_arguments
 from tui.views.view import RejectedError
 
 if TYPE_CHECKING:
@@ -296,7 +296,9 @@ class PlainChat:
             return
         call = f"{name} ({clean_line(question.origin)})"
         complain(f"wants to run {call}" + (f": {question.why}" if question.why else ""))
-        sys.stderr.write(indent(redact(readable_arguments(question.arguments).plain), "  ") + "\n")
+        arguments = redact(readable_arguments(question.arguments, sys.maxsize).plain)  # before a key is divided
+        for line in arguments.split("\n"):
+            sys.stderr.write(indent(continued(WIDTH - 2, "", line).plain, "  ") + "\n")
         answers = "y yes, n no" if question.why else "y yes, s in this conversation always, a always, n no, never"
         async with self._asking:
             answer = await self._answer(f"Run it? {answers}:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
@@ -78,7 +79,7 @@ class QuestionPanel(Panel[str]):
 
     def text(self) -> Content:
         """The text; of a very long one its ends."""
-        return both_ends([("", plain(line)) for line in self.question.text.split("\n")])
+        return both_ends([("", plain(line)) for line in self.question.text.split("\n")], sys.maxsize)
 
     def answer_line(self, answer: Answer) -> Content:
         """One answer."""
@@ -198,7 +199,7 @@ class ApprovalPanel(QuestionPanel):
 
     def text(self) -> Content:
         """The arguments."""
-        return readable_arguments(self.asked.arguments)
+        return readable_arguments(self.asked.arguments, self.list_width)
 
     def answer_line(self, answer: Answer) -> Content:
         """One answer after its letter."""
@@ -207,6 +208,7 @@ class ApprovalPanel(QuestionPanel):
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get the remaining height; they scroll if that is not enough."""
+        self.query_one("LongText Static", Static).update(self.text())
         others = len(self.question.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(LongText).styles.max_height = max(2, self.app.size.height - others)
         self.call_after_refresh(self.show_keys)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, islice, starmap
 from typing import Any
 
+from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
-from tui.text.clean import abbreviated, clean_line, clean_output, clean_text
+from tui.text.clean import TAB_SIZE, abbreviated, clean_line, clean_output, clean_text
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 100_000
 PIECE = 1_000  # characters of a line in one piece, if not all is shown
+CONTINUED = "  ┊ "
 LONG_VALUE = 60  # characters; longer lists and objects get lines of their own
 
 
@@ -31,8 +34,9 @@ def visible(text: str) -> str:
     return _UNSEEN.sub("\ufffd", clean_text(text))
 
 
-def readable_arguments(arguments: Mapping[str, Any]) -> Content:
-    """One argument per line; long text on lines of its own behind a bar, so that it can't pass for another argument.
+def readable_arguments(arguments: Mapping[str, Any], width: int) -> Content:
+    """One argument per line of at most `width` cells. What does not fit follows behind a bar, so that no value can
+    pass for another argument.
 
     Of more than `MOST_LINES` lines or `MOST_CHARACTERS` the middle is left out, which is said there.
     """
@@ -45,29 +49,31 @@ def readable_arguments(arguments: Mapping[str, Any]) -> Content:
             text = json.dumps(value, ensure_ascii=False, indent=2)
         rows = visible(text).split("\n")
         label = f"{visible(clean_line(str(name)))}: "
-        if len(rows) == 1:
+        fits = cell_len(label) <= width // 2
+        if fits and len(rows) == 1:
             lines.append((label, rows[0] or '""'))
         else:
-            lines += [(label, ""), *(("  │ ", row) for row in rows)]
-    return both_ends(lines)
+            lines += [(label, "") if fits else ("", label), *(("  │ ", row) for row in rows)]
+    return both_ends(lines, width)
 
 
-def both_ends(lines: Sequence[tuple[str, str]]) -> Content:
+def both_ends(lines: Sequence[tuple[str, str]], width: int) -> Content:
     """`lines`, each a label and a text, without the middle if they are too many to be laid out at once.
 
-    Then a long line is shown in pieces, each with a mark of its own.
+    A line of more than `width` cells goes on behind a mark.
     """
+    line = partial(continued, width)
     if len(lines) <= MOST_LINES and sum(len(label) + len(text) for label, text in lines) <= MOST_CHARACTERS:
-        return Content("\n").join(starmap(_line, lines))
+        return Content("\n").join(starmap(line, lines))
     pieces = [
-        (label if at == 0 else "  ┊ ", text[at : at + PIECE])
+        (label if at == 0 else CONTINUED, text[at : at + PIECE])
         for label, text in lines
         for at in range(0, max(1, len(text)), PIECE)
     ]
     head, tail = _fitting(pieces), len(pieces) - _fitting(reversed(pieces))
     missing = sum(len(text) for _, text in pieces[head:tail])
     gap = Content.styled(f"  … {missing:,} characters not shown …", "$text-warning")
-    return Content("\n").join([*starmap(_line, pieces[:head]), gap, *starmap(_line, pieces[tail:])])
+    return Content("\n").join([*starmap(line, pieces[:head]), gap, *starmap(line, pieces[tail:])])
 
 
 def _fitting(lines: Iterable[tuple[str, str]]) -> int:
@@ -76,8 +82,10 @@ def _fitting(lines: Iterable[tuple[str, str]]) -> int:
     return sum(size <= MOST_CHARACTERS // 2 for size in sizes)
 
 
-def _line(label: str, text: str) -> Content:
-    return Content.assemble((label, "$text-muted"), (text, "$foreground"))
+def continued(width: int, label: str, text: str) -> Content:
+    """A label and a text. What of it needs more than `width` cells follows on lines behind a bar."""
+    rows = chop_cells(text.expandtabs(TAB_SIZE), max(8, width - max(len(CONTINUED), cell_len(label))))
+    return Content.assemble((label, "$text-muted"), (f"\n{CONTINUED}".join(rows), "$foreground"))
 
 
 def description_line(origin: str, description: str, width: int) -> str:
