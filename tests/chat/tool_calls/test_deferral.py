@@ -16,14 +16,13 @@ def tool(name: str, origin: str = "built-in") -> ToolSchema:
 
 
 TOOLS = [tool("read_file"), tool("a__1", "a"), tool("a__2", "a"), tool("b__1", "b"), tool("c__1", "c")]
-COSTS = [500, 100, 100, 1_000, 150]
+COSTS = dict(zip(TOOLS, [500, 100, 100, 1_000, 150], strict=True))
 
 
 def test_what_fits_the_budget_goes_out_as_it_is() -> None:
     plan = plan_tools(TOOLS, COSTS, 1_350, loaded=())
     assert plan.sent == tuple(TOOLS)
     assert (plan.deferred, plan.tokens) == ((), 0)
-    assert plan_tools(TOOLS, COSTS, None, loaded=()).sent == tuple(TOOLS)
 
 
 def test_the_most_expensive_server_waits_first_and_built_in_tools_never_do() -> None:
@@ -48,12 +47,12 @@ def test_what_was_found_comes_last_in_the_order_it_was_found() -> None:
 
 def test_no_request_has_more_tools_than_openai_takes() -> None:
     many = [tool(f"a__{n}", "a") for n in range(120)] + [tool(f"b__{n}", "b") for n in range(9)]
-    plan = plan_tools(many, [1] * 129, 10_000, loaded=())
+    plan = plan_tools(many, dict.fromkeys(many, 1), 10_000, loaded=())
     assert len(plan.sent) == 10  # the larger server waits, however little it costs
-    assert plan_tools(many[:128], [1] * 128, 10_000, loaded=()).deferred == ()
+    assert plan_tools(many[:128], dict.fromkeys(many, 1), 10_000, loaded=()).deferred == ()
     crowd = [tool(f"c__{n}", "c") for n in range(500)]
     names = [t.name for t in crowd]
-    full = plan_tools(crowd, [100] * 500, 0, loaded=names)
+    full = plan_tools(crowd, dict.fromkeys(crowd, 100), 0, loaded=names)
     assert len(full.sent) == 128
     assert [t.name for t in full.sent[1:]] == names[-127:]
     assert len(full.deferred) == 373
@@ -67,16 +66,13 @@ def test_no_request_has_more_tools_than_openai_takes() -> None:
 )
 def test_nothing_is_lost_nothing_doubled(kinds: list[tuple[str, int]], budget: int, loaded: list[int]) -> None:
     tools = [tool(f"t{index}", origin) for index, (origin, _) in enumerate(kinds)]
-    costs = [cost for _, cost in kinds]
-    plan = plan_tools(tools, costs, budget, loaded=[f"t{index}" for index in loaded])
-    offered = [t for t in plan.sent if not t.name.startswith("search_tools")]
+    costs = {t: cost for t, (_, cost) in zip(tools, kinds, strict=True)}
+    names = [f"t{index}" for index in loaded]
+    plan = plan_tools(tools, costs, budget, loaded=names)
+    offered = [t for t in plan.sent if t.name != SEARCH]
     assert sorted(t.name for t in (*offered, *plan.deferred)) == sorted(t.name for t in tools)
-    assert plan.tokens == sum(cost for t, cost in zip(tools, costs, strict=True) if t in plan.deferred)
-    eager = sum(
-        cost
-        for t, cost in zip(tools, costs, strict=True)
-        if t in plan.sent and t.origin != "built-in" and t.name not in {f"t{index}" for index in loaded}
-    )
+    assert plan.tokens == sum(costs[t] for t in plan.deferred)
+    eager = sum(costs[t] for t in offered if t.origin != "built-in" and t.name not in names)
     assert eager <= budget
 
 

@@ -105,15 +105,9 @@ class SessionTools:
         setting = self._services.settings.tools.defer
         if setting == "off" or not tools:
             return ToolPlan(tools)
-        rough = [
-            (len(tool.name) + len(tool.description) + len(tool.parameters)) // CHARACTERS_PER_TOKEN for tool in tools
-        ]
-        return plan_tools(
-            tools,
-            [self._costs.get((target.model, tool), size) for tool, size in zip(tools, rough, strict=True)],
-            schema_budget(self._services.models.limits(target.provider, target.model), setting),
-            loaded=self._conversation.state.loaded,
-        )
+        costs = {tool: self._costs.get((target.model, tool), _rough_cost(tool)) for tool in tools}
+        budget = schema_budget(self._services.models.limits(target.provider, target.model), setting)
+        return plan_tools(tools, costs, budget, loaded=self._conversation.state.loaded)
 
     @property
     def takes_any(self) -> bool:
@@ -170,19 +164,15 @@ class SessionTools:
     async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
         """Loading only changes what is sent and its cost: a loaded tool still asks before it runs."""
         query, limit = str(arguments["query"]), min(MOST_MATCHES, max(1, int(arguments.get("limit", DEFAULT_MATCHES))))
-        before = self._conversation.state.loaded
-        eager = {tool.name for tool in self.plan.sent} - set(before)
-        tools = [
-            tool
-            for tool in self._all_on(self._conversation.target)
-            if tool.origin != BUILT_IN and tool.name not in eager
-        ]
+        always_sent = {tool.name for tool in self.plan.sent} - set(self._conversation.state.loaded)
+        all_on = self._all_on(self._conversation.target)
+        tools = [tool for tool in all_on if tool.origin != BUILT_IN and tool.name not in always_sent]
         matching = await asyncio.to_thread(search, query, tools, limit)
-        before = self._conversation.state.loaded  # another search may run at the same time
-        if new := [tool.name for tool in matching if tool.name not in before]:
+        loaded = self._conversation.state.loaded  # read now: another search may have run at the same time
+        if new := [tool.name for tool in matching if tool.name not in loaded]:
             await self._conversation.add_record(RecordKind.LOADED, {"names": new})
             self.update_offer()
-        return ToolOutput(answer(query, matching, tools, before))
+        return ToolOutput(answer(query, matching, tools, loaded))
 
     @property
     def names(self) -> list[str]:
@@ -301,43 +291,40 @@ def schema_budget(limits: ModelLimits, setting: Percent | Tokens | None) -> int:
     return min(DEFAULT_MOST, DEFAULT_SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
 
 
-def plan_tools(
-    tools: Sequence[ToolSchema],
-    costs: Sequence[int],
-    budget: int | None,
-    *,
-    loaded: Sequence[str],
-) -> ToolPlan:
-    """Decide which of `tools` to send; `costs` are in tokens. A `budget` of None sends everything.
+def _rough_cost(tool: ToolSchema) -> int:
+    """Tokens of a schema that the tokenizer has not counted yet."""
+    return (len(tool.name) + len(tool.description) + len(tool.parameters)) // CHARACTERS_PER_TOKEN
 
-    If the servers' schemas exceed the budget, or number more than `MOST_TOOLS`, those of the most expensive servers are
-    deferred, as few servers as possible, and a tool is added that finds them. Those it has found (`loaded`, in the
+
+def plan_tools(
+    tools: Sequence[ToolSchema], costs: Mapping[ToolSchema, int], budget: int, *, loaded: Sequence[str]
+) -> ToolPlan:
+    """Decide which of `tools` to send; `costs` and `budget` are in tokens.
+
+    If the servers' schemas exceed the budget, or all number more than `MOST_TOOLS`, those of the most expensive servers
+    are deferred, as few servers as possible, and a tool is added that finds them. Those it has found (`loaded`, in the
     order found) come last, so that everything before them stays unchanged: providers cache the tools as the beginning
     of a request.
     """
-    by_server: dict[str, int] = {}
-    for tool, cost in zip(tools, costs, strict=True):
+    servers: dict[str, list[ToolSchema]] = {}
+    for tool in tools:
         if tool.origin != BUILT_IN:
-            by_server[tool.origin] = by_server.get(tool.origin, 0) + cost
-    tokens, number = sum(by_server.values()), len(tools)
-    if budget is None or (tokens <= budget and number <= MOST_TOOLS):
+            servers.setdefault(tool.origin, []).append(tool)
+    sizes = {server: sum(costs[tool] for tool in offered) for server, offered in servers.items()}
+    tokens, number = sum(sizes.values()), len(tools)
+    if tokens <= budget and number <= MOST_TOOLS:
         return ToolPlan(tuple(tools))
-    waiting: set[str] = set()
-    for server in sorted(by_server, key=lambda server: (-by_server[server], server)):
+    deferred_servers: set[str] = set()
+    for server in sorted(servers, key=lambda server: (-sizes[server], server)):
         if tokens <= budget and number < MOST_TOOLS:  # minus the search tool itself
             break
-        waiting.add(server)
-        tokens -= by_server[server]
-        number -= sum(tool.origin == server for tool in tools)
-    always = [tool for tool in tools if tool.origin not in waiting]
-    late = {tool.name: (tool, cost) for tool, cost in zip(tools, costs, strict=True) if tool.origin in waiting}
-    counts = {server: sum(tool.origin == server for tool, _ in late.values()) for server in sorted(waiting)}
-    loaded_tools = [late[name][0] for name in dict.fromkeys(loaded) if name in late]
-    loaded_tools = loaded_tools[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
-    names = {tool.name for tool in loaded_tools}
-    deferred = [(tool, cost) for tool, cost in late.values() if tool.name not in names]
-    return ToolPlan(
-        (*always, search_schema(counts), *loaded_tools),
-        tuple(tool for tool, _ in deferred),
-        sum(cost for _, cost in deferred),
-    )
+        deferred_servers.add(server)
+        tokens -= sizes[server]
+        number -= len(servers[server])
+    always = [tool for tool in tools if tool.origin not in deferred_servers]
+    searched = {tool.name: tool for tool in tools if tool.origin in deferred_servers}
+    found = [searched[name] for name in dict.fromkeys(loaded) if name in searched]
+    found = found[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
+    deferred = tuple(tool for tool in searched.values() if tool not in found)
+    search_tool = search_schema({server: len(servers[server]) for server in sorted(deferred_servers)})
+    return ToolPlan((*always, search_tool, *found), deferred, sum(costs[tool] for tool in deferred))
