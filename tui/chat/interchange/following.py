@@ -187,9 +187,9 @@ class Follower:
             stamp = _stamp(self.path)
             quiet = time.time() - max(stamp[1::2]) >= QUIET_SECONDS
             if stamp == self._stamp:
-                settled = self._growing and quiet
+                completed = self._growing and quiet
                 self._growing = self._growing and not quiet
-                return settled
+                return completed
             self._stamp, self._growing = stamp, not quiet
             self._read(int(stamp[0]))
         except OSError as error:

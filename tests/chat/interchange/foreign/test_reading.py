@@ -28,9 +28,9 @@ def test_each_compaction_replaces_what_stands_since_the_one_before() -> None:
     chat.compact([Text("first summary")], 1.0)
     assert sent(chat) == ["first summary"]
     chat.add("user", [Text("two")])
-    count = len(chat.messages)
-    chat.add("user", [Text("three")])
-    chat.compact([Text("second summary")], 2.0, verbatim=count)
+    three = chat.add("user", [Text("three")])
+    assert chat.context_from(0)[-2:] == chat.context_from(2) and chat.context_from(3) == [three]
+    chat.compact([Text("second summary")], 2.0, verbatim=[three])
     chat.add("user", [Text("four")])
     assert sent(chat) == ["second summary", "three", "four"]
 

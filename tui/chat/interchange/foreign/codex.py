@@ -37,7 +37,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
     """The conversation in `file`."""
     reader = Reader()
     file.feed(reader.read_line)
-    reader.close_answer(None)
+    reader.close_answer()
     yield reader.recording(SOURCE, file.stem)
 
 
@@ -84,14 +84,14 @@ class Reader(Builder):
             case "task_started" if payload.get("model_context_window"):
                 self.window = find_count(payload, "model_context_window")
             case "thread_rolled_back":
-                self.close_answer(None)
+                self.close_answer()
                 questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
                 turns = find_count(payload, "num_turns") or 0
                 if questions and turns:
                     first = questions[max(0, len(questions) - turns)]
                     self.set_aside((message.id for message in self.messages[first:]), self._at)
             case "turn_aborted":
-                self.close_answer(None)
+                self.close_answer()
 
     def _token_count(self, info: Mapping[str, Any]) -> None:
         """A call is a count whose running sum differs from the one before: the same one is written again and again."""
@@ -101,24 +101,20 @@ class Reader(Builder):
         if total is None or total == self._total or not last or not last.get("input_tokens"):
             return
         first, self._total = self._total is None, total
+        usage = _usage(last)
         if self._fork and (self._at - self._began < _REPLAY_SECONDS or (first and total != last)):
-            self.close_answer(_usage(last), of_session=False)
-            return
-        self.close_answer(_usage(last))
+            self.close_answer(reasoning=usage.reasoning)  # a call of the parent, not of this session
+        else:
+            self.close_answer(usage, usage.reasoning)
 
-    def close_answer(self, usage: Usage | None, *, of_session: bool = True) -> None:
-        """End the open answer, with the `usage` reported for it, if any.
-
-        Usage that is not `of_session` is that of the parent's call: only its reasoning tokens are used.
-        """
-        if not self._answer and (usage is None or not of_session):
+    def close_answer(self, usage: Usage | None = None, reasoning: int | None = None) -> None:
+        """End the open answer, with the usage and the reasoning tokens reported for it, if any."""
+        if not self._answer and usage is None:
             return
-        reasoning = usage.reasoning if usage is not None else None
         for number, part in enumerate(self._answer):
             if isinstance(part, Reasoning):  # the file does not say them apart: the first block has all tokens
                 self._answer[number] = replace(part, tokens=reasoning)
                 reasoning = 0 if reasoning is not None else None
-        usage = usage if of_session else None
         self.add("assistant", self._answer, self._at, provider=self._provider, model=self._model, usage=usage)
         self.add("tool", self._results, self._at)
         self._answer, self._results = [], []
@@ -149,7 +145,7 @@ class Reader(Builder):
         if role == "assistant" and item["type"] == "message":
             self._answer += parts
             return
-        self.close_answer(None)
+        self.close_answer()
         if any(piece.get("type") == "encrypted_content" for piece in content):
             self.lacking = "what agents told each other"
         if item.get("tools"):
@@ -181,7 +177,7 @@ class Reader(Builder):
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         """`replacement_history` is the whole new context: what was there before stays, the rest is the summary."""
-        self.close_answer(None)
+        self.close_answer()
         items = payload.get("replacement_history") or []
         unused: dict[tuple[str, str], str] = {}  # role and text -> message id
         for message in self.messages[self.start :]:

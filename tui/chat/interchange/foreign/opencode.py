@@ -118,7 +118,7 @@ class _Session(Builder):
         elif info.get("summary") is True:  # the context begins with it from now on
             self.compact(
                 [Text(text_of(parts, ""))], at, role="assistant", usage=_usage(info.get("tokens")),
-                verbatim=self.ids.get(str(info.get("tail_start_id") or ""), len(self.messages)),
+                verbatim=self.context_from(self.ids.get(str(info.get("tail_start_id") or ""), len(self.messages))),
                 provider=str(info.get("providerID") or ""), model=str(info.get("modelID") or ""),
             )  # fmt: skip
         else:

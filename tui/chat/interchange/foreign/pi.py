@@ -45,7 +45,7 @@ def read(file: SourceFile) -> Iterator[Recording]:
             first_kept = line.get("firstKeptEntryIndex", line.get("firstKeptEntryId", number))
             begin = first_from.get(first_kept if isinstance(first_kept, int) else str(first_kept), count)
             summary = Text(f"Summary of the conversation so far:\n\n{line.get('summary', '')}")
-            chat.compact([summary], seconds(line.get("timestamp")), verbatim=begin)
+            chat.compact([summary], seconds(line.get("timestamp")), verbatim=chat.context_from(begin))
         elif _add(chat, line) and not active:
             aside.append(chat.messages[-1].id)
 

@@ -249,13 +249,15 @@ class Builder:
         self.add("user", [part for part in parts if part not in results], at, kind=kind)
         return answered
 
+    def context_from(self, position: int) -> list[str]:
+        """The ids of the messages in the context from a position in `messages` on."""
+        return [message.id for message in self.messages[max(self.start, position) :]]
+
     def compact(
-        self, parts: Iterable[Part], at: float, *, verbatim: int | Sequence[str] = (), role: Role = "user", **about: Any
+        self, parts: Iterable[Part], at: float, *, verbatim: Sequence[str] = (), role: Role = "user", **about: Any
     ) -> None:
-        """Replace the context by a summary, except messages that stay `verbatim`: ids, or all from a position on."""
+        """Replace the context by a summary, except the messages (ids) that stay `verbatim`."""
         replaced = self.messages[self.start :]
-        if isinstance(verbatim, int):
-            verbatim = [message.id for message in self.messages[max(self.start, verbatim) :]]
         summary = self.add(role, tuple(parts) or (Text(""),), at, kind="summary", **about)
         if replaced:
             self.record_summary(replaced, summary, at, verbatim)
