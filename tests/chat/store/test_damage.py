@@ -14,7 +14,7 @@ import pytest
 
 from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, spoil
 from tui.chat.store.database import DamagedError, StoreError, new_id
-from tui.chat.store.repair import COPIED_TABLES, TABLES_OF_SESSIONS, repair
+from tui.chat.store.repair import COPIED_TABLES, COPIED_WITH_SESSIONS, repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
 from tui.messages import Message, Text, ToolCall, ToolResult
 
@@ -137,8 +137,8 @@ def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
 def test_repair_copies_every_table_but_those_that_are_computed_anew(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    copied = {table for table, _ in (*COPIED_TABLES, *TABLES_OF_SESSIONS)}
-    assert tables - copied == {"sessions", "measurements", "calibrations", "counts"}
+    copied = {table for table, _ in (*COPIED_TABLES, *COPIED_WITH_SESSIONS)}
+    assert tables - copied == {"sessions", "messages", "measurements", "calibrations", "counts"}
 
 
 def test_a_store_that_is_open_elsewhere_or_holds_nothing_is_left_alone(path: Path) -> None:

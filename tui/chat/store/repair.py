@@ -26,7 +26,7 @@ COPIED_TABLES = (
     ("state", "key"),
     ("prompts", "id"),
 )
-TABLES_OF_SESSIONS = (("messages", "id"), ("deltas", "message || '/' || seq"), ("records", "id"))
+COPIED_WITH_SESSIONS = (("deltas", "message || '/' || seq"), ("records", "id"))
 
 
 @dataclass(slots=True)
@@ -111,24 +111,20 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, done: Repaired) -> N
 
 def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str, done: Repaired) -> int:
     """Returns the number of messages."""
-    copied = 0
-    for table, key in TABLES_OF_SESSIONS:
-        rows = _rows(old, new, table, key, "session = :session", {"session": session})
-        if table == "messages":
-            copied = len(rows)
-            missing = 0
-            with suppress(sqlite3.DatabaseError):  # the index may be intact
-                sql = "SELECT count(*) FROM messages WHERE session = ?"
-                missing = int(old.execute(sql, (session,)).fetchone()[0]) - copied
-            if missing > 0:
-                done.lost.append(f"{missing} messages of session {session}")
-            rows = [_sound(row, session, done) for row in rows]
-        for row in rows:
+    messages = _rows(old, new, "messages", "id", session)
+    with suppress(sqlite3.DatabaseError):  # the index may be intact
+        (count,) = old.execute("SELECT count(*) FROM messages WHERE session = ?", (session,)).fetchone()
+        if count > len(messages):
+            done.lost.append(f"{count - len(messages)} messages of session {session}")
+    for row in messages:
+        _insert(new, "messages", _readable_message(row, session, done))
+    for table, key in COPIED_WITH_SESSIONS:
+        for row in _rows(old, new, table, key, session):
             _insert(new, table, row)
-    return copied
+    return len(messages)
 
 
-def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...]:
+def _readable_message(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...]:
     """A readable row of `messages`; an unreadable one is replaced by a placeholder, so that its position stays."""
     try:
         message_of(row[1:12])
@@ -140,19 +136,15 @@ def _sound(row: tuple[Any, ...], session: str, done: Repaired) -> tuple[Any, ...
 
 
 def _rows(
-    old: sqlite3.Connection,
-    new: sqlite3.Connection,
-    table: str,
-    key: str,
-    where: str = "1",
-    values: dict[str, object] | None = None,
+    old: sqlite3.Connection, new: sqlite3.Connection, table: str, key: str, session: str | None = None
 ) -> list[tuple[Any, ...]]:
-    """The readable rows of a table, with the columns of the new table, in its order."""
+    """The readable rows of a table, all or of a session, with the columns of the new table, in its order."""
+    where = "1" if session is None else "session = :session"
     new_columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
     with suppress(sqlite3.DatabaseError):
         old_columns = {name for _, name, *_ in old.execute(f"PRAGMA table_info({table})")}
         columns = ", ".join(name if name in old_columns else "NULL" for name in new_columns)
-        return [row[1:] for row in readable_rows(old, Rows(table, key, columns, where), values or {})]
+        return [row[1:] for row in readable_rows(old, Rows(table, key, columns, where), {"session": session})]
     return []
 
 
