@@ -79,6 +79,9 @@ class Servers:
         self._announced: set[str] = set()
         self._ended = False
         self.configured = Configured()
+        toolbox.wait_until_started = partial(self._hub.wait_until_started, settings.tools.wait)
+        toolbox.wait_until_current = self._hub.wait_until_current
+        toolbox.instructions = self.instructions
 
     async def load(self, folder: Path) -> None:
         """Read the configuration, including that of a project in `folder`; tools of the last run are offered."""
@@ -86,8 +89,6 @@ class Servers:
         for config in self.configured.servers:
             on = switched.get(config.name, not config.disabled)
             self._toolbox.add_source(self._hub.add(config, self._cached[config.name], on=on))
-        if self.configured.servers:
-            self._follow_servers()
 
     def start(self, ask: Ask | None = None) -> None:
         """Start the servers in the background. `ask` asks the person their questions; None: no one can be asked."""
@@ -181,7 +182,6 @@ class Servers:
         for config in project.servers:
             if config.name not in self._hub.servers:
                 self._toolbox.add_source(self._hub.add(config, on=not config.disabled))
-        self._follow_servers()
         self.start()
 
     async def switch(self, name: str, on: bool) -> None:
@@ -322,11 +322,6 @@ class Servers:
     async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError`."""
         return await self._server(prompt.server).prompt(prompt.name, arguments)
-
-    def _follow_servers(self) -> None:
-        self._toolbox.wait_until_started = partial(self._hub.wait_until_started, self._settings.tools.wait)
-        self._toolbox.wait_until_current = self._hub.wait_until_current
-        self._toolbox.instructions = self.instructions
 
     # -- internals ---------------------------------------------------------------------------------------------------
 

@@ -308,8 +308,6 @@ class Workspace:
 
         return await asyncio.to_thread(import_all)
 
-    # -- usage -------------------------------------------------------------------------------------------
-
 
 def where_it_runs(provider: str, configs: Mapping[str, ProviderConfig]) -> str:
     """Where a provider's models run, in one sentence for the welcome text.

@@ -43,7 +43,7 @@ class Toolbox:
         self.settings = settings
         self._store = store
         self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
-        # Set by `Servers` once a server is configured.
+        # Set by `Servers`:
         self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
         self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # for lists that servers announced as changed
         self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # of servers, for the model
