@@ -57,20 +57,20 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT_MATCHES
     A word weighs more the fewer tools have it (as in BM25), in a name twice as much as in a description, and as a
     prefix half as much. The full name of a tool finds that tool first.
     """
-    wanted = list(dict.fromkeys(word for word in _words(query) if word not in _EMPTY))
-    names = [_words(tool.name) for tool in tools]
-    parameters = [object_of(as_object(tool.parameters).get("properties")) for tool in tools]
-    texts = [_words(f"{tool.description} {' '.join(names)}") for tool, names in zip(tools, parameters, strict=True)]
-    scored = []
-    rarity = {
-        word: math.log(1 + len(tools) / (1 + sum(word in n or word in t for n, t in zip(names, texts, strict=True))))
-        for word in wanted
-    }
+    wanted = [word for word in dict.fromkeys(_words(query)) if word not in _EMPTY]
     asked = query.strip().lower()
-    for tool, name, text in zip(tools, names, texts, strict=True):
-        score = 1e6 if asked == tool.name.lower() or asked == tool.name.lower().partition("__")[2] else 0.0
-        for word in wanted:
-            score += rarity[word] * max(2 * _fit(word, name), _fit(word, text))
+    searched = [(tool, _words(tool.name), _words(_text(tool))) for tool in tools]
+
+    def rarity(word: str) -> float:
+        having = sum(word in name or word in text for _, name, text in searched)
+        return math.log(1 + len(tools) / (1 + having))
+
+    weights = {word: rarity(word) for word in wanted}
+    scored: list[tuple[float, ToolSchema]] = []
+    for tool, name, text in searched:
+        score = sum(weight * max(2 * _fit(word, name), _fit(word, text)) for word, weight in weights.items())
+        if asked in (tool.name.lower(), tool.name.lower().partition("__")[2]):
+            score += 1e6
         if score > 0:
             scored.append((score, tool))
     scored.sort(key=lambda pair: (-pair[0], pair[1].name))
@@ -88,6 +88,11 @@ def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema
     return "\n".join(
         [f"{len(matches)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]
     )
+
+
+def _text(tool: ToolSchema) -> str:
+    """Its description and the names of its parameters."""
+    return " ".join((tool.description, *object_of(as_object(tool.parameters).get("properties"))))
 
 
 def _words(text: str) -> list[str]:
