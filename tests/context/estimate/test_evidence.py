@@ -112,6 +112,25 @@ def test_a_measured_number_is_bounded_by_what_its_text_lets_one_expect(hybrid: H
     assert talk.estimate().upper_bound == talk.estimate().tokens
 
 
+def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: HybridTokenEstimator) -> None:
+    """A template's default system prompt is in the count, and in no estimate."""
+    talk = Talk(hybrid)
+    counted = talk.next(5) + 30
+    hybrid.note_count(request(*talk.messages, session=talk.session), counted, at=0.0)
+    talk.report(counted, 304, reply=300)
+    estimate = talk.estimate()
+    assert (estimate.source, estimate.tokens, estimate.upper_bound) == ("exact", counted + 304, counted + 304)
+
+
+def test_the_doubt_of_an_input_is_not_scaled_up_to_an_output_that_was_counted(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
+    reported = talk.next(5) + 30
+    talk.report(reported, 104, reply=100)
+    estimate = talk.estimate()
+    assert (estimate.source, estimate.tokens) == ("exact", reported + 104)
+    assert 30 <= estimate.upper_bound - estimate.tokens <= 40
+
+
 def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(hybrid: HybridTokenEstimator) -> None:
     talk = Talk(hybrid)
     for _ in range(5):

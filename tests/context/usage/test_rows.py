@@ -191,6 +191,15 @@ def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     assert usage.warnings == (f"{by_key['unattributed']:,} tokens belong to no known message, prompt or tool",)
 
 
+def test_what_a_chat_template_adds_is_not_taken_for_part_of_a_message() -> None:
+    hybrid = estimator()
+    outgoing = request(user("word " * 30))
+    expected = rows(hybrid, outgoing)["user"].tokens
+    hybrid.record(outgoing, answer("Certainly."), Usage(expected + 30, 6), at=1.0)
+    by_key = rows(hybrid, outgoing)
+    assert (by_key["hidden"].tokens, by_key["user"].tokens) == (33, expected - 3)  # with what opens a request
+
+
 @pytest.mark.parametrize(("model", "row"), [(MODEL, "hidden"), ("of-no-known-family", "unattributed")])
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn(model: str, row: str) -> None:
     hybrid = estimator()

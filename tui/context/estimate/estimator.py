@@ -359,7 +359,9 @@ class HybridTokenEstimator:
         answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
-            doubt += verdict.doubt * output / actual + answer.difference
+            # An exact count of the reply speaks for its output; what it does not show is as sure as the input.
+            unproved = answer.reasoning + answer.unseen if exact else output
+            doubt += verdict.doubt * unproved / actual + answer.difference
             # What it costs when it is sent back, with and without its reasoning.
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
             cost = plain = TokenCost(back - answer.reasoning, 0, "measured")

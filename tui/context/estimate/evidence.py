@@ -78,6 +78,13 @@ class Step:
         likely = min(most, AGREEMENT_SHARE * self.added + usual) + self.slack
         return not self.repeats(tokens) and abs(tokens - self.forecast) <= likely
 
+    def doubt(self, tokens: float) -> float:
+        """How far off `tokens` for this request may be if that report was within its own doubt.
+
+        What was learned does not count: a steady error teaches itself.
+        """
+        return self.verdict.doubt + abs(tokens - self.tokens - self.plain) + self.margin + self.slack
+
     def proportional(self, claim: Claim) -> bool:
         """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
         before = claim.by_text - self.plain
@@ -170,7 +177,8 @@ def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
         return Verdict(doubt=claim.doubt) if believed[0].verdict.confirmed else _alone(claim)
     agreed = believed[0].verdict.agreed + 1
     sure = claim.agrees or believed[0].verdict.confirmed or agreed >= AGREED
-    return Verdict(confirmed=sure and not claim.disputed, doubt=claim.doubt, agreed=agreed)
+    doubt = min([claim.doubt, *(step.doubt(claim.tokens) for step in confirmed[:WITNESSES])])
+    return Verdict(confirmed=sure and not claim.disputed, doubt=doubt, agreed=agreed)
 
 
 def _alone(claim: Claim) -> Verdict:

@@ -20,13 +20,14 @@ from tui.context.estimate.calibration import (
     Calibration,
     PreambleCost,
 )
+from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
 from tui.context.estimate.prediction import Situation, estimate_margin, learned
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
-TEMPLATE = 64  # tokens that a chat template may add of its own (a date, a default system prompt)
+TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add of its own: a date, a default system prompt
 LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
 LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
@@ -256,6 +257,9 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     texts, before = learned(account.sums, calibration), sum(prompts.tokens.values())
     missing = total - sum(tokens.values()) - texts - before
     doubt, doubt_before = estimate_margin(texts, account.sums, account.model), prompts.doubt * before
+    reach = max(TEMPLATE_LEAST, PLAUSIBLE_MARGINS * doubt + doubt_before)
+    if measured and reach < missing <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
+        tokens["hidden"], missing = tokens["hidden"] + missing, 0.0
     share = missing * doubt / (doubt + doubt_before) if doubt + doubt_before else 0.0
     new_texts = min(max(texts + share, FACTOR_LOW * texts), FACTOR_HIGH * texts)
     new_before = min(max(before + missing - (new_texts - texts), prompts.least * before), prompts.most * before)
@@ -274,8 +278,6 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
-    elif measured and 0 < rest <= TEMPLATE and get_tokenizer(request.model).how == "vocabulary":
-        tokens["hidden"] += rest
     elif rest > 0:
         tokens["unattributed"] = rest
         if measured and rest > TEMPLATE:
