@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui.config.settings import load_settings
-from tui.tools.mcp.config import McpConfigError, ServerConfig, hidden_args, read_servers, servers_of_json
+from tui.tools.mcp.config import McpConfigError, ServerConfig, hidden_args, read_env_file, read_servers, servers_of_json
 from tui.tools.mcp.config_files import find_servers
 from tui.tools.mcp.status import log_name
 
@@ -281,6 +281,24 @@ def test_any_part_of_an_address_may_be_a_variable() -> None:
     for url in ("ftp://x", "http://[", "http://x:99999"):
         with pytest.raises(McpConfigError, match=r"mcpServers\.x\.url"):
             one({"url": "${URL}"}).filled({"URL": url})
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("'x y' # z", "x y"),
+        ('"a\'b"', "a'b"),
+        ("''", ""),
+        ("it's", "it's"),
+        ('"open', '"open'),
+        ("'", "'"),
+        ('"a"b', '"a"b'),
+    ],
+)
+def test_only_quotes_around_a_whole_value_are_taken_off(tmp_path: Path, written: str, value: str) -> None:
+    file = tmp_path / "keys.env"
+    file.write_text(f"KEY={written}\n", encoding="utf-8")
+    assert read_env_file(str(file), "k") == {"KEY": value}
 
 
 def test_variables_come_from_a_file_too_and_are_never_shown(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ LARGEST_ENV_FILE = 1_000_000  # characters
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")
 _ENV_LINE = re.compile(
-    r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*('[^'\n]*'|"[^"\n]*"|.*?)(?:[ \t]+\#.*|[ \t]*)$""", re.M
+    r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*"
+    r"""(?:'([^'\n]*)'|"([^"\n]*)"|(.*?))(?:[ \t]+#.*|[ \t]*)$""",
+    re.M,
 )
 _OPENCODE_VARIABLE = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _CRUSH_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -231,7 +233,7 @@ def read_env_file(path: str, key: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
         raise McpConfigError(f"{key}: {path} can't be read ({why})") from None
-    return {name: value[1:-1] if value[:1] in ("'", '"') else value for name, value in _ENV_LINE.findall(text)}
+    return {name: "".join(value) for name, *value in _ENV_LINE.findall(text)}  # in one form of quotes, or in none
 
 
 def servers_of_json(text: str, where: str) -> tuple[ServerConfig, ...]:
