@@ -43,6 +43,12 @@ def test_what_fits_is_the_same_object() -> None:
     assert cap_text(text, 1_000, count) is text
 
 
+@pytest.mark.parametrize("characters", [600, 1_000, 4_000])
+def test_a_character_of_several_tokens_counts_as_several(characters: int) -> None:
+    assert count("🦤" * 10) == 30
+    assert count(cap_text("🦤" * characters, 1_000, count)) <= 1_050
+
+
 def test_only_as_much_is_counted_as_could_be_kept() -> None:
     counted: list[int] = []
 

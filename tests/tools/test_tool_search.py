@@ -47,6 +47,10 @@ def test_the_tool_that_is_meant_comes_first(query: str, first: str) -> None:
     assert search(query, TOOLS)[0].name == first
 
 
+def test_a_name_without_a_server_is_not_the_empty_question() -> None:
+    assert search("", [tool("plain", "does it")]) == []
+
+
 def test_the_same_question_has_the_same_answer_whatever_the_order() -> None:
     once = search("change the state of a payment", TOOLS, 20)
     assert once == search("change the state of a payment", list(reversed(TOOLS)), 20)

@@ -103,8 +103,8 @@ def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
 
     `more` says how to get the rest. Counts only as much as could stay, so that the cost does not grow with the text.
     """
-    if len(text) <= limit:
-        return text  # no tokenizer makes more tokens than bytes; longer text is decided by the next line
+    if len(text) * (1 if text.isascii() else 4) <= limit:
+        return text  # no tokenizer makes more tokens than bytes of UTF-8
     if len(text) <= _PROBE * limit and count(text) <= limit:
         return text
     budget = max(1, limit - MARKER_TOKENS)

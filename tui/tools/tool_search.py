@@ -69,7 +69,7 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT_MATCHES
     scored: list[tuple[float, ToolSchema]] = []
     for tool, name, text in searched:
         score = sum(weight * max(2 * _fit(word, name), _fit(word, text)) for word, weight in weights.items())
-        if asked in (tool.name.lower(), tool.name.lower().partition("__")[2]):
+        if asked and asked in (tool.name.lower(), tool.name.lower().partition("__")[2]):
             score += 1e6
         if score > 0:
             scored.append((score, tool))
