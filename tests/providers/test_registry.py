@@ -16,7 +16,6 @@ from tui.providers.registry import (
     all_configs,
     answering,
     choose_default,
-    ignored_settings,
     make_provider,
     parse_model,
     provider_config,
@@ -83,23 +82,14 @@ class TestTables:
             ("antropic", None, "did you mean anthropic"),
             ("qqq", None, r"add \[providers.qqq\]"),
             ("groq", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
+            ("openai", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
+            ("mine", ProviderSettings(kind="openai", context_management=True), "only Anthropic's Messages API"),
         ],
     )
     def test_what_cannot_be(self, name: str, table: ProviderSettings | None, words: str) -> None:
         with pytest.raises(ValueError, match=words) as caught:
             provider_config(name, table)
         assert "\n" not in str(caught.value)
-
-    def test_context_management_of_openai_is_ignored_and_said(self) -> None:
-        tables = {
-            "openai": ProviderSettings(context_management=True),
-            "mine": ProviderSettings(kind="openai", context_management=True),
-            "anthropic": ProviderSettings(context_management=True),
-        }
-        assert not provider_config("openai", tables["openai"]).context_management
-        lines = ignored_settings(tables)
-        assert [line.split()[0] for line in lines] == ["[providers.openai]", "[providers.mine]"]
-        assert all("is ignored" in line for line in lines)
 
     def test_ones_own_come_first_and_the_gguf_names_the_model(self) -> None:
         configs = all_configs(

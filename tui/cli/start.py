@@ -32,7 +32,6 @@ def run(invocation: Invocation) -> int:
         settings = load_settings(None, **invocation.settings)
         start_logging(settings.log_file)
         _free_large_blocks()
-        _report_ignored(settings)
         command = getattr(_loaded(f"tui.cli.{module}"), function)
         code: int = command(settings, **invocation.arguments)
         return code
@@ -51,16 +50,6 @@ def run(invocation: Invocation) -> int:
             logger.critical("unexpected error", exc_info=error)
         where = f"; details are in {settings.log_file}" if settings else ""
         return complain(f"a bug: {type(error).__name__}: {error}. Nothing stored is lost{where}")
-
-
-def _report_ignored(settings: Settings) -> None:
-    """Report settings that have no effect."""
-    if any(table.context_management for table in settings.providers.values()):
-        from tui.providers.registry import ignored_settings
-
-        with suppress(ValueError):  # reported when the providers are created
-            for line in ignored_settings(settings.providers):
-                complain(line)
 
 
 def _loaded(name: str) -> ModuleType:

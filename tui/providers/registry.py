@@ -56,7 +56,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
     own_address = preset is None or base_url != preset.base_url
     dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS[table.kind]
-    if table.context_management and dialect not in ("anthropic", "openai-responses"):
+    if table.context_management and dialect != "anthropic":
         raise ValueError(f"provider {name!r} has no context_management: only Anthropic's Messages API has it")
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     config = preset or ProviderConfig(name)
@@ -67,20 +67,11 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         official=official,
         key_env=(table.api_key_env,) if table.api_key_env else config.key_env,
         api_key_command=table.api_key_command,
-        context_management=table.context_management and dialect == "anthropic",
+        context_management=table.context_management,
         idle_timeout=table.idle_timeout or config.idle_timeout,
         max_response=table.max_response or config.max_response,
         needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
     )
-
-
-def ignored_settings(tables: Mapping[str, ProviderSettings]) -> list[str]:
-    """One line for each provider setting that has no effect any more. Raises ValueError like `provider_config`."""
-    return [
-        f"[providers.{name}] context_management is ignored: OpenAI's own compaction is not supported"
-        for name, table in tables.items()
-        if table.context_management and provider_config(name, table).dialect == "openai-responses"
-    ]
 
 
 def all_configs(

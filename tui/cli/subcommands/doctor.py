@@ -27,7 +27,7 @@ from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local import missing_part
-from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
+from tui.providers.registry import all_configs, answering, choose_default
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
@@ -171,8 +171,6 @@ def _providers(settings: Settings) -> Iterator[Finding]:
     if not findings:
         answers = "only the demo answers" if lacking else "the embedded model answers"
         yield Finding("note", "providers", f"no key and no local server; {answers}")
-    for line in ignored_settings(settings.providers):
-        yield Finding("note", "providers", line)
     yield Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model)
 
 
