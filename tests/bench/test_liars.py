@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.liars import DIALECTS, LIARS, WINDOW_KINDS, Lying, Said, body_of, converse, matrix
-from tui.context.estimate.evidence import Claim, Step
+from tui.context.estimate.evidence import Claim, Predecessor
 from tui.context.estimate.measurements import Verdict
 
 EVERY = 59  # of the cells; a prime, so that every value of every axis is in the slice
@@ -43,7 +43,7 @@ def test_an_honest_server_is_exact_from_the_first_call_on_whatever_the_client_co
 
 
 def test_it_notices_when_everything_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gullible(claim: Claim, steps: list[Step]) -> Verdict:
+    def gullible(claim: Claim, steps: list[Predecessor]) -> Verdict:
         return Verdict(confirmed=True)
 
     monkeypatch.setattr("tui.context.estimate.evidence.weigh", gullible)

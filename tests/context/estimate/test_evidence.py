@@ -13,7 +13,7 @@ from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.evidence import Claim, Step, weigh
+from tui.context.estimate.evidence import Claim, Predecessor, weigh
 from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import ConversationEstimate
 from tui.messages import Attachment, Message, Text, ToolSchema, Usage
@@ -382,7 +382,7 @@ claims = st.builds(
 )
 steps = st.lists(
     st.builds(
-        Step,
+        Predecessor,
         tokens=st.floats(1, 300_000),
         verdict=st.builds(Verdict, kind=st.sampled_from(["believed", "doubted", "cut"]), confirmed=st.booleans()),
         added=st.floats(0, 10_000),
@@ -396,7 +396,7 @@ steps = st.lists(
 
 @given(claims, steps)
 def test_what_is_not_believed_has_a_reason_and_what_no_byte_explains_is_not_believed_alone(
-    claim: Claim, earlier: list[Step]
+    claim: Claim, earlier: list[Predecessor]
 ) -> None:
     verdict = weigh(claim, earlier)
     assert verdict.believed or verdict.reason
@@ -418,7 +418,7 @@ def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]
         for at in range(1, len(history)):
             tokens, estimate = history[at]
             earlier = [
-                Step(t, Verdict(confirmed=True), estimate - e, estimate - e, 5.0 * (estimate - e), estimate - e)
+                Predecessor(t, Verdict(confirmed=True), estimate - e, estimate - e, 5.0 * (estimate - e), estimate - e)
                 for t, e in reversed(history[:at])
             ]
             claim = Claim(tokens, estimate, *(float(estimate),) * 3, *(5.0 * estimate,) * 3)

@@ -151,7 +151,8 @@ class HybridTokenEstimator:
             if usage.source != "provider" or not usage.input_total:
                 return None
             session, actual = self._session(request), usage.input_total + (usage.cleared or 0)
-            verdict = session.reports.weigh(situation, actual, window=window, recorded=recorded)
+            # Nothing is certain about a recorded request: it may lack parts of what was sent, or have others.
+            verdict = Verdict(confirmed=True) if recorded else session.reports.weigh(situation, actual, window=window)
             if verdict.overrules:
                 self._overrule(session)
             # Nothing is learned from the error of an overruled base, and of what the provider cleared unexpectedly.
@@ -193,7 +194,7 @@ class HybridTokenEstimator:
             cleared = before.cleared if before is not None and before.cleared < tokens else None
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
             session, nothing = self._session(request), Message("assistant", ())
-            verdict = session.reports.weigh(situation, tokens, window=None, recorded=False)
+            verdict = session.reports.weigh(situation, tokens, window=None)
             if verdict.overrules:
                 self._overrule(session)
             if verdict.believed:

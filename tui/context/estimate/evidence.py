@@ -41,13 +41,12 @@ UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earl
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Predecessor:
     """An earlier report that this request extends, with nothing removed.
 
     `tokens` is the reported number, corrected for reasoning added or dropped; `added` the estimate of what was added
     since, `plain` the same without anything learned or reported, `text` its visible text, `most` its upper limit,
-    `margin` by how much `plain` may be off.
-    `slack` is the uncertainty of the difference: reasoning, changed tools.
+    `margin` by how much `plain` may be off. `slack` is the uncertainty of the difference: reasoning, changed tools.
     """
 
     tokens: float
@@ -149,36 +148,36 @@ class Claim:
         return self.tokens - self.by_text + self.hidden
 
 
-def weigh(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """Return the verdict on `claim`; `steps` are the earlier reports of the conversation, latest first."""
-    believed = [step for step in steps if step.verdict.believed]
-    against = [step for step in believed if not step.allows(claim.tokens)]
-    again = next((step for step in steps if step.repeats(claim.tokens)), None)
-    packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
-    reason = ""
-    if claim.cut_at_window:
-        reason = f"{claim.tokens:,} of about {claim.predicted:,} tokens"
-    elif packed and claim.tokens < PACKED_SHARE * claim.text:
-        reason = f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
-    elif again is not None:
-        reason = _reason(claim, again)
-    elif claim.stuck:
-        reason = f"{claim.tokens:,} tokens again, although the messages are others"
-    if reason:
-        return _doubted(claim, steps, _reason(claim, against[0]) if against else reason)
+def weigh(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:
+    """Return the verdict on `claim`; `earlier` are the earlier reports of the conversation, latest first."""
+    believed = [one for one in earlier if one.verdict.believed]
+    against = [one for one in believed if not one.allows(claim.tokens)]
+    if reason := _impossible(claim, earlier):
+        return _doubted(claim, earlier, _contradiction_text(claim, against[0]) if against else reason)
     if against:
-        return _contradiction(claim, steps, against)
-    if claim.tokens > claim.plausible + claim.hidden + ALLOWANCE and not believed:
-        return _excess(claim, steps)
+        return _contradiction(claim, earlier, against)
     if not believed:
-        return _alone(claim)
-    confirmed = [step for step in believed if step.verdict.confirmed]
-    if not all(step.agrees(claim.tokens) for step in (believed[0], *confirmed[:WITNESSES])):
-        return Verdict(doubt=claim.doubt) if believed[0].verdict.confirmed else _alone(claim)
-    agreed = believed[0].verdict.agreed + 1
-    sure = claim.agrees or believed[0].verdict.confirmed or agreed >= AGREED
-    doubt = min([claim.doubt, *(step.doubt(claim.tokens) for step in confirmed[:WITNESSES])])
+        too_many = claim.tokens > claim.plausible + claim.hidden + ALLOWANCE
+        return _excess(claim, earlier) if too_many else _alone(claim)
+    latest, confirmed = believed[0], [one for one in believed if one.verdict.confirmed][:WITNESSES]
+    if not all(one.agrees(claim.tokens) for one in (latest, *confirmed)):
+        return Verdict(doubt=claim.doubt) if latest.verdict.confirmed else _alone(claim)
+    agreed = latest.verdict.agreed + 1
+    sure = claim.agrees or latest.verdict.confirmed or agreed >= AGREED
+    doubt = min([claim.doubt, *(one.doubt(claim.tokens) for one in confirmed)])
     return Verdict(confirmed=sure and not claim.disputed, doubt=doubt, agreed=agreed)
+
+
+def _impossible(claim: Claim, earlier: Sequence[Predecessor]) -> str:
+    """Why the number can't be that of the request, even if no earlier report contradicts it; "" if it can."""
+    if claim.cut_at_window:
+        return f"{claim.tokens:,} of about {claim.predicted:,} tokens"
+    packed = claim.size >= PACKED_FROM and claim.tokens * PACKED_BYTES < claim.size
+    if packed and claim.tokens < PACKED_SHARE * claim.text:
+        return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
+    if same := next((one for one in earlier if one.repeats(claim.tokens)), None):
+        return _contradiction_text(claim, same)
+    return f"{claim.tokens:,} tokens again, although the messages are others" if claim.stuck else ""
 
 
 def _alone(claim: Claim) -> Verdict:
@@ -186,36 +185,35 @@ def _alone(claim: Claim) -> Verdict:
     return Verdict(confirmed=claim.agrees and not claim.disputed, doubt=claim.doubt)
 
 
-def _contradiction(claim: Claim, steps: Sequence[Step], against: Sequence[Step]) -> Verdict:
+def _contradiction(claim: Claim, earlier: Sequence[Predecessor], against: Sequence[Predecessor]) -> Verdict:
     """Decide whether `claim` or the measurements `against` it are wrong.
 
     Two reports in a row outweigh confirmed ones, but not against the text: a prompt may be cut twice at the same place.
     """
-    ratio = _ratio(claim.tokens, claim.by_text)
-    nearer = all(ratio < _ratio(step.forecast, claim.by_text) for step in against)
+    ratio, latest = _ratio(claim.tokens, claim.by_text), earlier[0]
+    nearer = all(ratio < _ratio(one.forecast, claim.by_text) for one in against)
     near = nearer or min(ratio, _ratio(claim.tokens, claim.by_text - claim.hidden)) <= NEAR
-    unsure, latest = not any(step.verdict.confirmed for step in against), steps[0]
     seconded = not latest.verdict.believed and (latest.agrees(claim.tokens) or latest.proportional(claim))
-    if (near and seconded) or (unsure and nearer):
+    unconfirmed = not any(one.verdict.confirmed for one in against)
+    if (near and seconded) or (unconfirmed and nearer):
         alone = _alone(claim)
-        return replace(alone, confirmed=alone.confirmed and unsure, overrules=True)
-    return _doubted(claim, steps, _reason(claim, against[0]))
+        return replace(alone, confirmed=alone.confirmed and unconfirmed, overrules=True)
+    return _doubted(claim, earlier, _contradiction_text(claim, against[0]))
 
 
-def _reason(claim: Claim, step: Step) -> str:
-    before, added = round(step.tokens), round(step.added)
-    if step.repeats(claim.tokens):
-        return f"{claim.tokens:,} tokens again, although about {added:,} were added"
-    if claim.tokens < step.tokens:
-        return f"{claim.tokens:,} tokens, after {before:,} were measured and about {added:,} added"
-    return f"{claim.tokens - before:,} tokens more than before, where about {added:,} were added"
+def _contradiction_text(claim: Claim, before: Predecessor) -> str:
+    tokens, measured, added = claim.tokens, round(before.tokens), round(before.added)
+    if before.repeats(tokens):
+        return f"{tokens:,} tokens again, although about {added:,} were added"
+    if tokens < before.tokens:
+        return f"{tokens:,} tokens, after {measured:,} were measured and about {added:,} added"
+    return f"{tokens - measured:,} tokens more than before, where about {added:,} were added"
 
 
-def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
+def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdict:
     """The verdict on a claim that is not believed: either another number, or the size of a prompt cut by the server."""
-    measured = {step.tokens for step in steps if step.verdict.believed}
-    cuts = [step.tokens for step in steps if step.verdict.kind == "cut"]
-    again = any(step.repeats(claim.tokens) for step in steps)
+    measured = {one.tokens for one in earlier if one.verdict.believed}
+    cuts = [one.tokens for one in earlier if one.verdict.kind == "cut"]
     if not claim.cut_at_window:
         if len(measured) < 2 or claim.tokens >= claim.predicted:
             return Verdict("doubted", reason)
@@ -224,24 +222,25 @@ def _doubted(claim: Claim, steps: Sequence[Step], reason: str) -> Verdict:
             return Verdict("doubted", reason)
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
+    again = any(one.repeats(claim.tokens) for one in earlier)
     proven = size >= LEAST_WINDOW and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if proven else None)
 
 
-def _excess(claim: Claim, steps: Sequence[Step]) -> Verdict:
-    """The verdict on more tokens than the request has bytes: the server adds a prompt, if a second call agrees.
+def _excess(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:
+    """The verdict on more tokens than the request can have: the server adds a prompt, if a second call agrees.
 
-    None of `steps` is believed.
+    None of the `earlier` reports is believed.
     """
     within_bytes = claim.tokens <= claim.most + claim.hidden + ALLOWANCE
-    if within_bytes and steps and steps[0].proportional(claim):
+    if within_bytes and earlier and earlier[0].proportional(claim):
         return _alone(claim)  # another vocabulary than its name says
-    seconded = bool(steps) and steps[0].agrees(claim.tokens)
-    surely = seconded and abs(claim.tokens - steps[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are
+    seconded = bool(earlier) and earlier[0].agrees(claim.tokens)
     if claim.excess > HIDDEN_SHARE * (claim.window or USUAL_WINDOW) or not seconded:
         most = claim.plausible if within_bytes else claim.most
         return Verdict("doubted", f"{claim.tokens:,} tokens, and what was sent can have {most:,.0f} at most")
+    surely = abs(claim.tokens - earlier[0].forecast) <= EXCESS_SLACK  # two random numbers seldom are so close
     hidden, reason = round(claim.excess), f"the server adds about {claim.excess:,.0f} tokens of its own"
     return Verdict("hidden", reason, confirmed=surely, agreed=1, hidden=hidden)
 
@@ -276,17 +275,13 @@ class ReportLog:
     reports: list[Report] = field(default_factory=list)
     _disputed: bool = False
 
-    def weigh(self, situation: Situation, tokens: int, *, window: int | None, recorded: bool) -> Verdict:
-        """The verdict on a report of `tokens` for the request of `situation`.
-
-        Nothing is certain about a `recorded` request: it may lack parts of what was sent, or have parts that were not.
-        """
-        if recorded:
-            return Verdict(confirmed=True)
-        claim = replace(_claim(situation, tokens), window=window, disputed=self._disputed)
-        if self.reports and not (latest := self.reports[-1]).verdict.believed and latest.tokens == tokens:
-            claim = replace(claim, stuck=not situation.account.begins_with(latest.messages, latest.sent))
-        return weigh(claim, [_step(report, situation) for report in self._extended_by(situation)])
+    def weigh(self, situation: Situation, tokens: int, *, window: int | None) -> Verdict:
+        """The verdict on a report of `tokens` for the request of `situation`."""
+        latest = self.reports[-1] if self.reports else None
+        repeated = latest is not None and not latest.verdict.believed and latest.tokens == tokens
+        stuck = latest is not None and repeated and not situation.account.begins_with(latest.messages, latest.sent)
+        claim = replace(_claim(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
+        return weigh(claim, [_predecessor(report, situation) for report in self._extended_by(situation)])
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
         """`usage`; if only that is plausible, what it says where the cached tokens are inside the reported input.
@@ -302,16 +297,15 @@ class ReportLog:
         if not believed or not 0 < LEAST_CACHED * alone <= cached <= alone:
             return usage
         tokens = alone + (usage.cleared or 0)
-        step = _step(believed[0], situation)
-        claim = _claim(situation, tokens)
-        if step.agrees(tokens + cached):
+        before, claim = _predecessor(believed[0], situation), _claim(situation, tokens)
+        if before.agrees(tokens + cached):
             return usage
-        if step.agrees(tokens):
-            expected, margin = step.forecast, step.margin + step.slack
-        else:
+        if before.agrees(tokens):
+            expected, margin = before.forecast, before.margin + before.slack
+        elif claim.agrees:
             expected, margin = claim.by_learning, claim.margin
-            if not claim.agrees:
-                return usage
+        else:
+            return usage
         beyond = tokens + cached - expected
         inside = beyond > SUM_MARGINS * (margin + claim.media) + TEXT_SLACK
         return replace(usage, input_total=alone) if inside else usage
@@ -360,17 +354,22 @@ def _stored(measurement: Measurement) -> Report:
     )
 
 
-def _step(report: Report, situation: Situation) -> Step:
-    account, preamble = situation.account, situation.preamble
+def _predecessor(report: Report, situation: Situation) -> Predecessor:
+    account, preamble, calibration = situation.account, situation.preamble, situation.calibration
     since = account.since(report.messages)
     change = account.sums_before(report.messages).reasoning - report.reasoning
-    slack = abs(change) + since.reasoning
-    if report.preamble != preamble.digest:
-        slack += report.preamble_most + preamble.most
-    added = since.known + learned(since, situation.calibration)
-    margin = text_margin(since, account.model, situation.calibration)
-    most = _plausible_most(since, margin, situation.calibration)
-    return Step(report.tokens + change, report.verdict, added, since.text, most, since.plain, margin, slack)
+    changed_preamble = 0.0 if report.preamble == preamble.digest else report.preamble_most + preamble.most
+    margin = text_margin(since, account.model, calibration)
+    return Predecessor(
+        tokens=report.tokens + change,
+        verdict=report.verdict,
+        added=since.known + learned(since, calibration),
+        text=since.text,
+        most=_plausible_most(since, margin, calibration),
+        plain=since.plain,
+        margin=margin,
+        slack=abs(change) + since.reasoning + changed_preamble,
+    )
 
 
 def _plausible_most(sums: Sums, margin: float, calibration: Calibration) -> float:

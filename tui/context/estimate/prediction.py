@@ -95,57 +95,72 @@ def predict(
 ) -> ConversationEstimate:
     """The estimate for `account` after `preamble`. `clears`: the provider clears again what it cleared last."""
     fresh, count, measurement = account.since(base.covered), len(account.lines) - base.covered, base.measurement
-    measured, adjust, counted = base.tokens, base.adjust, None
-    alone = measurement is None and not base.covered
-    if alone:
-        adjust, counted = adjust + calibration.hidden, preamble.counted
+    measured, adjust, counted, margin_before = base.tokens, base.adjust, None, 0.0
+    if measurement is None and not base.covered:  # no call measured system prompt and tools
+        adjust, counted, margin_before = adjust + calibration.hidden, preamble.counted, MARGIN_FIRST
         if counted is None:
             adjust += calibration.preamble_tokens(preamble.digest, preamble.total)
+            margin_before += _tools_margin(preamble, calibration)
         else:
-            measured, adjust = sum(counted), adjust + (preamble.per_request if count else 0.0)
-    guess = learned(fresh, calibration, base.bias if count else 0.0)
-    tokens = max(0, round(measured + adjust + fresh.known + guess))
+            measured = sum(counted)
+            adjust += preamble.per_request if count else 0.0
+    tokens = max(0, round(measured + adjust + fresh.known + learned(fresh, calibration, base.bias if count else 0.0)))
     # An estimated deduction lowers the known tokens; an estimated addition is not part of them.
-    sure = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
-    confirmed = measurement is not None and measurement.confirmed
+    known = min(tokens, max(0, round(measured + fresh.known + min(0.0, adjust))))
     all_counted = counted is not None and not account.lines and not adjust
-    exact = all_counted or (confirmed and count == 0 and base.uncertain == 0)
-    margin, bound = 0.0, tokens
-    if not exact:
-        least = estimate_margin(tokens - sure, fresh, account.model) + MARGIN_TOKENIZER * base.uncertain
-        if alone:
-            least += MARGIN_FIRST + (_tools_margin(preamble, calibration) if counted is None else 0.0)
-        files = _files_margin(fresh, account, base.covered) if len(calibration.media) < 2 else 0.0
-        margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * sure) + least
-        spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
-        if confirmed and calibration.errors.spread is not None:
-            # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
-            least = _unmeasured_margin(fresh, account.model, calibration) + MARGIN_TOKENIZER * base.uncertain
-        bound += round(max(margin * spread, least) + files)
-        margin += files
-    elif measurement is not None and measurement.doubt > NEGLIGIBLE * tokens:
-        bound = ceil(tokens + measurement.doubt)
-    last_input = last_output = sent_back = None
-    cleared = 0
-    if measurement is not None:
-        cleared = min(measurement.cleared, tokens) if clears else 0
-        last_input, last_output = measurement.input_tokens - cleared, measurement.output_tokens
-        if last_output is not None and (base.reply is not None or base.kind == "trimmed"):
-            returned = calibration.reasoning_share * base.reply.sums.reasoning if base.reply is not None else 0.0
-            sent_back = min(max(0, round(last_output - measurement.reply_reasoning + returned)), last_output)
+    all_measured = measurement is not None and measurement.confirmed and count == 0 and base.uncertain == 0
+    if all_counted or all_measured:
+        doubt = 0.0 if measurement is None else measurement.doubt
+        margin, bound = 0.0, ceil(tokens + doubt) if doubt > NEGLIGIBLE * tokens else tokens
+    else:
+        margin, most_error = _margins(base, account, fresh, calibration, known, tokens - known, margin_before)
+        bound = tokens + round(most_error)
+    cleared = min(measurement.cleared, tokens) if measurement is not None and clears else 0
     return ConversationEstimate(
         tokens=tokens - cleared,
         upper_bound=bound - cleared,
-        known_tokens=max(0, sure - cleared),
+        known_tokens=max(0, known - cleared),
         new_message_count=count,
-        source="exact" if exact else "estimated" if measurement is None else "delta",
+        source="exact" if all_counted or all_measured else "estimated" if measurement is None else "delta",
         margin=margin,
-        last_input=last_input,
-        last_output=last_output,
-        last_output_sent_back=sent_back,
+        last_input=None if measurement is None else measurement.input_tokens - cleared,
+        last_output=None if measurement is None else measurement.output_tokens,
+        last_output_sent_back=_sent_back(base, calibration),
         cleared=cleared,
         counted=all_counted or (measurement is not None and measurement.counted),
     )
+
+
+def _sent_back(base: Base, calibration: Calibration) -> int | None:
+    """The tokens of the last reply's output that are part of the next input; None where that is unknown."""
+    measurement, reply = base.measurement, base.reply
+    if measurement is None or measurement.output_tokens is None or (reply is None and base.kind != "trimmed"):
+        return None
+    reasoning = 0.0 if reply is None else calibration.reasoning_share * reply.sums.reasoning
+    sent_back = round(measurement.output_tokens - measurement.reply_reasoning + reasoning)
+    return min(max(0, sent_back), measurement.output_tokens)
+
+
+# -- how far off it may be ---------------------------------------------------------------------------------------------
+
+
+def _margins(
+    base: Base, account: Account, fresh: Sums, calibration: Calibration, known: int, estimated: int, before: float
+) -> tuple[float, float]:
+    """By how much an estimate may be off: the fixed margin, and the excess of the upper bound; in tokens.
+
+    `known` tokens were measured, `estimated` ones were not, `before` is the margin of a preamble that no call measured.
+    """
+    measurement, of_base = base.measurement, MARGIN_TOKENIZER * base.uncertain
+    confirmed = measurement is not None and measurement.confirmed
+    files = _files_margin(fresh, account, base.covered) if len(calibration.media) < 2 else 0.0
+    least = estimate_margin(estimated, fresh, account.model) + of_base + before
+    margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * known) + least
+    spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
+    if confirmed and calibration.errors.spread is not None:
+        # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
+        least = _unmeasured_margin(fresh, account.model, calibration) + of_base
+    return margin + files, max(margin * spread, least) + files
 
 
 def estimate_margin(guessed: float, sums: Sums, model: str) -> float:
@@ -206,7 +221,7 @@ MEDIA_SHARE = 0.25  # share of the new content: with less, images and PDFs can't
 UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, more was billed than it shows
 # Shares of a reply's counted text: a smaller reported output is that of a stream's beginning. In 1,900 recorded replies
 # the text of a known vocabulary was never more than 1.25 times the output (JSON may be written otherwise than sent).
-STALE_OUTPUT, STALE_EXACT = 0.25, 0.75
+STALE_OUTPUT, STALE_EXACT, STALE_SLACK = 0.25, 0.75, 4  # the last in tokens
 
 
 def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool) -> Calibration:
@@ -242,33 +257,39 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
 def _learn_growth(situation: Situation, measurement: Measurement, actual: int, verdict: Verdict) -> Calibration:
     """What the difference of a believed report to the measurement before it teaches."""
     estimate, base, account, preamble, calibration = situation
-    taught, fresh, reply = calibration, account.since(base.covered), base.reply
-    sure = verdict.confirmed and measurement.confirmed
-    unseen, same_preamble = measurement.unseen, measurement.preamble == preamble.digest
-    text = calibration.text(fresh.content, fresh.classes) + (fresh.markup + base.bias) * calibration.markup_factor
-    if reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
+    fresh, same_preamble = account.since(base.covered), measurement.preamble == preamble.digest
+    sure, unseen = verdict.confirmed and measurement.confirmed, measurement.unseen
+    taught = calibration
+    if base.reply is not None and same_preamble and unseen >= max(REASONING_ENOUGH, learned(fresh, calibration)):
         share = (calibration.unseen_share or 0.0) + (actual - estimate.uncleared) / unseen
         taught = calibration.learn_unseen(share)
     elif base.uncertain == 0 and base.covered < len(account.lines):
-        rest = actual - base.tokens - fresh.known - fresh.fixed
-        returned, thought = 1.0, 0.0 if reply is None else reply.sums.reasoning
-        if thought >= max(REASONING_ENOUGH, 2 * abs(estimate.uncleared - base.tokens)):
-            # Some servers take reasoning back and drop it, or don't count it.
-            missing = rest - text - fresh.media * calibration.media_factor
-            returned = calibration.reasoning_share + missing / thought
-            taught = calibration.learn_returned(returned)
-        if returned < 0.5:
-            pass  # the reasoning is missing, which teaches nothing about the text
-        elif fresh.media > MEDIA_SHARE * (fresh.media + text):
-            taught = taught.learn_media(fresh.media, rest - text)
-        elif not fresh.media:
-            # Where enough calls were measured, a server that departs from them may have become another, or wrong.
-            typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
-            taught = taught.learn(fresh.content, fresh.markup + base.bias, rest, fresh.classes, sure=sure and typical)
+        # Where enough calls were measured, a server that departs from them may have become another, or wrong.
+        typical = not judged_by_learning(account.model, calibration) or verdict.doubt <= TYPICAL * actual
+        taught = _learn_messages(situation, fresh, actual, sure=sure and typical)
     elif not same_preamble and base.kind == "prefix":
         added = actual - base.tokens - fresh.known - learned(fresh, calibration, base.bias)
         taught = _learn_preamble_change(calibration, measurement, preamble, added)
     return taught.note(estimate.uncleared, actual, estimate.margin) if sure else taught
+
+
+def _learn_messages(situation: Situation, fresh: Sums, actual: int, *, sure: bool) -> Calibration:
+    """What the cost of new messages teaches: of the reasoning sent back, and of files or of text, whichever it is."""
+    base, calibration = situation.base, situation.calibration
+    markup, thought = fresh.markup + base.bias, 0.0 if base.reply is None else base.reply.sums.reasoning
+    text = calibration.text(fresh.content, fresh.classes) + markup * calibration.markup_factor
+    rest = actual - base.tokens - fresh.known - fresh.fixed
+    taught = calibration
+    if thought >= max(REASONING_ENOUGH, 2 * abs(situation.estimate.uncleared - base.tokens)):
+        # Some servers take reasoning back and drop it, or don't count it.
+        missing = rest - text - fresh.media * calibration.media_factor
+        returned = calibration.reasoning_share + missing / thought
+        taught = calibration.learn_returned(returned)
+        if returned < 0.5:  # the reasoning is missing, which teaches nothing about the text
+            return taught
+    if fresh.media > MEDIA_SHARE * (fresh.media + text):
+        return taught.learn_media(fresh.media, rest - text)
+    return taught if fresh.media else taught.learn(fresh.content, markup, rest, fresh.classes, sure=sure)
 
 
 def _learn_preamble_change(
@@ -353,15 +374,8 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
     visible = (count.size - thought) * max(1.0, factor)
     output = usage.output_total if reply.status == "complete" and reply.parts else None
-    if output is not None:
-        # Some logs and servers leave the count of a stream's beginning: one token for pages.
-        least = STALE_OUTPUT * factor * (count.size - thought)
-        if exact:
-            least = max(least, STALE_EXACT * (count.content - (thought - count.fixed)))
-        if not usage.reasoning:
-            least += STALE_OUTPUT * factor * thought
-        if output - (usage.reasoning or 0) < least - 4:
-            output = None
+    if output is not None and output - (usage.reasoning or 0) < _least_output(count, usage, factor, exact=exact):
+        output = None
     blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
     reported = usage.reasoning is not None or not blocks or count.fixed > 0
     if usage.reasoning is not None:
@@ -379,3 +393,17 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     rest = output - reasoning - visible
     unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
     return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))
+
+
+def _least_output(count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> float:
+    """The least output, without the reasoning that `usage` names, that can be that of the whole reply.
+
+    Some logs and servers leave the count of a stream's beginning: one token for pages.
+    """
+    thought = count.split.get("reasoning", 0.0)
+    least = STALE_OUTPUT * factor * (count.size - thought)
+    if exact:
+        least = max(least, STALE_EXACT * (count.content - (thought - count.fixed)))
+    if not usage.reasoning:
+        least += STALE_OUTPUT * factor * thought
+    return least - STALE_SLACK
