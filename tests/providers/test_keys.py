@@ -7,6 +7,7 @@ import sys
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -178,6 +179,13 @@ def test_one_line_has_neither_keys_nor_what_moves_a_terminal() -> None:
     page = f"{' ' * 9_000}a\x1b[31m red\r\n\u202etoken=abcdefghijklmnop"
     assert one_line(page, 40) == "a red \ufffdtoken=[key]"
     assert one_line("word " * 100_000, 10) == "word word…"
+
+
+@pytest.mark.parametrize("safe", ["", "/"])
+def test_a_held_key_is_struck_out_of_an_address_too(safe: str) -> None:
+    secret = "q+1/of=Azure=="
+    hold_secret(secret)
+    assert redact(f"GET /v1?key={quote(secret, safe=safe)}&a=1") == "GET /v1?key=[key]&a=1"
 
 
 def test_a_held_key_of_any_shape_is_struck_out() -> None:

@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from tui.providers.base import ProviderError
 from tui.text.clean import abbreviated, clean_line
@@ -38,9 +39,12 @@ _secrets: set[str] = set()
 
 
 def hold_secret(secret: str) -> None:
-    """Register a key so that `redact` removes it. Values under 6 characters are ignored: they match ordinary words."""
+    """Register a key so that `redact` removes it, also as it is written in an address.
+
+    Values under 6 characters are ignored: they match ordinary words.
+    """
     if len(secret) >= 6:
-        _secrets.add(secret)
+        _secrets.update((secret, quote(secret), quote(secret, safe="")))
 
 
 def redact(text: str) -> str:
