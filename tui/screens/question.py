@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual import events, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -20,7 +20,7 @@ from textual.widgets.option_list import Option
 from tui.messages import BUILT_IN
 from tui.screens.base import CLOSE, LONGEST_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
 from tui.text.cells import pad, plain
-from tui.views.call_text import both_ends, description_line, readable_arguments
+from tui.views.call_text import both_ends, continued_by_words, description_line, readable_arguments
 from tui.views.view import Form, Question, RejectedError
 from tui.views.view import Option as Answer
 
@@ -78,8 +78,10 @@ class QuestionPanel(Panel[str]):
         return ()
 
     def text(self) -> Content:
-        """The text; of a very long one its ends."""
-        return both_ends([("", plain(line)) for line in self.question.text.split("\n")], sys.maxsize)
+        """The text; of a very long one its ends. Where agreeing requires reading it, wrapped lines are marked."""
+        width = self.list_width if self.question.must_read else sys.maxsize
+        lines = [("", plain(line)) for line in self.question.text.split("\n")]
+        return both_ends(lines, lambda _, line: continued_by_words(width, line))
 
     def answer_line(self, answer: Answer) -> Content:
         """One answer."""
@@ -94,6 +96,10 @@ class QuestionPanel(Panel[str]):
         options.focus()
         options.highlighted = self.first
         self.watch(self.query_one(LongText), "read", self.show_keys)
+
+    @on(events.Resize)
+    def _wrap(self) -> None:
+        self.query_one("LongText Static", Static).update(self.text())
 
     def show_keys(self) -> None:
         """Show the keys on the edge."""
@@ -208,7 +214,6 @@ class ApprovalPanel(QuestionPanel):
 
     def on_resize(self, _event: events.Resize) -> None:
         """The arguments get the remaining height; they scroll if that is not enough."""
-        self.query_one("LongText Static", Static).update(self.text())
         others = len(self.question.answers) + (6 if self.app.size.height < SHORT else 14)
         self.query_one(LongText).styles.max_height = max(2, self.app.size.height - others)
         self.call_after_refresh(self.show_keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, islice, starmap
 from typing import Any
@@ -54,15 +54,11 @@ def readable_arguments(arguments: Mapping[str, Any], width: int) -> Content:
             lines.append((label, rows[0] or '""'))
         else:
             lines += [(label, "") if fits else ("", label), *(("  │ ", row) for row in rows)]
-    return both_ends(lines, width)
+    return both_ends(lines, partial(continued, width))
 
 
-def both_ends(lines: Sequence[tuple[str, str]], width: int) -> Content:
-    """`lines`, each a label and a text, without the middle if they are too many to be laid out at once.
-
-    A line of more than `width` cells goes on behind a mark.
-    """
-    line = partial(continued, width)
+def both_ends(lines: Sequence[tuple[str, str]], line: Callable[[str, str], Content]) -> Content:
+    """`lines`, each a label and a text for `line`, without the middle if they are too many to be laid out at once."""
     if len(lines) <= MOST_LINES and sum(len(label) + len(text) for label, text in lines) <= MOST_CHARACTERS:
         return Content("\n").join(starmap(line, lines))
     pieces = [
@@ -86,6 +82,11 @@ def continued(width: int, label: str, text: str) -> Content:
     """A label and a text. What of it needs more than `width` cells follows on lines behind a bar."""
     rows = chop_cells(text.expandtabs(TAB_SIZE), max(8, width - max(len(CONTINUED), cell_len(label))))
     return Content.assemble((label, "$text-muted"), (f"\n{CONTINUED}".join(rows), "$foreground"))
+
+
+def continued_by_words(width: int, text: str) -> Content:
+    """Like `continued`, for prose: blanks at the end of a line are not shown."""
+    return Content(f"\n{CONTINUED}".join(line.plain for line in Content(text).wrap(width - len(CONTINUED))))
 
 
 def description_line(origin: str, description: str, width: int) -> str:

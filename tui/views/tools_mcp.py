@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -289,7 +290,10 @@ def project_text(project: ProjectFile) -> str:
     for server in project.servers:
         what = server.url or " ".join((server.command, *map(repr, server.args)))
         lines.append(f"{server.name}: {server.error or what}")
-        if server.cwd:
+        if server.url:
+            authority, *_ = re.split("[/?#]", server.url.partition("//")[2], maxsplit=1)
+            lines.append(f"    on the host {authority.rpartition('@')[2] or server.url}")
+        elif server.cwd:
             lines.append(f"    in {server.cwd}")
         if names := server.variables:
             lines.append(f"    is given from your environment: {', '.join(names)}")
