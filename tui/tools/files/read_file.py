@@ -55,7 +55,9 @@ def read_file(
         if encoding is None:
             return ToolOutput(f"{place.shown} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown.")
         file.seek(0)
-        output = _lines(place, io.TextIOWrapper(file, encoding, errors="replace"), encoding, offset, limit)
+        output = _lines(
+            place, io.TextIOWrapper(file, encoding, errors="replace", newline="\n"), encoding, offset, limit
+        )
         if approved is None and size > SCANNED and (what := secret_in(output.text.encode(errors="replace"))):
             raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
         return output
@@ -78,7 +80,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
             ended = f"\n[more lines follow: read on with offset={number}]"
             break
         note = f" [… {cut:,} more characters in this line]" if cut else ""
-        shown.append(f"{number:>6}\t{line.rstrip(chr(10))}{note}")
+        shown.append(f"{number:>6}\t{line.removesuffix(chr(10)).removesuffix(chr(13))}{note}")
         characters += len(line)
     else:
         if not shown:
