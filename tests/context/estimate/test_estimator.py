@@ -31,7 +31,7 @@ from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.messages import Attachment, Message, Reasoning, Text, ToolSchema, Usage
+from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolSchema, Usage
 
 PRIOR = Prior()  # what a model of no known family has
 WORDS = "one two three four five"
@@ -149,6 +149,18 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
     assert estimate.last_output == (output if believed else None)
     assert estimate.known_tokens == 1_000 + (output if believed else 0)
     assert believed or 1_900 <= estimate.tokens <= 1_920
+
+
+@pytest.mark.parametrize(("output", "believed"), [(500, True), (50, False)])
+def test_escaped_arguments_may_cost_less_than_they_look(output: int, believed: bool) -> None:
+    tokenizer = WordTokenizer()
+    tokenizer.how = "vocabulary"
+    escaped = Message("assistant", (ToolCall("1", "write", "\\u6e2f " * 1_000),))
+    with registered("words-2", tokenizer):
+        hybrid = estimator()
+        hybrid.record(request(user("q"), model="words-2"), escaped, Usage(1_000, output), learn=True, at=0.0)
+        estimate = hybrid.estimate(request(user("q"), escaped, result("1", "x"), model="words-2"))
+    assert estimate.last_output == (output if believed else None)
 
 
 def test_a_cancelled_reply_keeps_the_measured_input() -> None:

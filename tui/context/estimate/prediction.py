@@ -23,7 +23,7 @@ from tui.context.estimate.calibration import (
 )
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
-from tui.messages import Attachment, Message, Reasoning, Usage
+from tui.messages import Attachment, Message, Reasoning, ToolCall, Usage
 
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
@@ -222,6 +222,8 @@ UNSEEN_SHARE, UNSEEN_SLACK = 0.5, 32.0  # of a reply's estimate, tokens: above, 
 # Shares of a reply's counted text: a smaller reported output is that of a stream's beginning. In 1,900 recorded replies
 # the text of a known vocabulary was never more than 1.25 times the output (JSON may be written otherwise than sent).
 STALE_OUTPUT, STALE_EXACT, STALE_SLACK = 0.25, 0.75, 4  # the last in tokens
+# Share of escaped arguments: "\\u6e2f" is four tokens, or one if a gateway (LiteLLM) escaped what the model wrote.
+ESCAPED_SHARE = 0.1
 
 
 def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool) -> Calibration:
@@ -374,7 +376,7 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     # A factor below 1 may come from wrong reports: too little text would make an honest output unexplained.
     visible = (count.size - thought) * max(1.0, factor)
     output = usage.output_total if reply.status == "complete" and reply.parts else None
-    if output is not None and output - (usage.reasoning or 0) < _least_output(count, usage, factor, exact=exact):
+    if output is not None and output - (usage.reasoning or 0) < _least_output(reply, count, usage, factor, exact=exact):
         output = None
     blocks = [part for part in reply.parts if isinstance(part, Reasoning)]
     reported = usage.reasoning is not None or not blocks or count.fixed > 0
@@ -395,15 +397,17 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))
 
 
-def _least_output(count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> float:
-    """The least output, without the reasoning that `usage` names, that can be that of the whole reply.
+def _least_output(reply: Message, count: MessageCount, usage: Usage, factor: float, *, exact: bool) -> float:
+    """The least output, without the reasoning that `usage` names, that can be that of the whole `reply`.
 
     Some logs and servers leave the count of a stream's beginning: one token for pages.
     """
     thought = count.split.get("reasoning", 0.0)
-    least = STALE_OUTPUT * factor * (count.size - thought)
+    escaped = any(isinstance(part, ToolCall) and "\\u" in part.arguments for part in reply.parts)
+    excess = (1 - ESCAPED_SHARE) * count.split.get("tool_calls", 0.0) if escaped else 0.0
+    least = STALE_OUTPUT * factor * (count.size - thought - excess)
     if exact:
-        least = max(least, STALE_EXACT * (count.content - (thought - count.fixed)))
+        least = max(least, STALE_EXACT * (count.content - (thought - count.fixed) - excess))
     if not usage.reasoning:
         least += STALE_OUTPUT * factor * thought
     return least - STALE_SLACK
