@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.interchange.foreign.files import claude_answer, claude_line, sent, write
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import RecordKind, Target, build_request, fold_records
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.recording import Recording
 from tui.chat.interchange.replay import replay
@@ -290,3 +290,19 @@ def test_claude_code_what_was_typed_before_a_rewind_is_still_sent(tmp_path: Path
         at(claude_answer(text("good"), "r4", 9), "7", "6"),
     )
     assert sent(read_recording(path)) == ["one", "two", "typed meanwhile", "three", "right way", "good"]
+
+
+def test_claude_code_a_rewind_is_recorded_once(tmp_path: Path) -> None:
+    turns = [("wrong way", "lost"), ("right way", "good"), ("on", "well"), ("on", "done")]
+    lines = []
+    for number, (question, reply) in enumerate(turns):
+        parent = f"a{number - 1}" if number > 1 else None
+        lines += [
+            claude_line("user", question) | {"uuid": f"u{number}", "parentUuid": parent or "root"},
+            claude_answer(text(reply), f"r{number}", 9) | {"uuid": f"a{number}", "parentUuid": f"u{number}"},
+        ]
+    first = claude_line("user", "begin") | {"uuid": "begin", "parentUuid": None}
+    root = claude_answer(text("yes"), "r", 9) | {"uuid": "root", "parentUuid": "begin"}
+    recording = read_recording(write(tmp_path / "a.jsonl", first, root, *lines))
+    assert [record.kind for record in recording.records] == [RecordKind.SET_ASIDE]
+    assert sent(recording) == ["begin", "yes", "right way", "good", "on", "well", "on", "done"]

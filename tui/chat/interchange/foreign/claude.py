@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds, text_or_none
@@ -56,6 +56,22 @@ def read(file: SourceFile) -> Iterator[Recording]:
     yield reader.recording(SOURCE, file.stem)
 
 
+@dataclass(slots=True)
+class _Path:
+    """What the last typed line follows from, continued by the next one if that follows from it.
+
+    `lines` are their ids, the `last` one is the typed line. `compared` messages were compared with them; those of these
+    that it does not follow from are `left`, until they are set aside: once an answer is among them.
+    """
+
+    last: str = ""
+    lines: set[str] = field(default_factory=set)
+    compared: int = 0
+    left: list[str] = field(default_factory=list)
+    left_answers: bool = False
+    left_calls: set[str] = field(default_factory=set)
+
+
 class Reader(Builder):
     """Reads a session line by line, also while it grows."""
 
@@ -68,6 +84,7 @@ class Reader(Builder):
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
+        self._path = _Path()
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
         self._dequeued = 0  # the first ones of them, which are sent with the next line
 
@@ -189,19 +206,29 @@ class Reader(Builder):
         typed = isinstance(content, str) or all(block.get("type") == "text" for block in content or [])
         if not typed or line.get("isMeta") or line.get("isCompactSummary"):
             return
-        path = set(ancestors(self._parents, str(line.get("parentUuid") or "")))
-        context = self.messages[self.start :]
-        if not context or not path & self._lines.get(context[0].id, set()):
+        newer = ancestors(self._parents, parent := str(line.get("parentUuid") or ""), end=self._path.last)
+        if (self._parents[newer[-1]] if newer else parent) != self._path.last:
+            self._path = _Path()
+        path, self._path.last = self._path, str(line.get("uuid"))
+        path.lines.update(newer, [path.last])
+        context = self.messages[max(self.start, path.compared) :]
+        path.compared = len(self.messages)
+        if not context or path.lines.isdisjoint(self._lines.get(self.messages[self.start].id, ())):
             return  # the beginning is in another file, or was compacted: nothing can be said
-        abandoned = {m.id for m in context if m.role != "tool" and not self._lines.get(m.id, path) & path}
+        abandoned = {
+            m.id for m in context if m.role != "tool" and path.lines.isdisjoint(self._lines.get(m.id, path.lines))
+        }
         answers = [m for m in context if m.role == "assistant" and m.id in abandoned]
-        calls = {part.id for m in answers for part in m.parts if isinstance(part, ToolCall)}
+        path.left_answers |= bool(answers)
+        path.left_calls.update(part.id for m in answers for part in m.parts if isinstance(part, ToolCall))
         for other in context:
             results = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
-            if results and calls.issuperset(results):
+            if results and path.left_calls.issuperset(results):
                 abandoned.add(other.id)
-        if answers:
-            self.set_aside((m.id for m in context if m.id in abandoned), seconds(line.get("timestamp")))
+        path.left += [m.id for m in context if m.id in abandoned]
+        if path.left_answers:
+            self.set_aside(path.left, seconds(line.get("timestamp")))
+            path.left = []
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":

@@ -417,10 +417,10 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def ancestors(parents: Mapping[str, Any], leaf: Any) -> list[str]:
-    """The nodes of a tree from `leaf` back to the root; a circle, or a parent that is no id, ends it."""
+def ancestors(parents: Mapping[str, Any], leaf: Any, *, end: str | None = None) -> list[str]:
+    """The nodes of a tree from `leaf` back to the root, or before `end`; a circle or a damaged parent ends it too."""
     path: dict[str, None] = {}
-    while isinstance(leaf, str) and leaf in parents and leaf not in path:
+    while isinstance(leaf, str) and leaf in parents and leaf not in path and leaf != end:
         path[leaf] = None
         leaf = parents[leaf]
     return list(path)
