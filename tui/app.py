@@ -107,8 +107,8 @@ class ChatApp(CopyingApp):
     """  # at the top, where they cover no draft; on a panel at the bottom, where they don't cover its content
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "Leave", id="app.quit", show=False, priority=True),
-        Binding("ctrl+c", "interrupt", "Copy, stop, leave", id="app.interrupt", show=False, system=True),
+        Binding("ctrl+q", "quit", "Quit", id="app.quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "Copy, stop, quit", id="app.interrupt", show=False, system=True),
     ]
 
     def __init__(
@@ -162,7 +162,7 @@ class ChatApp(CopyingApp):
             try:
                 theme = find_theme(name, self.settings.themes_dir)
                 if theme is None:
-                    self._theme_complaint = f"There is no theme {name!r}; /theme lists what there is."
+                    self._theme_complaint = f"There is no theme {name!r}: /theme lists them."
             except ThemeError as error:
                 theme, self._theme_complaint = None, str(error)
             theme = theme or shipped_theme(DEFAULT_THEME)
@@ -270,14 +270,14 @@ class ChatApp(CopyingApp):
             chat.drafts.remember(draft)
             chat.composer.clear()
             chat.turns.rewind_to = ""
-            self.notify("Draft put away: the up key brings it back.", markup=False)
+            self.notify("Draft saved: the up key brings it back.", markup=False)
             return
         now = time.monotonic()
         if now - self._pressed < SECOND_PRESS:
             await self.action_quit()
             return
         self._pressed = now
-        self.notify("Press ctrl+c again to leave.", timeout=SECOND_PRESS, markup=False)
+        self.notify("Press ctrl+c again to quit.", timeout=SECOND_PRESS, markup=False)
 
     def panic(self, *renderables: RenderableType) -> None:
         """End after an error, even if the terminal is gone. Whatever can be stored is stored first."""

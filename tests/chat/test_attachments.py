@@ -132,7 +132,7 @@ def test_a_pdf_that_takes_for_ever_has_unknown_pages(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"ab\0cd", bytes(range(256))])
 def test_what_is_neither_is_refused_in_one_line(data: bytes) -> None:
-    with pytest.raises(AttachmentError, match="neither text nor a picture"):
+    with pytest.raises(AttachmentError, match="neither text nor an image"):
         make_attachment("x.bin", data)
 
 

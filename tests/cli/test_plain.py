@@ -230,7 +230,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     workspace = cast("Workspace", SimpleNamespace())
     await PlainChat(workspace, session, lines, talks=True).turn(events())
     printed = capsys.readouterr()
-    answers = "y yes, s in this conversation always, a always, n no, never"
+    answers = "y yes, s for this conversation, a always, n no, never"
     assert printed.out == f"model-x:\nhi ␛[31mred\nRun it? {answers}: (52,100 of 200,000 tokens, 26 %)\n"
     assert decided == [("a1", "session")]
     notices = printed.err.splitlines()

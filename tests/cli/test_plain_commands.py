@@ -31,7 +31,7 @@ SAID = {
     "/model": "/model NAME chooses one.",
     "/model demo": "demo/guide is the model from now on.",
     "/provider": "/provider NAME",
-    "/tools": "This model calls no tools",
+    "/tools": "This model does not support tools",
     "/mcp": "No servers yet.",
     "/prompt": "No running MCP server offers prompts.",
     "/retry": "This is the demo",
@@ -40,7 +40,7 @@ SAID = {
 }
 REFUSED = {
     "/undo": "There is no compaction to undo.",
-    "/summary": "There is no summary in force that can be read",
+    "/summary": "There is no summary",
     "/find": "/find needs words to look for",
     "/rename": "/rename needs a title",
     "/window big": "'big' is not a number of tokens",
@@ -65,9 +65,9 @@ REFUSED = {
     "/paste": "The clipboard can't be read",
     "/mcp restart x": "There is no MCP server 'x'",
     "/nonsense": "There is no command /nonsense",
-    "/delete undo": "Nothing was deleted since the start",
+    "/delete undo": "No conversation was deleted since chatctx started",
     "/new": "",  # says nothing: what follows finds an empty conversation
-    "/delete": "There is nothing in this conversation yet.",
+    "/delete": "This conversation is empty.",
 }
 NO_CLIPBOARD = dict.fromkeys(("TMUX", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "WSL_DISTRO_NAME"), "")
 
@@ -129,8 +129,8 @@ def test_without_tools_the_lines_say_what_to_do_and_a_deletion_is_taken_back(run
     lines = "/delete\n/delete undo\nfirst words\n/copy\n/paste\n/delete\n/sessions\n/delete undo\n/find first\n"
     done = run("--plain", stdin=lines, PATH=str(bin_dir), **DESKTOP)
     nothing, none, copy, paste = done.stderr.splitlines()
-    assert "nothing in this conversation yet" in nothing
-    assert "Nothing was deleted" in none
+    assert "This conversation is empty" in nothing
+    assert "No conversation was deleted" in none
     assert "/export FILE" in copy
     assert "install wl-clipboard" in paste
     assert "'first words' is deleted. /delete undo restores it.\nNo conversations yet." in done.stdout

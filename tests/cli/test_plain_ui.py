@@ -124,10 +124,10 @@ async def preview(tmp_path: Any) -> Any:
 async def test_a_summary_is_read_out_and_accepted(preview: SummaryDraft, capsys: pytest.CaptureFixture[str]) -> None:
     person = Person("what?", "y")
     assert await person.edit(preview)
-    assert person.questions[0] == "y compact with this, e write another text, n cancel:"
+    assert person.questions[0] == "y compact with this, e write another one, n cancel:"
     assert preview.done is not None
     told = capsys.readouterr().out
-    assert "Goal: ␛[2Jboats." in told and "This takes the place of" in told and "(next request " in told
+    assert "Goal: ␛[2Jboats." in told and "The summary replaces" in told and "(next request " in told
 
 
 async def test_the_persons_own_text_is_measured_before_it_counts(
@@ -135,7 +135,7 @@ async def test_the_persons_own_text_is_measured_before_it_counts(
 ) -> None:
     person = Person("e", "far too long " * 4_000, "y", "e", "Boats, 9 gulls.", "y")
     assert await person.edit(preview)
-    assert person.questions[2] == "e write another text, n cancel:"  # too long: a y is no answer
+    assert person.questions[2] == "e write another one, n cancel:"  # too long: a y is no answer
     assert preview.done is not None
     assert preview.done[1].text.endswith("Boats, 9 gulls.")
     assert capsys.readouterr().err

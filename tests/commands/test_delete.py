@@ -17,6 +17,6 @@ async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
 
 
 async def test_there_has_to_be_something_to_delete_and_to_bring_back(commands: Commands) -> None:
-    assert await commands.refusal("/delete") == "There is nothing in this conversation yet."
-    assert await commands.refusal("/delete undo") == "Nothing was deleted since the start."
+    assert await commands.refusal("/delete") == "This conversation is empty."
+    assert await commands.refusal("/delete undo") == "No conversation was deleted since chatctx started."
     assert "/delete undo" in await commands.refusal("/delete everything")

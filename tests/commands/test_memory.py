@@ -32,12 +32,10 @@ async def test_a_file_is_switched_off_and_on(with_files: Commands) -> None:
 
 async def test_a_name_that_is_none_is_refused(with_files: Commands) -> None:
     name = with_files.session.conversation.memory.files[0].name
-    assert await with_files.refusal("/memory x") == f"No single memory file matches 'x': there is {name}."
+    assert await with_files.refusal("/memory x") == f"No single memory file matches 'x'. Choose one of: {name}."
     assert await with_files.completions("/memory AGENTS") == [f"/memory {name}"]
     assert (await with_files.run("/memory", None)).output == []
 
 
 async def test_without_files_it_says_what_would_be_one(commands: Commands) -> None:
-    assert await commands.output("/memory") == (
-        "No memory files found. AGENTS.md in this folder or above would be one."
-    )
+    assert await commands.output("/memory") == ("No memory files found. Put an AGENTS.md into this folder or above it.")

@@ -91,13 +91,13 @@ async def test_models_are_completed_as_they_were_listed_last(commands: Commands)
 async def test_what_was_learned_of_a_model_is_told_and_forgotten(
     commands: Commands, provider: ScriptedProvider
 ) -> None:
-    nothing = "Nothing was learned of scripted/m."
+    nothing = "Nothing was learned about scripted/m."
     assert await commands.output("/model learned") == nothing
     provider.script += [[ProviderError("bad_request", "m does not support images")], answer("So.")]
     await drain(commands.session.send("look"))
     learned = "It refused images: text is sent in their place"
-    assert await commands.output("/model learned") == f"Learned of scripted/m: {learned}. /model forget forgets it."
-    assert await commands.output("/model forget") == f"Forgotten of scripted/m: {learned}."
+    assert await commands.output("/model learned") == f"Learned about scripted/m: {learned}. /model forget forgets it."
+    assert await commands.output("/model forget") == f"Forgotten about scripted/m: {learned}."
     assert await commands.output("/model learned") == nothing
 
 
@@ -109,8 +109,8 @@ async def test_how_a_model_is_measured_is_told_and_forgotten(commands: Commands)
     learned = Calibration().learn_excess(700, sure=True)
     commands.workspace.services.estimator.calibrations.put("scripted", "m", learned)
     adds = "Its server adds about 700 tokens to every request"
-    assert await commands.output("/model learned") == f"Learned of scripted/m: {adds}. /model forget forgets it."
-    assert await commands.output("/model forget") == f"Forgotten of scripted/m: {adds}."
-    assert await commands.output("/model learned") == "Nothing was learned of scripted/m."
+    assert await commands.output("/model learned") == f"Learned about scripted/m: {adds}. /model forget forgets it."
+    assert await commands.output("/model forget") == f"Forgotten about scripted/m: {adds}."
+    assert await commands.output("/model learned") == "Nothing was learned about scripted/m."
     assert session.usage is not None and session.usage.source == "estimated"
     assert session.usage.limits.context == 32_000

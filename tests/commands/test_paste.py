@@ -42,7 +42,7 @@ async def test_a_picture_is_kept_and_mentioned(commands: Commands, clipboard: Pu
     assert path.read_bytes() == PNG
     assert commands.screen is not None and commands.screen.draft == f"@{path}"
     commands.screen = None
-    assert await commands.output("/paste") == f"The picture is saved. Name it in a message: @{path}"
+    assert await commands.output("/paste") == f"The image is saved. Name it in a message: @{path}"
 
 
 async def test_text_goes_into_the_draft(commands: Commands, clipboard: Put) -> None:
@@ -54,7 +54,7 @@ async def test_text_goes_into_the_draft(commands: Commands, clipboard: Put) -> N
 
 
 async def test_with_nothing_in_it_what_was_copied_here_is_pasted(commands: Commands, clipboard: Put) -> None:
-    assert await commands.refusal("/paste") == "The clipboard holds neither a picture nor text."
+    assert await commands.refusal("/paste") == "The clipboard holds neither an image nor text."
     assert commands.screen is not None
     commands.screen.clipboard = "copied here"
     await commands.run("/paste")
@@ -64,4 +64,4 @@ async def test_with_nothing_in_it_what_was_copied_here_is_pasted(commands: Comma
 async def test_a_folder_that_cant_be_written_is_said(commands: Commands, clipboard: Put) -> None:
     clipboard(PNG)
     (commands.workspace.settings.data_dir / "pictures").write_text("a file")
-    assert "The picture can't be saved (File exists)" in await commands.refusal("/paste")
+    assert "The image can't be saved (File exists)" in await commands.refusal("/paste")

@@ -96,7 +96,7 @@ async def test_sampling_is_an_approval_with_its_cost_and_is_billed(tmp_path: Pat
         (question,) = ui.questions
         assert isinstance(question, view.Question)
         assert re.search(r"wants scripted/m to answer .* ~\d+ tokens in, at most 500 out", question.text)
-        for part in ("price that is not known", "system: Be brief.", "user: What is it?", "assistant: A thing."):
+        for part in ("unknown price", "system: Be brief.", "user: What is it?", "assistant: A thing."):
             assert part in question.text
         (request,) = provider.requests
         assert [message.text for message in request.messages] == ["What is it?", "A thing.", "Which?"]

@@ -54,7 +54,7 @@ def test_what_is_no_command_says_what_to_do() -> None:
         slash.parse("/contxt please")
     with pytest.raises(slash.CommandError, match="/help lists"):
         slash.parse("/qqqqq")
-    with pytest.raises(slash.CommandError, match=r"/new takes no argument\. To send it as a message, put a blank"):
+    with pytest.raises(slash.CommandError, match=r"/new takes no argument\. To send it as a message, put a space"):
         slash.parse("/new idea for the parser")
 
 

@@ -36,4 +36,4 @@ async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:
 async def test_without_one_it_says_how_to_make_one(talk: Commands) -> None:
     assert "/compact makes one" in await talk.refusal("/summary")
     message = talk.session.messages[0].id
-    assert await talk.refusal(f"/summary {message}") == "This summary is not in force any more."
+    assert await talk.refusal(f"/summary {message}") == "This summary was replaced or undone."

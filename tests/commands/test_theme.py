@@ -26,5 +26,5 @@ async def test_left_the_old_one_is_back(commands: Commands) -> None:
 
 
 async def test_an_unknown_one_is_refused(commands: Commands) -> None:
-    assert await commands.refusal("/theme nowhere") == "There is no theme 'nowhere': /theme lists what there is."
+    assert await commands.refusal("/theme nowhere") == "There is no theme 'nowhere': /theme lists them."
     assert await commands.completions("/theme l") == ["/theme light"]

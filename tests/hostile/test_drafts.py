@@ -55,7 +55,7 @@ async def test_the_draft_of_a_conversation_that_was_never_begun_is_recalled_at_t
         await run.type("a thought")
         await run.chat.drafts.save()
     async with running(settings) as run:
-        await run.shows("The up key brings back the draft of last time")
+        await run.shows("The up key brings back your last draft")
         await run.press("up")
         await run.until(lambda: run.chat.composer.value == "a thought")
     async with running(settings) as run:  # it is a draft again, and is not lost the second time either

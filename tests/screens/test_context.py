@@ -203,7 +203,7 @@ async def test_history_lists_the_requests_with_what_their_reports_were_taken_for
         await run.press("down", "enter")
         await run.shows("Request 1", "52,080 tokens of input", "at most")
         await run.press("escape", "x")
-        await run.shows("Nothing was learned of")
+        await run.shows("Nothing was learned about")
         await run.press("o")
         await run.until(lambda: run.app.screen is run.chat)
 

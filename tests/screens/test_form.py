@@ -48,7 +48,7 @@ async def test_from_the_first_screen_to_another_server(
         await run.type("compatible")
         await run.shows("Other: an OpenAI-compatible server")
         await run.press("enter")
-        await run.shows("chatctx stores no keys")
+        await run.shows("Keys are not stored")
         await fill(run, "lab", f"{server.url}/v1", "NOT_SET_ANYWHERE")
         await run.press("enter")
         await run.shows("✗ NOT_SET_ANYWHERE is not set")

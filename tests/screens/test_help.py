@@ -48,7 +48,7 @@ def test_each_entry_that_can_not_be_meant_is_said() -> None:
     }
     assert keymap_problems(keymap, {"chat.context", "composer.send", "chat.help", "chat.fold"}) == [
         "The config file sets keys.chat.contxt, but no key has that name: did you mean chat.context?",
-        "The config file sets keys.chat.help to '', which is no key; write it like ctrl+s or f2.",
-        "The config file sets keys.composer.send to 'ctlr+x', which is no key; write it like ctrl+s or f2.",
+        "The config file sets keys.chat.help to '', which is not a key; write it like ctrl+s or f2.",
+        "The config file sets keys.composer.send to 'ctlr+x', which is not a key; write it like ctrl+s or f2.",
         "The config file sets keys.zzz, but no key has that name: /help lists them.",
     ]

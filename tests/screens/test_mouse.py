@@ -52,7 +52,7 @@ async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> N
         await run.shows("one", "two")
         await click(run, "^d delete")
         await run.until(lambda: run.workspace.deleted == "s8")
-        await click(run, "^z bring back")
+        await click(run, "^z restore")
         await run.until(lambda: not run.workspace.deleted)
         await click(run, "enter open")
         await run.until(lambda: run.session.id == "s8")

@@ -152,7 +152,7 @@ async def test_a_question(pictures: Pictures) -> None:
 @pytest.mark.slow
 async def test_a_summary(pictures: Pictures) -> None:
     talk = replace(scenes.talk(), begin=scenes.set_summary)
-    await pictures(talk, command="compact --preview", until="not made yet")
+    await pictures(talk, command="compact --preview", until="Compaction preview")
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ async def test_providers(pictures: Pictures) -> None:
 
 @pytest.mark.slow
 async def test_a_provider(pictures: Pictures) -> None:
-    await pictures(scenes.talk(), command="provider anthropic", until="stores no keys")
+    await pictures(scenes.talk(), command="provider anthropic", until="Keys are not stored")
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
     long = "Goal: 港町 " + "averylongword" * 20
     async with running(talk(long), size=size) as run:
         await run.command("/compact --preview mind the gulls")
-        await run.shows("Compaction, not made yet", "place of ", " -> ", "港町", "ctrl+s", "ctrl+r", "esc")
+        await run.shows("Compaction preview", "replaces ", " -> ", "港町", "ctrl+s", "ctrl+r", "esc")
         assert "mind the gulls" in str(run.server.requests[-1].messages[-1])
         await run.type("Boats. ")
         await run.press("ctrl+s")
@@ -62,8 +62,8 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"cleared": ()}, "place of 142 messages, 104,400 tokens; 2 of them stay as they are."),
-        ({"cleared": (("m", "c"),), "kept": ()}, "place of 142 messages and 1 old tool result, 104,400 tokens."),
+        ({"cleared": ()}, "replaces 142 messages, 104,400 tokens; 2 of them stay as they are."),
+        ({"cleared": (("m", "c"),), "kept": ()}, "replaces 142 messages and 1 old tool result, 104,400 tokens."),
         (
             {"cleared": (("m", "c"), ("m", "d")), "kept": (), "source": PLAN.source[:1]},
             "1 message and 2 old tool results",
@@ -113,7 +113,7 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
         assert isinstance(run.app.screen, SummaryPanel)
         await run.shows(KEYS)
         await run.press("escape", "escape")
-        await run.shows("Not compacted", "the up key puts their text")
+        await run.shows("Not compacted", "The up key puts their text")
         assert current(run) == ""
         await run.idle()
         await run.press("up")
@@ -134,7 +134,7 @@ async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() 
         await run.press("ctrl+r")
         await run.type("gulls")
         await run.press("enter")
-        await run.shows("second", "ctrl+z brings your text back")
+        await run.shows("second", "ctrl+z restores your text")
         assert "gulls" in str(run.server.requests[-1].messages[-1])
         area(run).focus()
         await run.press("ctrl+z")
@@ -151,7 +151,7 @@ async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
         await run.type("mine ")
         run.server.gate = asyncio.Event()
         await run.press("ctrl+r", "enter")
-        await run.shows("the model writes another one")
+        await run.shows("writing another summary")
         await run.press("ctrl+s")  # not while it does
         await run.press("escape")
         await run.shows("Compaction cancelled")
@@ -215,7 +215,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         assert run.session.messages[-1].id in run.chat.transcript.document.index
         run.chat.composer.focus_prompt()
         await run.command(f"/summary {before}")
-        await run.shows("This summary is not in force any more.")
+        await run.shows("This summary was replaced or undone.")
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ async def test_the_flag_is_offered_once_a_dash_is_typed() -> None:
         await run.press("enter")
         await run.shows("Compacted ")
         await run.type("/compact -")
-        await run.shows("see and change the summary first")
+        await run.shows("edit the summary before")
 
 
 async def test_what_was_compacted_is_found_on_screen() -> None:

@@ -110,7 +110,7 @@ async def test_an_answer_can_be_forgotten() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("takes", "small", "words"),
-    [(False, False, "This model calls no tools"), (True, True, "Off for this model, which is small")],
+    [(False, False, "This model does not support tools"), (True, True, "Off for this model, which is small")],
 )
 async def test_why_there_are_none_is_said(takes: bool, small: bool, words: str) -> None:
     off = [replace(line, on=False) for line in LINES]

@@ -68,7 +68,7 @@ def make_attachment(name: str, data: bytes) -> Attachment:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise AttachmentError(f"{name} is neither text nor a picture (PNG, JPEG, GIF, WebP) nor a PDF")
+        raise AttachmentError(f"{name} is neither text nor an image (PNG, JPEG, GIF, WebP) nor a PDF")
     media_type = mimetypes.guess_type(name)[0] or "text/plain"
     return Attachment("text", name, media_type, digest, len(data), text=text)
 

@@ -109,9 +109,7 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
         texts += [Tool((*xclip, "-target", "UTF8_STRING")), Tool(("xsel", "--clipboard", "--output"))]
         missing = missing or "xclip"
     if environ.get("SSH_CONNECTION") and not missing:
-        raise ClipboardError(
-            "Over ssh the clipboard is not available: bring the picture here as a file, name it @path."
-        )
+        raise ClipboardError("Over ssh the clipboard is not available: bring the image here as a file, name it @path.")
     if platform == "darwin":
         script = ("osascript", "-e", "get the clipboard as «class PNGf»")
         pictures += [Tool(("pngpaste", "-")), Tool(script, _from_osascript)]
@@ -123,7 +121,7 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
     for_pictures = [tool for tool in pictures if shutil.which(tool.command[0])]
     if not for_pictures:
         todo = f"install {missing}, or" if missing else "there is no display here;"
-        raise ClipboardError(f"The clipboard can't be read: {todo} save the picture and name it @path.")
+        raise ClipboardError(f"The clipboard can't be read: {todo} save the image and name it @path.")
     return for_pictures, [tool for tool in texts if shutil.which(tool.command[0])]
 
 
@@ -140,13 +138,13 @@ async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
             for tool in pictures:
                 data = await _output(tool)
                 if len(data) > LARGEST:
-                    raise ClipboardError(f"The picture has over {size_text(LARGEST)}: no model takes that.")
+                    raise ClipboardError(f"The image has over {size_text(LARGEST)}: no model takes that.")
                 if data and picture_size(data):
                     return data
             for tool in texts:
                 if text := (await _output(tool)).decode("utf-8", "replace"):
                     return text
-            raise ClipboardError("The clipboard holds neither a picture nor text.")
+            raise ClipboardError("The clipboard holds neither an image nor text.")
     raise ClipboardError(f"The clipboard did not answer within {PASTE_TIMEOUT:.0f} seconds.")
 
 

@@ -47,7 +47,7 @@ Asks one question and streams the answer to standard output. Notices (a compacti
 Question and answer are stored as a session, which --session, --continue and the chat can resume.
 
 The model may call tools, as in the chat; each call is reported on standard error. Tools that only read are run. All
-others are refused, since nobody can be asked, unless --allow names them or [tools.rules] allows them.
+others are refused, since nobody can approve them, unless --allow names them or [tools.rules] allows them.
 
 Standard input (a pipe or a file) is appended to the words, or replaces a - among them. A pipe that stays silent for two
 seconds is ignored, with a message; - waits for it, </dev/null leaves it out.
@@ -92,7 +92,7 @@ Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interru
         """\
 Lists id, time of the last change, number of messages, model and title. With TEXT only the sessions whose title or
 messages contain it. Wherever an ID is expected, its beginning or end is enough.""",
-        argument("query", metavar="[TEXT]", default="", about="only those that contain it"),
+        argument("query", metavar="[TEXT]", default="", about="only sessions that contain it"),
         flag("--all", "every", about="also those beyond the newest 1,000"),
         _json_option(),
         runs="subcommands.listing:sessions",
@@ -112,9 +112,7 @@ With --json one object: session, provider, model, window, budget, rolling, total
 rows (with their items), output_reserve, compaction_buffer, free, over, until_compaction, left_out, warnings, deferred
 (tools that are not sent before the model searches for them). Numbers are tokens, null is unknown. MCP servers are not
 started: their tools are those of the last run.""",
-        argument(
-            "session", metavar="[ID]", required=False, kind=SESSION, about="the session; the last one if not given"
-        ),
+        argument("session", metavar="[ID]", required=False, kind=SESSION, about="the session (default: the last one)"),
         *_model_options(),
         _json_option(),
         runs="subcommands.listing:context",
@@ -129,8 +127,8 @@ started: their tools are those of the last run.""",
         "count the tokens of texts and files",
         """\
 Counts the tokens of files, of folders (without what git ignores), or of standard input ("-"), for any model. It says
-how: by the model's own vocabulary where it is included, else by weights fitted to its counts, or estimated. No key and
-no server is needed. Tokens that a message adds around its text are not counted.
+how: by the model's own vocabulary where it is included, else by weights fitted to its counts, or estimated. It needs no
+key and no server. Tokens that a message adds around its text are not counted.
 
 With --json a list of objects: id (the file, null for standard input), model, tokens, upper_bound (holds for 95 of 100
 texts) and how: "vocabulary", "fitted" or "estimated". With --jsonl each line {"id", "text", "model"} of standard input
@@ -166,7 +164,7 @@ compactions. "900+?" or "$0.42+?" means that a part is unknown (with --json "cos
 With --calls each request: what was predicted, what the server reported, whether that is believed and why, what was
 left out, and which model answered. Imported sessions count at the time they were held. Calls that a fork inherited
 count in the original session; their number is shown (with --json "inherited").""",
-        option("-s", "--session", kind=SESSION, about="the session to show; the last one if not given"),
+        option("-s", "--session", kind=SESSION, about="the session to show (default: the last one)"),
         option(
             "--days",
             metavar="N",
@@ -190,7 +188,7 @@ Asks every provider with a key and every local server, and lists their models, t
 its source, dollars per million tokens of input and output, whether the model takes images and tools, when its
 reasoning is sent back, whether the server counts exactly. ? is unknown. Providers that don't answer are reported on
 standard error, and listed as they were last time.""",
-        argument("query", metavar="[TEXT]", default="", about="only those that contain it"),
+        argument("query", metavar="[TEXT]", default="", about="only models whose names contain it"),
         _json_option(),
         runs="subcommands.listing:models",
         examples=(("chatctx models", "all models"), ("chatctx models qwen --json", "for scripts")),
@@ -216,15 +214,15 @@ is for reading; .html is one self-contained page with highlighted code.""",
         """\
 Imports chatctx's own exports (.jsonl) without loss, and sessions of Codex, Claude Code, Gemini CLI, opencode, pi,
 qwen-code, Kimi, crush, goose, Cline, Roo Code, Kilo Code, llm and aider, and exports of ChatGPT, Claude.ai and Open
-WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each conversation is checked
-first and imported completely or not at all; damaged lines in files of other programs are reported and skipped.
-Conversations that were imported before are recognised by their content and skipped; --again imports them as new ones
+WebUI. Without FILE it looks where those programs keep their files and offers what is new. Each session is checked first
+and imported completely or not at all; damaged lines in files of other programs are reported and skipped.
+Sessions that were imported before are recognised by their content and skipped; --again imports them as new ones
 (their calls then count twice in `chatctx usage`).
 
 Estimates start from the usage that those programs recorded: /context and `chatctx context` work at once. Their system
 prompts and tools are not in the files and not sent by chatctx: the numbers are those of a request from chatctx.""",
-        argument("files", metavar="FILE...", nargs=-1, kind=FILE, about="a session, database or task folder"),
-        flag("--again", about="import again what was imported before, as another conversation"),
+        argument("files", metavar="[FILE]...", nargs=-1, kind=FILE, about="a session, database or task folder"),
+        flag("--again", about="import again what was imported before, as another session"),
         _json_option(),
         runs="subcommands.import_export:import_files",
         examples=(
@@ -236,9 +234,9 @@ prompts and tools are not in the files and not sent by chatctx: the numbers are 
     ),
     Command(
         "replay",
-        "score the estimator on recorded conversations",
+        "score the estimates on recorded sessions",
         """\
-Replays recorded conversations call by call, and compares each estimate, made before the call, with the provider's
+Replays recorded sessions call by call, and compares each estimate, made before the call, with the provider's
 count: median, 95th and 99th percentile of the error, bias, how often the upper bound held. Stores nothing.""",
         argument(
             "files",
@@ -264,7 +262,7 @@ count: median, 95th and 99th percentile of the error, bias, how often the upper 
     ),
     Command(
         "watch",
-        "the context of another program's session",
+        "show the context of another program's session",
         """\
 Follows the newest session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder, or FILE, as it grows: what
 fills its window, the size of the next call, how far it is to its own compaction, the share that came from the cache,
@@ -272,8 +270,8 @@ today's cost, and how good the estimates were. Only reads. --line prints one lin
 command it reads that program's JSON on standard input.""",
         argument("file", required=False, kind=FILE, about="a session file"),
         flag("--line", about="one line, for a status line"),
-        _json_option("a line of JSON whenever something was written"),
-        option("--window", metavar="N", about="the size of the window, if the file does not say"),
+        _json_option("a line of JSON after every change"),
+        option("--window", metavar="N", about="the window in tokens, if the file does not say"),
         examples=(
             ("chatctx watch", "beside the agent, in this folder"),
             ("chatctx watch --line", '"statusLine": {"type": "command", "command": "chatctx watch --line"}'),
@@ -289,8 +287,14 @@ machine. Commands that run programs or access any file (/provider, /mcp, /edit, 
 in the browser unless --unrestricted is given. The connection is not encrypted: on a network that is not yours put a
 proxy with https in front. Needs the extra "serve".""",
         *_model_options(),
-        option("--host", metavar="HOST", default="127.0.0.1", about="address to listen on (127.0.0.1)"),
-        option("--port", metavar="N", kind=click.IntRange(1, 65_535), default=8000, about="port to listen on (8000)"),
+        option("--host", metavar="HOST", default="127.0.0.1", about="address to listen on (default: 127.0.0.1)"),
+        option(
+            "--port",
+            metavar="N",
+            kind=click.IntRange(1, 65_535),
+            default=8000,
+            about="port to listen on (default: 8000)",
+        ),
         option("--public-url", metavar="URL", about="the address that browsers use, if there is a proxy"),
         flag("--unrestricted", about="enable all commands in the browser"),
         inherits=("resume", *SETTINGS),
@@ -312,7 +316,7 @@ its first line is: #:schema chatctx.schema.json""",
     ),
     Command(
         "completion",
-        "print a completion script for bash or zsh or fish",
+        "print a completion script for bash, zsh or fish",
         """\
 Prints a script that completes commands, options, files, session ids and models. It asks chatctx at every Tab, so it
 stays valid after an update.""",

@@ -71,7 +71,7 @@ class _File(click.ParamType[Path]):
         name = str(value).removeprefix(_ARGUMENT)
         if re.match(r"(https?|ftp|s3|gs)://", name, re.IGNORECASE):
             self.fail(
-                f"{name} is an address, and none is fetched: save it first (curl -O), then name the file.", param, ctx
+                f"{name} is a URL, and chatctx fetches none: save it first (curl -O), then name the file.", param, ctx
             )
         return Path(name)
 

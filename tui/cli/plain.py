@@ -231,7 +231,7 @@ class PlainChat:
             self.session.cancel()
             return
         self._break_line()
-        complain("press ctrl+c again to leave")
+        complain("press ctrl+c again to quit")
         self._show_prompt(self._prompt)
 
     def stop(self) -> None:
@@ -299,7 +299,7 @@ class PlainChat:
         arguments = redact(readable_arguments(question.arguments, sys.maxsize).plain)  # before a key is divided
         for line in arguments.split("\n"):
             sys.stderr.write(indent(continued(WIDTH - 2, "", line).plain, "  ") + "\n")
-        answers = "y yes, n no" if question.why else "y yes, s in this conversation always, a always, n no, never"
+        answers = "y yes, n no" if question.why else "y yes, s for this conversation, a always, n no, never"
         async with self._asking:
             answer = await self._answer(f"Run it? {answers}:")
         self.session.tools.approve(question.id, ANSWERS.get(answer.lower(), "no"))
@@ -397,7 +397,7 @@ class PlainChat:
                 complain("nobody can be asked here: the summary stays as it is")
                 return False
             accept = "" if weight.problem else f"y {text.accept_label}, "
-            match (await self._answer(f"{accept}e write another text, n cancel:")).lower():
+            match (await self._answer(f"{accept}e write another one, n cancel:")).lower():
                 case "y" if not weight.problem:
                     try:
                         await text.accept(edited)

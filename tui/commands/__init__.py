@@ -254,12 +254,12 @@ def parse(text: str) -> tuple[Command, str]:
     names = _by_name()
     command = names.get(name.lower())
     if command is not None and args.strip() and not (command.args or command.unlisted_args):
-        raise CommandError(f"/{name} takes no argument. To send it as a message, put a blank before it.")
+        raise CommandError(f"/{name} takes no argument. To send it as a message, put a space before it.")
     if command is not None:
         return command, args.strip()
-    hint = did_you_mean(f"/{name.lower()}", [f"/{known}" for known in names]) or "/help lists what there is."
+    hint = did_you_mean(f"/{name.lower()}", [f"/{known}" for known in names]) or "/help lists them all."
     raise CommandError(
-        f"There is no command /{name}. {hint[:1].upper()}{hint[1:]} To send it as a message, put a blank before it."
+        f"There is no command /{name}. {hint[:1].upper()}{hint[1:]} To send it as a message, put a space before it."
     )
 
 

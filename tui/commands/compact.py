@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 PREVIEW = "--preview"
-_PREVIEW = (PREVIEW, "see and change the summary first")
+_PREVIEW = (PREVIEW, "edit the summary before it takes effect")
 
 
 async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
@@ -22,7 +22,7 @@ async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
 
 
 @command(
-    "summarise what is old; --preview to see and change the summary first",
+    "summarise the older part; --preview to edit the summary first",
     "context",
     when="idle",
     args="[--preview] [focus]",

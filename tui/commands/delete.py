@@ -20,15 +20,15 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Delete it, or restore the conversation deleted last in this run."""
     workspace, session = chat.workspace, chat.session
     if args not in ("", UNDO):
-        raise CommandError(f"/delete deletes this conversation; /delete {UNDO} restores the last one.")
+        raise CommandError(f"/delete deletes this conversation; /delete {UNDO} restores the one deleted last.")
     if args == UNDO:
         if not (deleted := workspace.deleted):
-            raise CommandError("Nothing was deleted since the start.")
+            raise CommandError("No conversation was deleted since chatctx started.")
         await workspace.restore_session(deleted)
         await ui.attach(await workspace.resume(deleted))
         return
     if not session.messages:
-        raise CommandError("There is nothing in this conversation yet.")
+        raise CommandError("This conversation is empty.")
     title = session.conversation.info.title
     await workspace.delete_session(session.id)
     await ui.attach(await workspace.new_session())

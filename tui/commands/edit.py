@@ -5,7 +5,7 @@ from __future__ import annotations
 from tui.commands import UI, Chat, command
 
 
-@command("write the draft in your own editor", "view", when="idle", screen_only=True, local_only=True)
+@command("edit the draft in $EDITOR", "view", when="idle", screen_only=True, local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Open $VISUAL or $EDITOR and wait until it exits."""
     assert ui.screen is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tui.commands import UI, Chat, command
 
 
-@command("fold all thoughts, tool results and long messages, or unfold them", "view", when="always", screen_only=True)
+@command("fold or unfold reasoning, tool results and long messages", "view", when="always", screen_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Fold everything if something is unfolded, else unfold all."""
     assert ui.screen is not None

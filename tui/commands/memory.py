@@ -38,7 +38,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Switch the named file, or one chosen from the list, on or off."""
     memory = chat.session.conversation.memory
     if not memory.files:
-        await ui.say("No memory files found. AGENTS.md in this folder or above would be one.")
+        await ui.say("No memory files found. Put an AGENTS.md into this folder or above it.")
         return
     source = filtered(lambda: complete(ui, chat, ""))
     name = args or await ui.choose(Menu("Memory files: Enter switches one", source, "/memory FILE", "search files"))
@@ -47,7 +47,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     file = memory.find(name)
     if file is None:
         names = ", ".join(memory_file.name for memory_file in memory.files)
-        raise CommandError(f"No single memory file matches {name!r}: there is {names}.")
+        raise CommandError(f"No single memory file matches {name!r}. Choose one of: {names}.")
     await chat.session.switch_memory(file.name, not file.on)
     await ui.changed()
     await ui.say(f"{plain(file.name)} is {'not sent any more' if file.on else 'sent again'}, from the next message on.")

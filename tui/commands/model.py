@@ -73,12 +73,12 @@ async def learned_line(session: ChatSession, *, forget: bool) -> str:
     """What was learned about the current model, which `forget` forgets, in a line."""
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
-        return f"Nothing was learned of {name}."
+        return f"Nothing was learned about {name}."
     facts = ". ".join(lines)
     if not forget:
-        return f"Learned of {name}: {facts}. /model {FORGET} forgets it."
+        return f"Learned about {name}: {facts}. /model {FORGET} forgets it."
     await session.forget_learned()
-    return f"Forgotten of {name}: {facts}."
+    return f"Forgotten about {name}: {facts}."
 
 
 def too_small(session: ChatSession, full_name: str, usage: ContextUsage) -> Question:

@@ -10,7 +10,7 @@ from tui.commands import UI, Chat, CommandError, command
 from tui.config.files import short_path
 
 
-@command("attach the picture in the clipboard, or insert its text", "view", local_only=True)
+@command("attach the image in the clipboard, or insert its text", "view", local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Save an image as a file and mention it in the draft; text goes into the draft as a paste."""
     from tui.chat.clipboard import ClipboardError, paste_tools, read, save_picture
@@ -32,9 +32,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     try:
         path = await asyncio.to_thread(save_picture, content, chat.workspace.settings.data_dir / "pictures")
     except OSError as error:
-        raise CommandError(f"The picture can't be saved ({error.strerror}): make room in the data folder.") from None
+        raise CommandError(f"The image can't be saved ({error.strerror}): make room in the data folder.") from None
     name = short_path(path, Path.home())
     if screen is not None:
         await screen.mention(name)
     else:
-        await ui.say(f"The picture is saved. Name it in a message: {mention_of(name)}")
+        await ui.say(f"The image is saved. Name it in a message: {mention_of(name)}")

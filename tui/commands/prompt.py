@@ -49,7 +49,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         arguments = {**arguments, **answers}
     content = await servers.prompt(prompt, {name: value for name, value in arguments.items() if value})
     if content.images:
-        await ui.refuse(f"{len(content.images)} images of this prompt are left out: only its text is used.")
+        await ui.refuse(f"{len(content.images)} images of this prompt are left out: only the text is used.")
     if ui.screen is not None:
         from tui.chat.attachments import mentioned
 
@@ -69,7 +69,7 @@ def parse_prompt(args: str, prompts: Sequence[ServerPrompt]) -> tuple[ServerProm
     by_name = {f"{prompt.server}:{prompt.name}": prompt for prompt in prompts}
     name = max((name for name in by_name if f"{args} ".startswith(f"{name} ")), key=len, default=None)
     if name is None:
-        raise CommandError(f"There is no prompt {plain(args.split()[0])!r}: /prompt lists what there is.")
+        raise CommandError(f"There is no prompt {plain(args.split()[0])!r}: /prompt lists them.")
     return by_name[name], _arguments(by_name[name], args.removeprefix(name))
 
 

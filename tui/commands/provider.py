@@ -50,7 +50,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             return
     choice = next((choice for choice in setup.choices() if choice.name == name), None)
     if choice is None and name not in CUSTOM:
-        raise CommandError(f"There is no provider {args!r}; /provider lists them, and takes any other by its address.")
+        raise CommandError(f"There is no provider {args!r}: /provider lists them, and sets up any other server.")
     done = ""
 
     async def submit(values: Mapping[str, str]) -> str:
@@ -94,16 +94,16 @@ def _form(name: str, choice: ProviderConfig | None, submit: Submit) -> Form:
     )
     return Form(
         choice.label if choice else f"Add {CUSTOM[name]}",
-        "chatctx stores no keys, only where to get yours: a variable or a command.",
+        "Keys are not stored, only where to find them: a variable or a command.",
         (
             *(() if choice else fields),
             Field("variable", "Key: environment variable", _variable(choice), "none", secret=True),
             Field("command", "or a command that prints the key", hint="pass show llm/key", secret=True),
         ),
-        "try",
+        "test",
         "Setting up a provider asks questions, and nobody can be asked here: edit the config file instead.",
         submit,
-        "asking it for its models …",
+        "listing its models …",
     )
 
 

@@ -16,7 +16,7 @@ from tui.tools.mcp.questions import Field, FormQuestion, LinkQuestion, Question,
 from tui.views import view
 
 CAUTION = "The answer goes to that server. Don't write passwords or keys here."
-NOBODY = "An MCP server asked something, and nobody can be asked here: it was told so."
+NOBODY = "An MCP server asked a question, which can't be answered here: it was told so."
 CANCEL, DECLINE = Reply("cancel"), Reply("decline")
 
 
@@ -50,7 +50,7 @@ async def _choose(
     read: str = "",
 ) -> str | None:
     """The key of one of the answers, or of a refusal. `read` is the key that agrees to the text."""
-    refusals = view.Option("", "Not now", nothing), view.Option("decline", "No", "the server is told that you declined")
+    refusals = view.Option("", "Not now", nothing), view.Option("decline", "Decline", "the server is told")
     must_read = (read,) if read else ()
     return await ui.confirm(
         view.Question(_title(question), text, (*refusals, *answers), NOBODY, must_read=must_read, unasked=True)
@@ -64,7 +64,7 @@ def _refusal(answer: str | None) -> Reply:
 def _answers(field: Field) -> Mapping[str, view.Option]:
     """The options of a field that is answered by choosing. In `--plain` their keys are typed."""
     if field.kind == "boolean" and not field.options:
-        return {"yes": view.Option("yes", "Yes"), "no": view.Option("no", "No, and say so")}
+        return {"yes": view.Option("yes", "Yes"), "no": view.Option("no", "No")}
     if field.many or not field.options:
         return {}
     return {value: view.Option(f"{number}", label) for number, (value, label) in enumerate(field.options, 1)}
@@ -109,11 +109,11 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     if prepared.problem:
         await ui.refuse(f"The MCP server {question.server} wants to ask {request.model} something: {prepared.problem}.")
         return Reply("cancel", problem=prepared.problem)
-    cost = "at a price that is not known" if prepared.cost is None else f"for at most {money(prepared.cost)}"
+    cost = "at an unknown price" if prepared.cost is None else f"for at most {money(prepared.cost)}"
     tokens = tokens_exact(prepared.tokens, "estimated")
     head = (
-        f"It wants {request.provider}/{request.model} to answer the following, {cost}: {tokens} tokens in,"
-        f" at most {request.max_output:,} out. Nothing of this conversation goes along; the server gets the answer."
+        f"It wants {request.provider}/{request.model} to answer the text below, {cost}: {tokens} tokens in,"
+        f" at most {request.max_output:,} out. Nothing of this conversation is sent; the server gets the answer."
     )
     parts = [("system", question.system)] if question.system.strip() else []
     text = "\n\n".join([head, *(f"{role}: {words}" for role, words in (*parts, *question.messages))])
@@ -123,7 +123,7 @@ async def _sampled(ui: UI, chat: Chat, question: SampleQuestion) -> Reply:
     try:
         return Reply("accept", sampled=await sampling.run(prepared))
     except ProviderError as error:
-        await ui.refuse(f"What the MCP server {question.server} wanted to know was not answered: {error}")
+        await ui.refuse(f"The MCP server {question.server} got no answer: {error}")
         return Reply("cancel", problem="the model's provider failed")
 
 

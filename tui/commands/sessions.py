@@ -56,7 +56,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Open the conversation with this id (or a part of it), else choose from those that contain the words."""
     named = await asyncio.to_thread(chat.workspace.store.with_id, args)
     if len(named) > 1:
-        raise CommandError(f"Several conversations have an id like {args!r}: write more of it.")
+        raise CommandError(f"Several conversations have an id like {args!r}: type more of it.")
     session_id = named[0].id if named else await ui.choose(session_menu(chat.workspace, chat.session, args))
     if session_id is not None:
         await ui.attach(await chat.workspace.resume(session_id))

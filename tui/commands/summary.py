@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 
-@command("read and change the summary of what was compacted", "context", when="idle", unlisted_args=True)
+@command("read and edit the summary of what was compacted", "context", when="idle", unlisted_args=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Edit the newest summary in force, or the one with the message id `args`."""
     session = chat.session
     summary = session.summaries.current(args)
     if summary is None:
-        none = "There is no summary in force that can be read: /compact makes one."
-        raise CommandError("This summary is not in force any more." if args else none)
+        none = "There is no summary: /compact makes one."
+        raise CommandError("This summary was replaced or undone." if args else none)
     await ui.edit(summary)
     if summary.done is not None:
         await ui.turn(_edited(session, summary))

@@ -30,7 +30,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             screen.use_theme(before)
             return
     if all(theme.key != name for theme in themes):
-        raise CommandError(f"There is no theme {name!r}: /theme lists what there is.")
+        raise CommandError(f"There is no theme {name!r}: /theme lists them.")
     screen.use_theme(name)
     if chat.ready:
         await asyncio.to_thread(remember_theme, chat.workspace.settings.data_dir, name)

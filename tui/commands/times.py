@@ -5,7 +5,7 @@ from __future__ import annotations
 from tui.commands import UI, Chat, command
 
 
-@command("show when each message was written, or hide that", "view", when="always", screen_only=True)
+@command("show or hide when each message was written", "view", when="always", screen_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Show or hide them."""
     assert ui.screen is not None

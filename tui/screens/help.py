@@ -55,8 +55,8 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
         "/context": [ContextPanel, MessagesPanel, HistoryPanel, FitsPanel],
         "/mcp": [McpPanel],
         "/tools": [ToolsPanel],
-        "A call that asks": [ApprovalPanel],
-        "A whole text": [Pager],
+        "Approval of a tool call": [ApprovalPanel],
+        "Reading a text": [Pager],
         "Panels": [Panel, HelpPanel, UsagePanel],
     }
     return {title: keys_of(classes, keymap) for title, classes in sections.items()}
@@ -93,6 +93,6 @@ def keymap_problems(keymap: Mapping[str, str], names: Collection[str]) -> list[s
             problems.append(f"The config file sets keys.{name}, but no key has that name: {step}")
         elif wrong := [key for key in map(str.strip, keys.split(",")) if not is_key(key)]:
             problems.append(
-                f"The config file sets keys.{name} to {wrong[0]!r}, which is no key; write it like ctrl+s or f2."
+                f"The config file sets keys.{name} to {wrong[0]!r}, which is not a key; write it like ctrl+s or f2."
             )
     return problems

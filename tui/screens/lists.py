@@ -79,7 +79,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         """Head, rows, keys."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.title_text
-            yield Static("looking …", classes="head", markup=False)
+            yield Static("loading …", classes="head", markup=False)
             yield PagedList(compact=True)
             yield KeyLine("keys")
 
@@ -240,14 +240,14 @@ class Picker(Panel[str]):
             line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
             line.max_length = LONGEST_LINE
             yield line
-            yield Static("looking …", classes="empty", markup=False)
+            yield Static("loading …", classes="empty", markup=False)
             yield OptionList(compact=True)
 
     def on_mount(self) -> None:
         """Search for everything."""
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
-        self._say("looking …")
+        self._say("loading …")
         self.search("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -355,7 +355,7 @@ class SessionPicker(Picker):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "rename", "Rename", id="sessions.rename", show=False, priority=True),
         Binding("ctrl+d", "delete", "Delete", id="sessions.delete", show=False, priority=True),
-        Binding("ctrl+z", "undelete", "Bring back", id="sessions.undo", show=False, priority=True),
+        Binding("ctrl+z", "undelete", "Restore", id="sessions.undo", show=False, priority=True),
     ]
 
     def __init__(self, menu: SessionMenu) -> None:
@@ -366,7 +366,7 @@ class SessionPicker(Picker):
 
     def hints(self) -> Sequence[Hint]:
         """What can be done with a conversation."""
-        restore = [("^z", "bring back", "undelete")] if self._deleted else []
+        restore = [("^z", "restore", "undelete")] if self._deleted else []
         return [("enter", "open", "choose"), *restore, ("^r", "rename", "rename"), ("^d", "delete", "delete"), CLOSE]
 
     def action_rename(self) -> None:
@@ -438,7 +438,7 @@ class ModelPicker(Picker):
             fresh = await self.models.ask()
         except Exception as error:
             log.exception("the models could not be listed")
-            self._set_title("Models as they were listed last")
+            self._set_title("Models, as listed last")
             self.notify(error_line(error), severity="warning", markup=False)
             return
         self.listing = fresh
@@ -462,7 +462,7 @@ class ModelPicker(Picker):
             self.listing = await self.models.cached()
             old = self.listing.at
             when = f" as of {age(old, time.time())} ago" if old and time.time() - old > 60 else ""
-            self._set_title(f"Models{when}; asking …")
+            self._set_title(f"Models{when}; refreshing …")
             self.empty = "asking the servers …"
         options = model_options(self.listing.models, query, self.present)
         more = len(options) - MAX_SHOWN

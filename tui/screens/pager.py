@@ -176,7 +176,7 @@ class ReadingPanel(Panel[None]):
 
     closing: ClassVar[Hint] = CLOSE
 
-    def __init__(self, title: str, lines: Lines = lambda _width: [Content("looking …")]) -> None:
+    def __init__(self, title: str, lines: Lines = lambda _width: [Content("loading …")]) -> None:
         super().__init__()
         self._heading = title
         self._lines = lines

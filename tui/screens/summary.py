@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
 
-CONFIRM = "Esc again leaves without your changes; any other key goes on."
+CONFIRM = "Esc again closes without your changes; any other key goes on."
 
 
 class SummaryPanel(Panel[bool]):
@@ -129,7 +129,7 @@ class SummaryPanel(Panel[bool]):
         note = self.query_one(".summary-note", Static)
         problem = effect.problem if effect is not None else ""
         if self._working:
-            note.update(Content.styled("● the model writes another one · esc stops", "$primary"))
+            note.update(Content.styled("● writing another summary · esc stops", "$primary"))
         elif self._confirming or self._note or problem:
             note.update(Content.styled(plain(CONFIRM if self._confirming else self._note or problem), "$text-warning"))
         else:
@@ -203,7 +203,7 @@ class SummaryPanel(Panel[bool]):
             area.replace(clean_text(self.subject.text), area.document.start, area.document.end)
             area.move_cursor(area.document.start)
             self._original = area.text
-            self._note = "This is the new one. ctrl+z brings your text back." if edited else ""
+            self._note = "This is the new summary. ctrl+z restores your text." if edited else ""
         finally:
             self._working = False
             self.redraw()

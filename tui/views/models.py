@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 _THOUGHTS = {
-    "always": "its thoughts go back to it",
-    "tool_loop": "its thoughts go back between tool steps",
-    "never": "its thoughts do not go back",
+    "always": "reasoning is sent back",
+    "tool_loop": "reasoning is sent back between tool steps",
+    "never": "reasoning is not sent back",
 }
 
 _COUNTING = {True: "the server counts exactly", False: "no counting endpoint", None: "counting endpoint: ?"}

@@ -60,7 +60,7 @@ class ToolsView:
             rows += [_tool(tool, rules.get(tool.name), width, now, tool.name in deferred) for tool in group]
         names = {tool.name for tool in tools}
         if absent := [answer for answer in answers if answer.tool not in names]:
-            rows.append(_line("answers for tools that are not here now", width))
+            rows.append(_line("answers for tools that are not available now", width))
             for answer in absent:
                 text = f"  {plain(answer.tool)}: {_rule(answer.rule, True)}"
                 rows.append(_line(text, width, f"answer:{answer.tool}", "$foreground"))
@@ -76,9 +76,9 @@ def tools_summary(session: ChatSession, tools: Sequence[ToolLine]) -> str:
     """One line above the list: what the tools add to every request by the latest measurement, or why there are none."""
     waiting = len(session.tools.plan.deferred)
     if not session.tools.takes_any:
-        return "This model calls no tools, as far as is known: none are offered."
+        return "This model does not support tools, as far as known: none are offered."
     if session.tools.off_by_default and not any(tool.on for tool in tools):
-        return "Off for this model, which is small or a demo: /tools on offers them all the same."
+        return "Off for this model, which is small or a demo: /tools on offers them anyway."
     row = _measured_row(session, "tools")
     tokens = row.tokens if row is not None else total_of(tool.tokens for tool in tools if tool.on)
     source = row.source if row is not None else "estimated"
@@ -286,7 +286,7 @@ def project_text(project: ProjectFile) -> str:
 
     Possible secrets are shown too: they are in the project's file, and hidden parts could be the harmful ones.
     """
-    lines = [f"{project.path}", "comes with this folder and would start, on this machine and as you:", ""]
+    lines = [f"{project.path}", "comes with this folder and would start these programs on this machine, as you:", ""]
     for server in project.servers:
         what = server.url or " ".join((server.command, *map(repr, server.args)))
         lines.append(f"{server.name}: {server.error or what}")
@@ -296,14 +296,14 @@ def project_text(project: ProjectFile) -> str:
         elif server.cwd:
             lines.append(f"    in {server.cwd}")
         if names := server.variables:
-            lines.append(f"    is given from your environment: {', '.join(names)}")
+            lines.append(f"    gets from your environment: {', '.join(names)}")
         if server.env_file:
-            lines.append(f"    sets what the file {server.env_file} says")
+            lines.append(f"    sets the variables in {server.env_file}")
         lines += [f"    sets {name}={value}" for name, value in server.env.items()]
         lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
         if server.oauth is not None and server.oauth.client_id:
             lines.append(f"    signs in as {server.oauth.client_id}, with the secret {server.oauth.client_secret!r}")
-    lines += ["", "What you say holds for this content of the file: when it changes you are asked again."]
+    lines += ["", "Your answer is for this content of the file: if it changes, you are asked again."]
     return "\n".join(map(visible, lines))
 
 

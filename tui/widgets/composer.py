@@ -44,7 +44,7 @@ class PromptArea(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Send", id="composer.send", show=False),
         Binding("shift+enter,ctrl+j,alt+enter", "newline", "New line", id="composer.newline", show=False),
-        Binding("ctrl+v", "paste", "Paste, also a picture", id="composer.paste", show=False),
+        Binding("ctrl+v", "paste", "Paste text or an image", id="composer.paste", show=False),
         Binding("tab", "complete", "Complete", id="composer.complete", show=False),
         Binding("escape", "close_list", "Close the list", id="composer.close_list", show=False),
         Binding("up", "cursor_up", "Up, earlier prompts", id="composer.up", show=False),

@@ -177,5 +177,5 @@ def _table(data: Mapping[str, Any], name: str, allowed: tuple[str, ...] | None) 
         try:
             Color.parse(str(value))
         except ColorParseError:
-            raise ThemeError(f"{name}.{key} is {value!r}, which is no colour; write it like #7fb2ff") from None
+            raise ThemeError(f"{name}.{key} is {value!r}, which is not a colour; write it like #7fb2ff") from None
     return dict(table)

@@ -62,7 +62,7 @@ def test_files_go_along(run_here: Run, tmp_path: Path, store: SessionStore) -> N
 
 @pytest.mark.parametrize(
     ("name", "data", "words"),
-    [("a.bin", b"\0\1\2", "neither text nor a picture"), ("none.txt", None, "can't be read"), ("", None, "can't be")],
+    [("a.bin", b"\0\1\2", "neither text nor an image"), ("none.txt", None, "can't be read"), ("", None, "can't be")],
 )
 def test_what_no_model_takes_is_refused_before_anything_is_kept(
     run_here: Run, tmp_path: Path, store: SessionStore, name: str, data: bytes | None, words: str

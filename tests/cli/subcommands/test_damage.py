@@ -50,7 +50,7 @@ def test_a_broken_page_is_said_and_repaired(run_here: Run, database: Path) -> No
     assert len(list(database.parent.glob("chatctx.damaged-*.db"))) == 1
     assert run_here("doctor").returncode == 0
     assert run_here("ask", "--continue", "go on").returncode == 0
-    assert "is whole: nothing was changed" in run_here("doctor", "--repair").stdout
+    assert "is not damaged: nothing was changed" in run_here("doctor", "--repair").stdout
 
 
 def test_doctor_counts_all_sessions_and_a_cut_list_says_so(run_here: Run, tmp_path: Path) -> None:

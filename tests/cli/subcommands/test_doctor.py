@@ -46,7 +46,7 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tui.cli.subcommands.doctor.importlib.util.find_spec", lambda _name: None)
     first, *_ = _servers(Settings(mcp_servers={"a": {"command": sys.executable}}, config_file=tmp_path / "c.toml"))
-    assert (first.level, first.text) == ("problem", "the part for servers is not installed: pip install 'chatctx[mcp]'")
+    assert (first.level, first.text) == ("problem", "MCP support is not installed: pip install 'chatctx[mcp]'")
     assert list(_servers(Settings(config_file=tmp_path / "c.toml"))) == []
 
 
@@ -54,11 +54,11 @@ def test_folders_that_can_not_be_made_are_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = Settings(config_file=tmp_path / "none.toml", data_dir=tmp_path / "file" / "x", log_dir=tmp_path / "new")
     config, sessions, log = _files(settings)
-    assert (config.level, config.text) == ("ok", f"{tmp_path}/none.toml (not there yet; the defaults hold)")
-    assert (sessions.level, sessions.text) == ("problem", f"{tmp_path}/file is no folder")
+    assert (config.level, config.text) == ("ok", f"{tmp_path}/none.toml (does not exist: defaults apply)")
+    assert (sessions.level, sessions.text) == ("problem", f"{tmp_path}/file is not a folder")
     assert (log.level, log.text) == ("ok", f"{tmp_path}/new/chatctx.log")
     *_, log = _files(Settings(data_dir=tmp_path, log_dir=tmp_path / "file"))
-    assert (log.level, log.text) == ("note", f"none: {tmp_path}/file is no folder")
+    assert (log.level, log.text) == ("note", f"none: {tmp_path}/file is not a folder")
 
 
 def test_what_may_not_be_looked_at_stops_nothing(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ async def _nobody(_: object) -> list[str]:
 @pytest.mark.parametrize(
     ("table", "level", "text"),
     [
-        (ProviderSettings("anthropic", api_key_command="cat token"), "ok", "mine: there is one by api_key_command"),
-        (ProviderSettings("anthropic", api_key_env="MINE"), "ok", "mine: there is one in MINE"),
+        (ProviderSettings("anthropic", api_key_command="cat token"), "ok", "mine: from api_key_command"),
+        (ProviderSettings("anthropic", api_key_env="MINE"), "ok", "mine: in MINE"),
         (ProviderSettings("anthropic", api_key_env="NONE"), "problem", "mine: no key; set NONE, or api_key_command"),
-        (ProviderSettings("anthropic"), "problem", "mine: no key; set a variable and name it by api_key_env, or "),
+        (ProviderSettings("anthropic"), "problem", "mine: no key; set a variable, named by api_key_env, or "),
         (ProviderSettings(base_url="http://me:hunter2@h/v1"), "ok", "mine: http://[key]@h/v1"),
         (ProviderSettings(base_url="https://hunter2@h/v1"), "ok", "mine: https://[key]@h/v1"),
     ],
@@ -124,7 +124,7 @@ def test_doctor_says_what_it_could_not_close(tmp_path: Path, open_umask: None) -
     settings.log_dir.chmod(0o750)
     assert [(finding.level, finding.text) for finding in _private(settings)] == [
         ("problem", f"{settings.database} can be read by others (mode 0644): chmod 600 it"),
-        ("note", f"others may look into {settings.log_dir} (mode 0750); if it is yours alone: chmod 700 it"),
+        ("note", f"others can list {settings.log_dir} (mode 0750); if it is yours alone: chmod 700 it"),
     ]
 
 

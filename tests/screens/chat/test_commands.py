@@ -193,12 +193,12 @@ async def test_help_lists_every_command(size: tuple[int, int]) -> None:
 async def test_the_palette_offers_the_same_commands() -> None:
     async with running() as run:
         titles = [command.title for command in run.app.get_system_commands(run.app.screen)]
-        preview = "/compact --preview: see and change the summary first"
+        preview = "/compact --preview: edit the summary before it takes effect"
         assert [title for title in titles if title != preview] == [
             f"/{c.name}: {c.help}" for c in commands.all_commands()
         ]
         await run.press("ctrl+p")
-        await run.type("summary first")
+        await run.type("summary before")
         await run.shows(preview)
         await run.press("down", "enter")
         await run.shows("There is nothing older to summarise")
@@ -342,12 +342,12 @@ SAID_ON_SCREEN = {
     "/rolling-context": "Rolling context is on",
     "/compact": "Nothing was changed.",
     "/compact --preview": "Nothing was changed.",
-    "/summary": "There is no summary in force",
+    "/summary": "There is no summary",
     "/undo": "There is no compaction to undo.",
     "/model": "Models and their windows",
     "/model guide": "demo/guide is the model from now on.",
     "/provider": "Which provider?",
-    "/provider anthropic": "chatctx stores no keys",
+    "/provider anthropic": "Keys are not stored",
     "/sessions": "Conversations",
     "/rename A talk": "This conversation is called A talk.",
     "/export": "Written to ",
@@ -359,7 +359,7 @@ SAID_ON_SCREEN = {
     "/tools": "built in: 0 of 3 on",
     "/mcp": "No servers yet.",
     "/prompt": "No running MCP server offers prompts.",
-    "/edit": "There is no terminal here that an editor could use.",
+    "/edit": "An editor needs a terminal, and there is none here.",
     "/paste": "The clipboard can't be read",
     "/retry": "This is the demo",
     "/leave-out": "The last turn is not sent any more",

@@ -68,7 +68,7 @@ async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> Non
         await listed(run)
         await run.press("down", "ctrl+d")
         await run.until(lambda: others(run) == ["s7", "s9"])
-        await run.shows("^z bring back")
+        await run.shows("^z restore")
         await run.press("ctrl+d")
         await run.until(lambda: others(run) == ["s7"])
         await run.press("ctrl+z", "ctrl+z", "ctrl+z")

@@ -46,7 +46,7 @@ async def test_a_selection_is_copied_once_and_then_ctrl_c_is_ctrl_c_again(taken:
         await run.shows("Copied 9 characters (wl-copy).")
         assert taken() == "two three"
         await run.press("ctrl+c")
-        await run.shows("Press ctrl+c again to leave.")
+        await run.shows("Press ctrl+c again to quit.")
 
 
 async def test_what_is_selected_in_the_prompt_is_copied_the_same_way(taken: Callable[[], str]) -> None:

@@ -93,7 +93,7 @@ async def test_a_file_that_can_not_be_sent_stops_the_message_and_keeps_it(folder
     (folder / "data.bin").write_bytes(b"\0\1\2")
     async with running() as run:
         await run.command("see @data.bin")
-        await run.shows("Not sent: data.bin is neither text nor a picture")
+        await run.shows("Not sent: data.bin is neither text nor an image")
         assert run.sent == []
         assert run.chat.composer.value == "see @data.bin"
 

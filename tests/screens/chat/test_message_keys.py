@@ -77,7 +77,7 @@ async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
         await run.shows("c copy")
         await run.press("f2", "escape")
         await run.pilot.resize_terminal(60, 20)
-        await run.shows("c copy  e edit  r again  f fork  p pin  x out  esc back")
+        await run.shows("c copy  e edit  r retry  f fork  p pin  x out  esc back")
         await run.pilot.click("PromptArea")
         await run.until(lambda: "c copy" not in run.text)
 
@@ -93,7 +93,7 @@ def test_as_many_keys_as_fit_and_always_the_way_back() -> None:
 def test_the_keys_are_those_of_the_person() -> None:
     line = message_keys({"transcript.copy": "k,ctrl+k", "transcript.leave": "q"}, 90, on_result=False)
     assert line.startswith("k copy · e edit") and line.endswith("q back")
-    assert message_keys({}, 36, on_result=False) == "c copy  e edit  r again  esc back"
+    assert message_keys({}, 36, on_result=False) == "c copy  e edit  r retry  esc back"
     assert message_keys({}, 90, on_result=True).startswith("o open · c copy")
     assert message_keys({}, 120, on_result=True, folds=True).startswith("o open · enter unfold · c copy")
 

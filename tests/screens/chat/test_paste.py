@@ -73,7 +73,7 @@ async def test_a_tool_that_hangs_is_given_up(tools: Path, monkeypatch: pytest.Mo
 
 async def test_what_is_no_picture_or_too_much_is_not_taken(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     holds(tools, b"GIF89 or so")
-    with pytest.raises(ClipboardError, match="neither a picture nor text"):
+    with pytest.raises(ClipboardError, match="neither an image nor text"):
         await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
     monkeypatch.setattr(clipboard, "LARGEST", 20)
     holds(tools, PNG)

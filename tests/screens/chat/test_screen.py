@@ -104,7 +104,7 @@ async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time()
     async with running(Talk(draft="a long thought"), gate=gate, wait=False) as run:
         await run.type("new")
         gate.set()
-        await run.shows("The up key brings back the draft", "› new")
+        await run.shows("The up key brings back your last draft", "› new")
         await run.press("up")
         assert run.chat.composer.value == "a long thought"
         await run.press("down")
@@ -414,7 +414,7 @@ async def test_asking_an_older_message_again_waits_for_enter() -> None:
     async with running(talk) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "r")
-        await run.shows("Enter asks this again", "sets aside 3 messages")
+        await run.shows("Enter sends this again", "sets aside 3 messages")
         assert run.sent == []
         await run.press("enter")
         await run.until(lambda: run.sent == ["first"])
@@ -425,7 +425,7 @@ async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> N
     async with running(talk) as run:
         await run.type("draft")
         await run.press("alt+up")
-        await run.shows("c copy · e edit · r again · f fork · p pin · x leave out · y copy code · esc back")
+        await run.shows("c copy · e edit · r retry · f fork · p pin · x leave out · y copy code · esc back")
         await run.press("escape")
         await run.until(lambda: run.app.focused is run.chat.composer.area)
         assert "x leave out" not in run.text

@@ -275,7 +275,7 @@ class SummaryText(ABC):
 class SummaryDraft(SummaryText):
     """The model's summary for a pending compaction; `stamp` is the state of the conversation it was made for."""
 
-    title = "Compaction, not made yet"
+    title = "Compaction preview"
     accept_label = "compact with this"
     can_ask = True
 
@@ -292,7 +292,7 @@ class SummaryDraft(SummaryText):
         if plan.cleared:
             what += f" and {plural(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
-        return f"This takes the place of {what}, {tokens_exact(effect.replaced)} tokens{stay}."
+        return f"The summary replaces {what}, {tokens_exact(effect.replaced)} tokens{stay}."
 
     def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
         return self.summaries.compactor.make_record(self.plan, summary, self.usage)
@@ -333,7 +333,7 @@ class CurrentSummary(SummaryText):
     def _check(self, before: int, after: int, limit: int | None) -> None:
         in_force = self.summaries.current(self.message.id)
         if in_force is None or in_force.record.id != self.record.id:
-            raise CompactionRefusedError("This summary is not in force any more.")
+            raise CompactionRefusedError("This summary was replaced or undone.")
         accept_edit(before, after, limit)
 
     async def accept(self, text: str) -> None:

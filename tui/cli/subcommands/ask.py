@@ -131,7 +131,9 @@ def read_question(words: Sequence[str]) -> str:
 def _standard_input(wait: float | None = None) -> str:
     data = streams.read_input(LARGEST, wait)
     if data is None:
-        complain(f"standard input was not read: nothing came in {wait:g} s; - waits for it, </dev/null leaves it out")
+        complain(
+            f"standard input was not read: nothing arrived in {wait:g} s; - waits for it, </dev/null leaves it out"
+        )
         return ""
     if len(data) > LARGEST:
         raise UsageError(f"standard input is over {size_text(LARGEST)}: send a part of it")
@@ -143,7 +145,7 @@ def _standard_input(wait: float | None = None) -> str:
     if "\0" in text:
         raise UsageError("standard input is not UTF-8 text: convert it (iconv -t UTF-8), or attach a file with -a")
     if encoding not in ("utf-8", "utf-8-sig"):
-        complain(f"standard input is {encoding.upper()} by its first bytes: read as that")
+        complain(f"standard input is read as {encoding.upper()}, by its byte order mark")
     return text.replace("\r\n", "\n")
 
 
@@ -170,7 +172,7 @@ def report(reply: Message | None, failure: str) -> int:
     if reply is not None and reply.status == "cancelled":
         return INTERRUPTED
     if reply is None or reply.status != "complete":
-        return complain(_outside((reply and reply.error) or "no answer came"))
+        return complain(_outside((reply and reply.error) or "there was no answer"))
     ending, explanation = ending_line(reply), provider_explanation(reply)
     if ending and explanation:
         ending = f"{ending}. The provider says: {explanation}"

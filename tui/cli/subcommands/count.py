@@ -132,7 +132,7 @@ async def _message_tokens(provider: Provider, model: str, text: str) -> int:
 
     tokens = await provider.count_tokens(Request(provider.name, model, (Message("user", (Text(text),)),)))
     if tokens is None:
-        raise UsageError(f"{provider.name} counts nothing before a call: leave --exact out")
+        raise UsageError(f"{provider.name} has no counting endpoint: leave --exact out")
     return tokens
 
 

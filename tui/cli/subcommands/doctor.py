@@ -62,14 +62,14 @@ def _repair(settings: Settings) -> int:
         write(f"There is no {settings.database} to repair.")
         return 0
     if (damage := _damage(settings.database)) == "":
-        write(f"{settings.database} is whole: nothing was changed.")
+        write(f"{settings.database} is not damaged: nothing was changed.")
         return 0
     write(f"damaged: {damage}")
     done = repairing.repair(settings.database)
     write(f"Saved {plural(done.sessions, 'session')} with {plural(done.messages, 'message')}.")
     for line in done.lost:
         write(f"lost: {clean_line(line)}")
-    write(f"The old file is kept as {done.backup}; delete it when nothing is missed.")
+    write(f"The old file is kept as {done.backup}; delete it when nothing is missing.")
     return 0
 
 
@@ -98,7 +98,7 @@ def _program(settings: Settings) -> Iterator[Finding]:
 
 
 def _files(settings: Settings) -> Iterator[Finding]:
-    state = "" if is_there(settings.config_file) else " (not there yet; the defaults hold)"
+    state = "" if is_there(settings.config_file) else " (does not exist: defaults apply)"
     yield Finding("ok", "config", f"{settings.config_file}{state}")
     yield from _database(settings.database)
     yield from _private(settings)
@@ -109,7 +109,7 @@ def _files(settings: Settings) -> Iterator[Finding]:
 def _database(database: Path) -> Iterator[Finding]:
     if not is_there(database):
         unwritable = _unwritable(database)
-        text = unwritable or f"{database} (made at the first start)"
+        text = unwritable or f"{database} (created at the first start)"
         yield Finding("problem" if unwritable else "ok", "sessions", text)
         return
     try:
@@ -130,7 +130,7 @@ def _private(settings: Settings) -> Iterator[Finding]:
     for path, mode in readable_by_others([*database_files(settings.database), *logs]):
         yield Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")
     for path, mode in readable_by_others(dict.fromkeys((settings.data_dir, settings.log_dir))):
-        text = f"others may look into {path} (mode {mode:04o}); if it is yours alone: chmod 700 it"
+        text = f"others can list {path} (mode {mode:04o}); if it is yours alone: chmod 700 it"
         yield Finding("note", "private", text)
 
 
@@ -138,7 +138,7 @@ def _unwritable(file: Path) -> str:
     """Why `file` can't be created or written, and what to do; "" if it can."""
     nearest = next(path for path in (file, *file.absolute().parents) if is_there(path))
     if nearest != file and not nearest.is_dir():
-        return f"{nearest} is no folder"
+        return f"{nearest} is not a folder"
     return "" if os.access(nearest, os.W_OK) else f"{nearest} can't be written to"
 
 
@@ -148,10 +148,10 @@ def _tokenizer(settings: Settings) -> Iterator[Finding]:
     tokenizer = get_tokenizer("gpt-5")
     tokenizer.load()
     if tokenizer.error is not None:
-        text = f"{tokenizer.error}; counts come from a rough heuristic until it is reinstalled"
+        text = f"{tokenizer.error}; counts are rough until it is reinstalled"
         yield Finding("problem", "tokenizer", text)
     else:
-        yield Finding("ok", "tokenizer", "the vocabularies that were shipped with the program can be read")
+        yield Finding("ok", "tokenizer", "the included vocabularies can be read")
 
 
 def _providers(settings: Settings) -> Iterator[Finding]:
@@ -178,12 +178,12 @@ def _provider(name: str, config: ProviderConfig, *, named: bool) -> Finding | No
     """A provider with a key, or one that is `named` in the config file."""
     variables = " or ".join(config.key_env)
     if config.has_key():
-        source = "by api_key_command" if config.api_key_command else f"in {variables}"
-        return Finding("ok", "key", f"{name}: there is one {source}")
+        source = "from api_key_command" if config.api_key_command else f"in {variables}"
+        return Finding("ok", "key", f"{name}: {source}")
     if not named:
         return None
     if config.needs_key:
-        text = f"{name}: no key; set {variables or 'a variable and name it by api_key_env'}, or api_key_command"
+        text = f"{name}: no key; set {variables or 'a variable, named by api_key_env'}, or api_key_command"
         return Finding("problem", "provider", text)
     return Finding("ok", "provider", f"{name}: {redact(config.base_url)}")
 
@@ -203,7 +203,7 @@ def _servers(settings: Settings) -> Iterator[Finding]:
     for problem in configured.problems:
         yield Finding("problem", "mcp", problem)
     if configured.servers and importlib.util.find_spec("mcp") is None:
-        yield Finding("problem", "mcp", "the part for servers is not installed: pip install 'chatctx[mcp]'")
+        yield Finding("problem", "mcp", "MCP support is not installed: pip install 'chatctx[mcp]'")
     yield from map(_server, configured.servers)
     if configured.project is not None:
         names = ", ".join(server.name for server in configured.project.servers) or "nothing"

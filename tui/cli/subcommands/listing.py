@@ -35,7 +35,7 @@ def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> i
     if as_json:
         write(json.dumps([asdict(info) for info in listed]))
     elif not listed:
-        write("No session contains that." if query else "No sessions yet. Start one with: chatctx")
+        write(f"No session contains {query!r}." if query else "No sessions yet. Start one with: chatctx")
     else:
         rows = [
             (info.id, timestamp(info.updated_at), str(info.messages), f"{info.provider}/{info.model}", info.title)
@@ -91,11 +91,9 @@ async def _models(settings: Settings, query: str, as_json: bool) -> int:
     if as_json:
         write(json.dumps([_entry(model) for model in matching]))
     elif matching:
-        head = ("model", "window", "from", "$ in", "$ out", "images", "tools", "thoughts", "counts")
+        head = ("model", "window", "from", "$ in", "$ out", "images", "tools", "reasoning", "counts")
         write(table([head, *map(_row, matching)], right=frozenset({1, 3, 4})))
-        write(
-            "$ for a million tokens. thoughts: when the model's reasoning goes back to it. counts: exactly, on request."
-        )
+        write("Prices per million tokens. reasoning: when it is sent back. counts: whether the server counts exactly.")
     else:
         write("No model matches.")
     return 0

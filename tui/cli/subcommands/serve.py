@@ -78,7 +78,7 @@ def run(
         """Called once the port is open."""
         write(f"chatctx is at {url}{folder}/?key={secret}   (Ctrl+C ends it)")
         if public_url or not is_loopback(host):
-            write("Whoever can reach this address and has its key uses your keys and sessions; http is not encrypted.")
+            write("Anyone who has this address can use your keys and sessions; http is not encrypted.")
         sys.stdout.flush()
 
     async def silent(_app: object) -> None:
@@ -152,7 +152,7 @@ def _guard(web: Any, secret: str, cookie: str, path: str, origins: frozenset[str
         if request.host not in hosts or (origin is not None and origin not in origins):
             raise web.HTTPForbidden(text="This address serves chatctx to its own pages only.\n")
         if opens_chat and origin is None:
-            raise web.HTTPForbidden(text="A browser says where it comes from.\n")
+            raise web.HTTPForbidden(text="The Origin header is missing.\n")
         key = request.query.get("key")
         if not hmac.compare_digest((key or request.cookies.get(cookie, "")).encode(), secret.encode()):
             raise web.HTTPForbidden(text="Open the whole address that chatctx serve printed.\n")
@@ -163,7 +163,7 @@ def _guard(web: Any, secret: str, cookie: str, path: str, origins: frozenset[str
         if not opens_chat:
             return await handler(request)
         if chats >= MOST_CHATS:
-            raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one of them first.\n")
+            raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one first.\n")
         chats += 1
         try:
             return await handler(request)

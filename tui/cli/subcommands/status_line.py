@@ -42,7 +42,7 @@ def run(path: str | None = None) -> int | None:
     try:
         line = status_line(json.loads(text)) if text else _session_line(path or newest(os.getcwd()))  # noqa: PTH109
     except (ValueError, AttributeError, TypeError, LookupError, ArithmeticError, RecursionError):
-        sys.stderr.write("chatctx: standard input is not the status that Claude Code gives to a statusLine command\n")
+        sys.stderr.write("chatctx: standard input is not the JSON that Claude Code passes to a statusLine command\n")
         return 2
     except OSError:  # the working directory is gone
         return None

@@ -63,7 +63,7 @@ class MessageActions:
         """Show the full output of the tools in a message."""
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         if not results:
-            self._screen.notify("This message holds no tool result to open.", markup=False)
+            self._screen.notify("This message has no tool result to open.", markup=False)
             return
         texts = []
         for result in results:
@@ -107,7 +107,7 @@ class MessageActions:
         if send and turns[-1] is before[-1]:
             composer.submit()
         elif send:
-            self._screen.notify("Enter asks this again and replaces all that followed.", markup=False)
+            self._screen.notify("Enter sends this again and sets aside all that followed.", markup=False)
 
     async def open_link(self, url: str) -> None:
         """Open a clicked address, or show it if there is no browser. The screen may be a page of one (`serve`)."""
@@ -124,7 +124,7 @@ _LABELS = (
     ("fold", "unfold", "unfold"),
     ("copy", "copy", "copy"),
     ("edit", "edit", "edit"),
-    ("retry", "again", "again"),
+    ("retry", "retry", "retry"),
     ("fork", "fork", "fork"),
     ("pin", "pin", "pin"),
     ("exclude", "leave out", "out"),

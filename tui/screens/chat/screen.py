@@ -53,7 +53,7 @@ HISTORY_LOADED = 500
 """Prompts of earlier sessions available to the up key."""
 
 
-DRAFT_RECALLED = "The up key brings back the draft of last time."
+DRAFT_RECALLED = "The up key brings back your last draft."
 
 SHUTDOWN_NOTICE = 0.5
 """Seconds before a message says that MCP servers are being stopped."""
@@ -76,17 +76,17 @@ class ChatScreen(BackgroundScreen):
         # Priority, so that the next letter goes to the message rather than the prompt.
         Binding("alt+up", "choose_message(-1)", "Choose a message", id="chat.choose", show=False, priority=True),
         Binding(
-            "alt+down", "choose_message(1)", "Choose the next one", id="chat.choose_next", show=False, priority=True
+            "alt+down", "choose_message(1)", "Choose the next message", id="chat.choose_next", show=False, priority=True
         ),
         Binding("f1", "command('help')", "Help", id="chat.help", show=False),
         Binding("f2", "command('context')", "What fills the window", id="chat.context", show=False),
         Binding("f3", "command('fold')", "Fold or unfold all", id="chat.fold", show=False),
-        Binding("f4", "command('times')", "When it was written", id="chat.times", show=False),
-        Binding("f8", "rephrase", "Change the last message", id="chat.rephrase", show=False),
+        Binding("f4", "command('times')", "Show or hide times", id="chat.times", show=False),
+        Binding("f8", "rephrase", "Edit the last message", id="chat.rephrase", show=False),
         Binding("f9", "command('leave-out')", "Leave the last turn out", id="chat.leave_out", show=False),
         Binding("ctrl+o", "command('model')", "Model", id="chat.model", show=False),
         Binding("ctrl+r", "command('sessions')", "Conversations", id="chat.sessions", show=False),
-        Binding("ctrl+g", "command('edit')", "Own editor", id="chat.edit", show=False),
+        Binding("ctrl+g", "command('edit')", "Edit the draft in $EDITOR", id="chat.edit", show=False),
         Binding("ctrl+n", "command('new')", "New conversation", id="chat.new", show=False),
     ]
 
@@ -470,7 +470,7 @@ class ChatScreen(BackgroundScreen):
         unsaved = await self.drafts.save_at_end()
         if self.workspace is not None:
             if any(line.status.state == "ready" for line in self.workspace.servers.lines):  # some take four seconds
-                self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Ending the MCP servers …", markup=False))
+                self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Stopping the MCP servers …", markup=False))
             self.closing = True
             try:
                 await asyncio.shield(self.workspace.close())

@@ -131,7 +131,7 @@ class Turns:
         composer = self.screen.composer
         if self._asked is not None and not composer.value and not self.rewind_to:
             self.rewind_to, composer.value = self._asked.id, self._asked.text
-            self.screen.notify("Stopped before the answer began. What you send next replaces it.", markup=False)
+            self.screen.notify("Stopped before the answer began: your next message replaces this one.", markup=False)
         return True
 
     async def finish(self, seconds: float = 2.0) -> None:

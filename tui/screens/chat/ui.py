@@ -210,7 +210,7 @@ class ScreenUI:
             self._summary = None
         if not accepted and panel.abandoned:
             await self.chat.drafts.remember_now(panel.abandoned)
-            await self.say("Your changes to the summary are not in force; the up key puts their text into the prompt.")
+            await self.say("Your changes to the summary were not applied. The up key puts their text into the prompt.")
         await text.summaries.save_draft("")
         return bool(accepted)
 
@@ -219,7 +219,7 @@ class ScreenUI:
         if text := await session.summaries.saved_draft():
             await self.chat.drafts.remember_now(text)
             await session.summaries.save_draft("")
-            await self.say("A summary that was being changed is not lost: the up key puts its text into the prompt.")
+            await self.say("An edited summary was not lost: the up key puts its text into the prompt.")
 
     async def save_summary(self) -> None:
         """Before the program ends: close the panel and store its changes, for the up key of the next run."""
@@ -270,7 +270,7 @@ class ScreenUI:
                     if error.written:
                         self.chat.drafts.remember(error.written)
         except SuspendNotSupported:
-            problem = EditorError("There is no terminal here that an editor could use.")
+            problem = EditorError("An editor needs a terminal, and there is none here.")
         composer.focus_prompt()
         if problem is not None:
             raise problem
