@@ -198,13 +198,11 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 async def test_lines_have_the_same_numbers_in_both_tools(tmp_path: Path, engine: str | None, encoding: str) -> None:
-    text = (
-        "one\r\n10 %\r20 %\rdone\x0b\x0c\u2028\n\nneedle\r\n"  # a progress bar's log: only \n ends a line, as for grep
-    )
+    text = "one\r\n10 %\r20 %\rdone\x0b\x0c\u2028\n\nneedle\r\n"  # of a progress bar
     (tmp_path / "a.log").write_bytes(text.encode(encoding))
     assert await search(tmp_path, "needle", engine) == "a.log:4: needle"
     assert read(tmp_path, "a.log", offset=4).text.endswith("     4\tneedle")
-    assert read(tmp_path, "a.log", limit=1).text.splitlines()[-2:][0].endswith("     1\tone")
+    assert "     1\tone\n[more" in read(tmp_path, "a.log", limit=1).text
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -55,9 +55,8 @@ def read_file(
         if encoding is None:
             return ToolOutput(f"{place.shown} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown.")
         file.seek(0)
-        output = _lines(
-            place, io.TextIOWrapper(file, encoding, errors="replace", newline="\n"), encoding, offset, limit
-        )
+        text = io.TextIOWrapper(file, encoding, errors="replace", newline="\n")  # lines as search_files counts them
+        output = _lines(place, text, encoding, offset, limit)
         if approved is None and size > SCANNED and (what := secret_in(output.text.encode(errors="replace"))):
             raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
         return output
@@ -80,7 +79,8 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
             ended = f"\n[more lines follow: read on with offset={number}]"
             break
         note = f" [… {cut:,} more characters in this line]" if cut else ""
-        shown.append(f"{number:>6}\t{line.removesuffix(chr(10)).removesuffix(chr(13))}{note}")
+        content = line.removesuffix("\n").removesuffix("\r")
+        shown.append(f"{number:>6}\t{content}{note}")
         characters += len(line)
     else:
         if not shown:
