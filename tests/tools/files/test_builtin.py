@@ -206,6 +206,14 @@ async def test_lines_have_the_same_numbers_in_both_tools(tmp_path: Path, engine:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+async def test_after_the_last_newline_there_is_no_line(tmp_path: Path, engine: str | None) -> None:
+    (tmp_path / "a").write_bytes(b"one\n\ntwo\n")
+    (tmp_path / "b").write_bytes(b"")
+    assert await search(tmp_path, r"^\s*$", engine) == "a:2: "
+    assert (await search(tmp_path, "^$", engine, path="b")).startswith("[no line fits")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_lines_are_found_by_both_engines_alike(tree: Path, engine: str | None) -> None:
     text = await search(tree, r"parse\b", engine)
     assert text.splitlines() == [

@@ -43,8 +43,11 @@ def matching_lines(path: str, pattern: re.Pattern[str], most: int) -> list[int]:
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     if encoding != "utf-16" and b"\0" in data:
         return []
+    lines = data.decode(encoding, "replace").split("\n")
+    if not lines[-1]:  # a newline ends the last line
+        lines.pop()
     numbers: list[int] = []
-    for number, line in enumerate(data.decode(encoding, "replace").split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         if pattern.search(line.removesuffix("\r")):
             numbers.append(number)
             if len(numbers) == most:
