@@ -177,7 +177,7 @@ async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart
         await servers.restart("bad")
         await until(lambda: servers.lines[0].status.state == "failed")
         assert len(servers.news()) == 1
-        with pytest.raises(ToolError, match="no MCP server 'nobody'; there is: bad, worse"):
+        with pytest.raises(ToolError, match="no MCP server 'nobody'; the servers are: bad, worse"):
             await servers.restart("nobody")
 
 

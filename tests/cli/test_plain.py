@@ -55,7 +55,7 @@ def test_mcp_servers_in_lines(run: Run, tmp_path: Path) -> None:
     assert "did you mean command?" in " ".join(done.stdout.split())
     news, nobody, usage = done.stderr.splitlines()
     assert "MCP server mail: " in news and news.endswith("did you mean command? /mcp shows more.")
-    assert "There is no MCP server 'nobody'; there is: mail." in nobody
+    assert "There is no MCP server 'nobody'; the servers are: mail." in nobody
     assert "/mcp restart NAME" in usage
 
 

@@ -60,7 +60,7 @@ async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
         "/mcp restart io.x/My Notes",
     ]
     refusal = await servers.refusal("/mcp restart x")
-    assert refusal == "There is no MCP server 'x'; there is: io.x/My Notes, mail."
+    assert refusal == "There is no MCP server 'x'; the servers are: io.x/My Notes, mail."
 
 
 async def test_anything_else_is_refused(commands: Commands) -> None:

@@ -75,7 +75,7 @@ async def test_a_key_typed_into_the_form_is_neither_shown_again_nor_kept(tmp_pat
         await run.shows("Anthropic", "ANTHROPIC_API_KEY")
         await fill(run, SECRET)
         await run.press("enter")
-        await run.shows("✗ That is no name of a variable")
+        await run.shows("✗ That is not the name of a variable")
         await run.until(lambda: SECRET not in run.text)
         await run.press("escape")
         await run.until(lambda: run.app.screen is run.chat)

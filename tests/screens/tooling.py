@@ -164,7 +164,7 @@ class SetServers(Servers):
 
     def _find(self, name: str) -> None:
         if all(line.status.name != name for line in self.lines):
-            raise ToolError(f"There is no MCP server {name!r}; there is: none.")
+            raise ToolError(f"There is no MCP server {name!r}; the servers are: none.")
 
     async def complete(self, template: ResourceTemplate, variable: TemplateVariable) -> Sequence[str]:
         return [value for value in self._set.endings.get(variable.name, []) if value.startswith(variable.value)]

@@ -81,7 +81,7 @@ class MemoryFiles:
             elif entry["sha256"] != file.digest:
                 notices.append(f"{file.name} has changed: its new text is sent with the next message.")
             files.append(file if entry is None else replace(file, on=bool(entry["on"])))
-        notices += [f"{path} is not found from this folder: it is not sent any more." for path in before]
+        notices += [f"{path} is not found from this folder: it is no longer sent." for path in before]
         return MemoryFiles(tuple(files), (*self.notices, *notices), bool(notices))
 
 

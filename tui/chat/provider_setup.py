@@ -32,7 +32,7 @@ class ProviderSetup:
     """Sets up providers of a running program. `configs` is the program's own; `drop` closes one in use.
 
     `tables` are those of the config file. A person names a provider and writes a table of their own: with an address
-    for a server that is no preset, else with the source of the key alone.
+    for a server that is not a preset, else with the source of the key alone.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class ProviderSetup:
 def _check_variable(name: str) -> None:
     if not is_variable(name):
         raise SetupError(
-            "That is no name of a variable. If it is the key itself: it is not kept here. Put it into a variable "
-            "of your shell and write that one's name, or give a command that prints it."
+            "That is not the name of a variable. If it is the key itself: keys are not stored here. Put it into a "
+            "variable of your shell and write its name, or give a command that prints it."
         )
     if not os.environ.get(name, "").strip():
         raise SetupError(

@@ -152,8 +152,8 @@ class Servers:
             if status.state in ("starting", "reconnecting") and not status.tools:
                 why = f" ({status.reason.rstrip('.')})" if status.reason else ""
                 lines.append(
-                    f"MCP server {status.name} was not there in time{why}: its tools were not offered. [tools] wait"
-                    " says how long it is waited for."
+                    f"MCP server {status.name} was not ready in time{why}: its tools were not offered. [tools] wait"
+                    " sets how long to wait."
                 )
         return self._new(lines)
 
@@ -214,13 +214,13 @@ class Servers:
         """Raises `ToolError`."""
         if name not in self._hub.servers:
             names = ", ".join(sorted(self._hub.servers)) or "none"
-            raise ToolError(f"There is no MCP server {name!r}; there is: {names}.")
+            raise ToolError(f"There is no MCP server {name!r}; the servers are: {names}.")
         return self._hub.servers[name]
 
     # -- instructions ------------------------------------------------------------------------------------------------
 
     def instructions(self) -> Sequence[SystemSection]:
-        """What goes to the model of how servers say they are to be used: of those that are there."""
+        """The instructions of the servers whose tools are offered, as sections of the system prompt."""
         limit = self._settings.tools.instructions
         if limit == "off":
             return ()

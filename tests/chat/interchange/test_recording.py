@@ -50,8 +50,8 @@ def test_half_a_character_in_a_label_is_mended() -> None:
     ("kind", "data", "words"),
     [
         ("pin", {"id": "m1"}, "KeyError"),
-        ("pin", {"id": ["m1"], "on": True}, "id of a record 'pin' is no text"),
-        ("set_aside", {"ids": ["m1", {}]}, "ids of a record 'set_aside' is no text"),
+        ("pin", {"id": ["m1"], "on": True}, "id of a record 'pin' is not text"),
+        ("set_aside", {"ids": ["m1", {}]}, "ids of a record 'set_aside' is not text"),
         ("set_aside", {"ids": 5}, "ids of a record"),
         ("system", {}, "KeyError"),
         ("trim", {"state": []}, "can't be read"),

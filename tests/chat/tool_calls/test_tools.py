@@ -94,7 +94,7 @@ async def test_not_more_run_at_once_than_a_machine_bears(tmp_path: Path, monkeyp
         ("fetch", '{"id": ', "not valid JSON"),
         ("fetch", '{"id": "seven"}', "id has to be integer, not string"),
         ("fetch", "[1]", "have to be a JSON object"),
-        ("grab", "{}", "There is no tool named 'grab'. There is: fetch."),
+        ("grab", "{}", "There is no tool named 'grab'. The tools are: fetch."),
     ],
 )
 async def test_what_the_model_got_wrong_is_told_to_it(tmp_path: Path, name: str, arguments: str, words: str) -> None:

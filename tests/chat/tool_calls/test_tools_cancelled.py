@@ -145,7 +145,7 @@ async def test_a_program_killed_while_tools_run_has_kept_what_was_done(
         texts = {p.call_id: p.text for m in request.messages for p in m.parts if isinstance(p, ToolResult)}
         assert texts == {
             "c0": NO_RESULT, "c1": "done", "c2": NO_RESULT,
-            "c3": "There is no tool named 'nothing'. There is: quick, write.",
+            "c3": "There is no tool named 'nothing'. The tools are: quick, write.",
         }  # fmt: skip
         answered = session.messages[-1]
         assert [part.text for part in answered.parts if isinstance(part, ToolResult)][1] == "done"

@@ -343,8 +343,8 @@ async def test_a_server_that_was_not_there_in_time_is_told(
     ) as workspace:
         await asked_with(workspace, tmp_path, monkeypatch)
     assert capsys.readouterr().err.splitlines() == [
-        "chatctx: MCP server late was not there in time: its tools were not offered. [tools] wait says how long it is"
-        " waited for.",
+        "chatctx: MCP server late was not ready in time: its tools were not offered. [tools] wait sets how long"
+        " to wait.",
     ]
 
 

@@ -30,7 +30,7 @@ async def offered(monkeypatch: pytest.MonkeyPatch, *tools: object) -> tuple[dict
     [
         ({}, PLAIN, "tool 'odd': it has no input schema; it is offered without parameters"),
         ({"inputSchema": None}, PLAIN, "tool 'odd': it has no input schema; it is offered without parameters"),
-        ({"inputSchema": []}, PLAIN, "tool 'odd': its input schema is no object; it is offered without parameters"),
+        ({"inputSchema": []}, PLAIN, "tool 'odd': its input schema is not an object; it is offered without parameters"),
         ({"inputSchema": {}}, PLAIN, ""),
         (
             {"inputSchema": {"anyOf": [{"required": ["a"]}]}},

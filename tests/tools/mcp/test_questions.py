@@ -118,7 +118,7 @@ def test_what_is_written_becomes_the_value(schema: Json, text: str, value: objec
         ({"type": "number"}, "nan", "x: write a number"),
         ({"type": "integer", "maximum": 5}, "7", "x: at most 5"),
         ({"type": "string", "minLength": 3}, "ab", "x: at least 3 characters"),
-        ({"type": "string", "format": "email"}, "nobody", "x: that is no email"),
+        ({"type": "string", "format": "email"}, "nobody", "x: that is not a valid email"),
         ({"type": "boolean"}, "perhaps", "x: write yes or no"),
         ({"enum": ["r", "g"]}, " ", "x:  is not among them"),
         ({"enum": ["r", "g"]}, "blue", "x: blue is not among them; write one of r, g"),

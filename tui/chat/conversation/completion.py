@@ -132,7 +132,7 @@ class PreparedSample:
 
 
 class Sampling:
-    """Completions for MCP servers by the current model of a conversation, of which nothing is sent.
+    """Completions for MCP servers by the current model of a conversation; nothing of the conversation is sent.
 
     They cost the person money: ask before `run`.
     """

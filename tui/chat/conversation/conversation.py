@@ -238,7 +238,7 @@ class Conversation:
         return sorted(later | failed)
 
     def not_sent(self) -> Mapping[str, str]:
-        """Message id -> why it is not sent any more."""
+        """Message id -> why it is not sent."""
         return history.not_sent(self.messages, self.state, self.request().messages)
 
     def left_out(self) -> LeftOut:

@@ -154,7 +154,7 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
 def rewound(
     messages: Sequence[Message], state: HistoryState, message_id: str
 ) -> tuple[list[Message], list[CompactionRecord]]:
-    """What going back to before a message sets aside, and the compactions that end with it, newest first.
+    """The messages set aside by going back to before one of them, and the compactions it undoes, newest first.
 
     A summary of what came before it stays, even if written later; one that covers the message or later ones does not.
     """

@@ -77,7 +77,7 @@ def _speaker(message: Message) -> str:
 
 
 def _ending(message: Message) -> str:
-    """How the message ended; "" for as usual."""
+    """How the message ended, "" if it is complete."""
     if message.status == "complete":
         return ""
     return f"{message.status}: {message.error}" if message.error else message.status

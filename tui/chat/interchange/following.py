@@ -126,7 +126,7 @@ class Tail:
             data = self._incomplete + stream.read()
             self.read = stream.tell()
         *texts, self._incomplete = data.split(b"\n")
-        self._feed(_parsed(texts))  # the first of a tail is cut: that is no JSON
+        self._feed(_parsed(texts))  # the first line of a tail is cut, and skipped like any that is not JSON
 
     @property
     def last_input(self) -> int:

@@ -25,7 +25,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
     with store.transaction() as db:
         info = store.session(session)
         if info is None:
-            raise ForkError("This conversation is not stored any more: nothing was forked.")
+            raise ForkError("This conversation is no longer stored: nothing was forked.")
         sql = "SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id"
         rows: list[tuple[str, str, str, str]] = db.execute(sql, (info.id,)).fetchall()
         ids = [ident for ident, *_ in rows]

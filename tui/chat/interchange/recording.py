@@ -1,4 +1,4 @@
-"""Recordings: the content of a conversation file, our own format (JSONL), and what can be stored, shown and folded."""
+"""Recordings: the content of a conversation file, our own format (JSONL), and checks of what can be stored."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
         for name, value in record.data.items():
             texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
             if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
-                raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is no text")
+                raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is not text")
     try:
         fold_records(records)
     except MALFORMED as error:
@@ -228,7 +228,7 @@ def _check(value: Any, place: str = "") -> None:
         if isinstance(content, int | float) and not low <= content < high:
             raise RecordingError(f"damaged: {place}{name} of a {type(value).__name__} is {content!r:.20}")
     if isinstance(value, Usage) and not all(isinstance(term, str) for term in value.terms):
-        raise RecordingError(f"damaged: {place}terms of a Usage is no text")
+        raise RecordingError(f"damaged: {place}terms of a Usage is not text")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is known of a model in use: its window, its longest answer, whether it calls tools, and who answers for it."""
+"""Facts about the models in use: window, longest answer, whether they call tools, and which model really answers."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ class ModelFacts:
             log.info("%s does not say the window of %s", provider, model)
 
     def ask_anew(self, provider: str, model: str) -> None:
-        """Have the server asked again before the next request: it seems to have another window than it said.
+        """Ask the server again before the next request: its window does not seem to be what it said.
 
-        Ollama loads a model anew, with another window, for each program that wants so.
+        Ollama reloads a model with another window when another program asks for that.
         """
         self._asked.discard((provider, model))
 

@@ -1,4 +1,4 @@
-"""What all sessions of a running program share: the services, among them its tools; work that is not interrupted."""
+"""Shared by all sessions of a running program: the services, with its tools, and work that is not interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
 async def _nothing() -> None:
-    """There is no server to wait for."""
+    """Return at once: there is no server to wait for."""
 
 
 class Toolbox:

@@ -224,7 +224,7 @@ class CallLog:
             db.executemany(sql, map(attrgetter(*_COLUMNS), calls))
 
     def stored(self, calls: Iterable[str]) -> set[str]:
-        """Those of the ids that are in the log."""
+        """Which of these ids are in the log."""
         sql = "SELECT id FROM calls WHERE id IN (SELECT value FROM json_each(?))"
         return {ident for (ident,) in self._database.query(sql, (json.dumps(list(calls)),))}
 

@@ -17,7 +17,7 @@ from tui.chat.store.store import damaged_message, message_of
 
 NEW = ".repaired"
 
-# Keys of the tables, referenced tables first. What other tables hold is computed anew.
+# Keys of the tables, referenced tables first. The content of other tables can be computed again.
 COPIED_TABLES = (
     ("calls", "id"),
     ("imports", "rowid"),

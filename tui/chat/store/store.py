@@ -341,7 +341,7 @@ class SessionStore(Database):
         except ValueError:
             values = None
         if not isinstance(values, dict):
-            log.warning("what is stored as %s can't be read: it is made anew", key)
+            log.warning("what is stored as %s can't be read, and is replaced", key)
             return {}
         return values
 

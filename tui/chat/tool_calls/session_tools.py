@@ -71,7 +71,7 @@ class SessionTools:
             self._conversation.set_target(updated)
 
     def updated(self, target: Target) -> Target:
-        """`target` with what is offered to its model now, and how the servers say that is used."""
+        """`target` with the tools that are offered to its model now, and their servers' instructions."""
         tools = self._all_on(target)
         servers = {tool.origin for tool in tools}
         system = tuple(section for section in target.system if section.kind != "instructions")
@@ -267,7 +267,7 @@ DEFAULT_SHARE = Percent(10)
 """Of the window, for the schemas of all servers."""
 
 DEFAULT_MOST = 20_000
-"""Tokens, likewise, since that share of a large window is a lot for every request."""
+"""Tokens, likewise: that share of a large window would be too much for every request."""
 
 MOST_TOOLS = 128
 """Tools per request: OpenAI refuses more ("array too long. Expected an array with maximum length 128")."""

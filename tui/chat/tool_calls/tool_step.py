@@ -127,7 +127,7 @@ class ToolStep:
             tool = self.tools.find(call.name)
             if tool is None:
                 names = ", ".join(self.tools.names[:50])
-                there = f"There is no tool named {call.name[:100]!r}. There is: {names}."
+                there = f"There is no tool named {call.name[:100]!r}. The tools are: {names}."
                 raise ToolError(there if names else "There are no tools here.")
             pending = await asyncio.to_thread(self._examine, number, call, tool)
         except ToolError as error:

@@ -79,8 +79,8 @@ class Shorten:
 class Without:
     """Repeat it without what the server refused.
 
-    That is the reasoning so far; tools, of which this model is offered none from now on; or images, in whose place text
-    is sent in this run.
+    Reasoning: that of the messages so far. Tools: this model is offered none from now on. Images: text is sent in their
+    place in this run.
     """
 
     what: Literal["reasoning", "tools", "images"]

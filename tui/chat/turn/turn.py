@@ -61,7 +61,7 @@ class TurnError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Something that does not go out any more because a request failed with `error`, and how it is taken back."""
+    """Something left out because a request failed with `error`, and how to send it again."""
 
     error: ProviderError
     take_back: Callable[[], Awaitable[object]]

@@ -95,10 +95,9 @@ class FixedScope(OAuthClientMetadata):
 
 
 class Provider(OAuthClientProvider):
-    """Also renews a token that is refused before its end: the SDK lets the person sign in then.
+    """The SDK's provider, which also renews a token that is refused before it expires: the SDK asks to sign in then.
 
-    And where there is no browser it asks the authorization server for a code, if that has codes, in place of sending
-    a browser there.
+    Without a browser it asks the authorization server for a code to enter on another device, if the server has codes.
 
     `data` is what `store` has; a client that a person configured is not stored. `sign_in` is good for one sign-in.
     """

@@ -183,7 +183,7 @@ def _check_url(url: str, key: str) -> None:
         elif not url.startswith(("http://", "https://", "${")):  # the variable may be any part of it
             raise ValueError
     except ValueError:
-        raise McpConfigError(f"{key} is no address; write it like https://mcp.example.com/mcp") from None
+        raise McpConfigError(f"{key} is not an address; write it like https://mcp.example.com/mcp") from None
 
 
 def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:

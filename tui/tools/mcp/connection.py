@@ -245,7 +245,7 @@ class Connection:
         return None if waits_for_person else asyncio.get_running_loop().time() + self._timeout
 
     def _reschedule(self) -> None:
-        """Begin the timeouts of the calls anew, or suspend them: while the person is asked, the server waits."""
+        """Restart the timeouts of the calls, or suspend them while the person is asked: the server waits then."""
         for limit in self._limits:
             limit.reschedule(self._deadline())
 
@@ -422,7 +422,7 @@ def _errors(what: str) -> Iterator[None]:
 
 
 def _is_gone(error: MCPError) -> bool:
-    """Whether the SDK says that the connection is no more, rather than the server that something went wrong."""
+    """Whether the SDK reports the end of the connection, rather than the server an error."""
     return error.code == CLOSED or error.message == "Session terminated"
 
 

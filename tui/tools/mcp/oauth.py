@@ -154,7 +154,7 @@ class SignIn:
                     self.paste(target)
                     status, message = "200 OK", "You are signed in: go back to chatctx. This page can be closed."
                 except StrayCallbackError as error:
-                    log.info("a request to the callback that is no answer: %s", error)
+                    log.info("a request to the callback that does not answer the sign-in: %s", error)
                 except SignInError as error:
                     self._fail(error)
                     status, message = "200 OK", "That did not work: chatctx says why."
@@ -226,7 +226,7 @@ class TokenStore:
         try:
             return work(keyring, SERVICE, self._name)
         except Exception as error:  # backends raise errors of their own
-            log.info("the keyring did not do it: %s", type(error).__name__)
+            log.info("the keyring failed: %s", type(error).__name__)
             return otherwise
 
 

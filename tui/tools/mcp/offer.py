@@ -69,7 +69,7 @@ class ServerTool:
 
 @dataclass(frozen=True, slots=True)
 class CachedOffer:
-    """What a server offered in its last run, and how it said that is used."""
+    """The tools and instructions of a server in its last run."""
 
     tools: tuple[ServerTool, ...] = ()
     instructions: str = ""
@@ -237,7 +237,7 @@ def _parsed(text: str) -> object:
 
 
 def error_output(error: types.ErrorData) -> ToolOutput:
-    """What a tool answered with an error of the protocol, whole: the model can mend a call by it."""
+    """The result of a call that was answered with a protocol error, in full: it may tell the model what to correct."""
     data = error.data
     more = "" if data is None else data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
     return ToolOutput("\n".join(filter(None, (error.message or f"Error {error.code}", more))), is_error=True)

@@ -73,7 +73,7 @@ class Field:
             case "text":
                 size, unit = len(text), " characters"
                 if self.format in _FORMATS and not _FORMATS[self.format](text):
-                    raise ValueError(f"that is no {self.format}")
+                    raise ValueError(f"that is not a valid {self.format}")
             case _:
                 try:
                     size, unit = int(text) if self.kind == "integer" else float(text), ""

@@ -28,7 +28,7 @@ State: TypeAlias = Literal["off", "starting", "ready", "reconnecting", "failed"]
 
 
 class GoneError(Exception):
-    """The connection is no more. `str()` is what the SDK says of it."""
+    """The connection has ended. `str()` is the SDK's message."""
 
 
 @dataclass(slots=True)

@@ -361,7 +361,7 @@ def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             plain[key] = json.dumps(plain[key], ensure_ascii=False)
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict):
-        what = "it has no input schema" if schema is None else "its input schema is no object"
+        what = "it has no input schema" if schema is None else "its input schema is not an object"
         plain["inputSchema"] = {"type": "object", "properties": {}}
         return plain, f"{what}; it is offered without parameters"
     return plain | {"inputSchema": schema if schema.get("type") == "object" else schema | {"type": "object"}}, ""

@@ -27,14 +27,14 @@ _NOT_SENT = frozenset(
 """Kinds of `attachment` lines that are for the screen or the record only, as observed up to 2.1.258."""
 
 _NOT_IN_FILE = ("auto_mode", "plan_mode")
-"""Beginnings of kinds whose words are sent, but stand in no file."""
+"""Prefixes of kinds whose text is sent, but is not in the file."""
 
 _CONTENT = (
     "filename", "path", "content", "snippet", "text", "message", "body", "files", "memories", "skills", "context",
     "snapshot", "planFilePath", "planContent", "addedBlocks", "addedLines", "removedNames", "newDate", "blockingError",
     "response", "description",
 )  # fmt: skip
-"""Fields of the other kinds that go out."""
+"""Fields of the other kinds that are sent."""
 
 
 def detect(file: SourceFile) -> bool:
@@ -120,7 +120,7 @@ class Reader(Builder):
             self._lines[added.id] = {uuid}
 
     def finish(self) -> None:
-        """What a person typed last and the program never came to send."""
+        """Add what a person typed last and the program did not send."""
         for text, at in self._queue:
             self._typed(text, at)
 
@@ -146,7 +146,7 @@ class Reader(Builder):
             self.add("user", [Text(text)], at, kind=kind)
 
     def _attachment(self, line: Line) -> None:
-        """Context that goes out as a reminder, and (`queued_command`) words typed while the agent ran."""
+        """Add context that is sent as a reminder, or (`queued_command`) a prompt typed while the agent ran."""
         data = line.get("attachment") or {}
         at = seconds(line.get("timestamp"))
         kind = str(data.get("type") or "")
@@ -162,7 +162,7 @@ class Reader(Builder):
             self.add("user", self._reminder(data), at, kind="injected")
 
     def _reminder(self, data: Mapping[str, Any]) -> list[Part]:
-        """What of an attachment goes out."""
+        """The parts of an attachment that are sent."""
         match data.get("type"):
             case "file":
                 return self._file(data)
@@ -191,14 +191,14 @@ class Reader(Builder):
         return [Text(f"{data.get('filename') or ''}\n{lines}")]
 
     def _cleared(self, line: Mapping[str, Any]) -> None:
-        """Old tool results that go out as a fixed line from now on."""
+        """Record old tool results that are sent as a fixed line from now on."""
         calls = (line.get("microcompactMetadata") or {}).get("compactedToolIds") or []
         cleared = [(self._results[call], call) for call in calls if call in self._results]
         if cleared:
             self.clear(cleared, seconds(line.get("timestamp")))
 
     def _rewind(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-        """A person went back and said something else: set aside what the new line does not follow from.
+        """If the person went back and wrote something else, set aside what the new line does not follow.
 
         Results of parallel calls are no rewind: lines of the same answer stand beside them.
         """
@@ -214,7 +214,7 @@ class Reader(Builder):
         context = self.messages[max(self.start, path.compared) :]
         path.compared = len(self.messages)
         if not context or path.lines.isdisjoint(self._lines.get(self.messages[self.start].id, ())):
-            return  # the beginning is in another file, or was compacted: nothing can be said
+            return  # the beginning is in another file, or was compacted: it is unknown
         abandoned = {
             m.id for m in context if m.role != "tool" and path.lines.isdisjoint(self._lines.get(m.id, path.lines))
         }

@@ -1,7 +1,7 @@
 """Rollout files of OpenAI Codex: `{timestamp, type, payload}`, one JSON object a line, appended only.
 
-`response_item` lines are what the model reads and writes; `event_msg` lines are copies for display, of which only the
-token counts, rollbacks and the person's own words are used here.
+`response_item` lines are what the model reads and writes; `event_msg` lines are copies for display: only their token
+counts and rollbacks are used here.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Reader(Builder):
         if not self._answer and usage is None:
             return
         for number, part in enumerate(self._answer):
-            if isinstance(part, Reasoning):  # the file does not say them apart: the first block has all tokens
+            if isinstance(part, Reasoning):  # the file has their sum only: the first block gets it
                 self._answer[number] = replace(part, tokens=reasoning)
                 reasoning = 0 if reasoning is not None else None
         self.add("assistant", self._answer, self._at, provider=self._provider, model=self._model, usage=usage)

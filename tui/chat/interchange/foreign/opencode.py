@@ -98,7 +98,7 @@ def _loaded(path: Any) -> dict[str, Any]:
 
 
 class _Session(Builder):
-    """A session while it is read."""
+    """Builds a session message by message."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ def detect(file: SourceFile) -> bool:
 
 
 def read(file: SourceFile) -> Iterator[Recording]:
-    """The conversation in `file`: every branch, of which only the last one is not set aside.
+    """The conversation in `file`: every branch; all but the last are set aside.
 
     A compaction keeps the entries from `firstKeptEntryIndex` (since version 2: `firstKeptEntryId`) on verbatim.
     """
@@ -69,7 +69,7 @@ def _path(lines: Sequence[Line]) -> set[int] | None:
 
 
 def _add(chat: Builder, line: Line) -> str:
-    """Add the message that an entry puts into the context; returns its id, "" for what is only for the screen."""
+    """Add the message that an entry puts into the context; returns its id, "" for an entry that adds none."""
     at = seconds(line.get("timestamp"))
     match line.get("type"):
         case "message":

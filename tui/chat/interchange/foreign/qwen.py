@@ -25,7 +25,7 @@ def detect(file: SourceFile) -> bool:
 
 
 def read(file: SourceFile) -> Iterator[Recording]:
-    """The conversation in `file`: every branch, of which only the last one is not set aside."""
+    """The conversation in `file`: every branch; all but the last are set aside."""
     lines = [line for line in file.lines if not line.get("isSidechain")]
     parents = {str(line.get("uuid")): str(line.get("parentUuid") or "") for line in lines}
     path = set(ancestors(parents, next(reversed(parents), "")))

@@ -1,4 +1,4 @@
-"""What the readers share: the file, the conversation while it is made, and shapes that several formats have."""
+"""Shared by the readers: the file, a builder for its conversation, and helpers for what several formats have."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ class SourceFile:
     def _values(self) -> list[Any]:
         """The JSON values of the file, one after the other; without copies of objects that have a `uuid`.
 
-        A file to which another state of it was appended counts once, unless it begins with a message: those may repeat.
+        Of several versions of a file appended to one another the longest counts, unless the file begins with a message:
+        messages may repeat.
         """
         values: list[Any] = []
         if self.is_database or not _IS_JSON.match(self.text):
@@ -193,10 +194,10 @@ class SourceFile:
 
 
 class Builder:
-    """A conversation so far.
+    """Builds a conversation.
 
     `start` is the position of the first message that is still in the context, `tool_names` are the tools of the calls,
-    by the id of the call. `lacking` is what of the next answer's input is not in the file, in words.
+    by the id of the call. `lacking` says in words what of the next answer's input is not in the file.
     """
 
     def __init__(self) -> None:
@@ -282,7 +283,7 @@ class Builder:
         self.records.append(Record(record.id, RecordKind.CHECKPOINT, record.at, dict(checkpoint_to_json(record))))
 
     def set_aside(self, ids: Iterable[str], at: float | None = None) -> None:
-        """Record that messages are not sent any more. Without a time, since the last message."""
+        """Record that messages are no longer sent, since `at` (None: since the last message)."""
         if messages := list(ids):
             at = self.messages[-1].created_at if at is None else at
             self.records.append(Record(new_id(), RecordKind.SET_ASIDE, at, {"ids": messages}))
@@ -321,7 +322,7 @@ class Builder:
         return parts
 
     def picture(self, media_type: str, data: str, name: str = "") -> list[Attachment]:
-        """The attachment for an image or PDF in base64, its bytes kept; none for anything else."""
+        """The attachment for an image or PDF in base64, whose bytes go to `blobs`; none for anything else."""
         if not media_type.startswith("image/") and media_type != "application/pdf":
             return []
         try:
@@ -361,7 +362,7 @@ class Builder:
 
 
 def _longest_state(digests: Sequence[int]) -> tuple[int, int]:
-    """Where the longest of several states of a file, one appended to the other, begins and ends."""
+    """Where the longest of several versions of a file, appended to one another, begins and ends."""
     start = 0
     for at in range(1, len(digests)):
         length = min(at - start, len(digests) - at)
@@ -418,7 +419,7 @@ def as_json(value: Any) -> str:
 
 
 def ancestors(parents: Mapping[str, Any], leaf: Any, *, end: str | None = None) -> list[str]:
-    """The nodes of a tree from `leaf` back to the root, or before `end`; a circle or a damaged parent ends it too."""
+    """The nodes of a tree from `leaf` back to the root, a cycle, a parent that is not an id, or before `end`."""
     path: dict[str, None] = {}
     while isinstance(leaf, str) and leaf in parents and leaf not in path and leaf != end:
         path[leaf] = None
