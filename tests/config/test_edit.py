@@ -68,7 +68,7 @@ def test_a_comment_about_the_next_table_stays_before_it() -> None:
 
 @pytest.mark.parametrize("text", ["providers = 3\n", "[providers]\nwork = 3\n", "[[providers]]\na = 1\n"])
 def test_providers_that_are_no_tables_are_left_alone(text: str) -> None:
-    with pytest.raises(ValueError, match="are no tables"):
+    with pytest.raises(ValueError, match="are not tables"):
         with_provider(text, "work", {"api_key_command": "x"})
 
 

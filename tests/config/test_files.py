@@ -89,7 +89,7 @@ def test_an_existing_file_is_closed_and_what_is_no_file_is_left(tmp_path: Path) 
 def test_a_home_is_read_as_a_shell_reads_it() -> None:
     assert at_home("~/x") == Path.home() / "x"
     assert at_home("~nobody-here/x") == Path("~nobody-here/x")
-    with pytest.raises(ValueError, match="'~nobody-here' is no home folder here"):
+    with pytest.raises(ValueError, match="'~nobody-here' is not a home folder here"):
         from_home("~nobody-here/x")
     assert from_home("a/~b") == Path("a/~b")
 

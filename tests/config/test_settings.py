@@ -65,7 +65,7 @@ def test_without_any_home_the_way_on_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_variable_with_a_home_that_nobody_has(tmp_path: Path) -> None:
     for name in ("CHATCTX_CONFIG", "CHATCTX_DATA_DIR", "CHATCTX_LOG_DIR"):
-        with pytest.raises(ConfigError, match=f"^{name}: '~nobody-here' is no home folder here"):
+        with pytest.raises(ConfigError, match=f"^{name}: '~nobody-here' is not a home folder here"):
             load_settings({name: "~nobody-here/x"})
 
 
@@ -138,19 +138,19 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ),
         ("[models.gpt]\nwindow = 1", 'write the whole name, [models."provider/model"]'),
         ("[providers.'a/b']\nbase_url = 'http://x'", "a provider's name has no slash"),
-        ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is no address"),
-        ("[providers.x]\nbase_url = 'http://x:99999'", "is no address"),
-        ("[providers.x]\nbase_url = 'http://x/v1 '", "is no address"),
+        ("[providers.x]\nbase_url = 'http://[::1'", "providers.x.base_url: 'http://[::1' is not an address"),
+        ("[providers.x]\nbase_url = 'http://x:99999'", "is not an address"),
+        ("[providers.x]\nbase_url = 'http://x/v1 '", "is not an address"),
         (
             "[providers.x]\nbase_url = 'http://me:se/cret@x/v1'",
-            "base_url: '…@x/v1' is no address",
+            "base_url: '…@x/v1' is not an address",
         ),  # no password is shown
         (
             "[providers.x]\nidle_timeout = 2_000_000",
             "is not a number of seconds; write a number from 0.001 to 1,000,000",
         ),
-        ("gguf = '~nobody-here/x'", "gguf: '~nobody-here' is no home folder here"),
-        ("[tools]\nallow = ['~nobody-here']", "tools.allow: '~nobody-here' is no home folder here"),
+        ("gguf = '~nobody-here/x'", "gguf: '~nobody-here' is not a home folder here"),
+        ("[tools]\nallow = ['~nobody-here']", "tools.allow: '~nobody-here' is not a home folder here"),
         ("reserve_output = " + "9" * 5_000, "not valid TOML"),
         ("x = " + "[" * 5_000, "not valid TOML"),
     ],

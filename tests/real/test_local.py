@@ -138,8 +138,8 @@ async def test_a_folder_of_our_name_where_it_runs_is_not_taken_for_us(
     ("content", "words"),
     [
         (None, "no model file"),
-        (b"", "no GGUF file"),
-        (b"hello, this is text", "no GGUF file"),
+        (b"", "not a GGUF file"),
+        (b"hello, this is text", "not a GGUF file"),
         (b"GGUF" + b"\xff" * 4096, "cannot be loaded"),
     ],
 )

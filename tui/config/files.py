@@ -27,7 +27,7 @@ def from_home(text: str) -> Path:
     """Like `at_home`, for a setting, which must be a usable path. Raises ValueError with a one-line reason."""
     path = at_home(text)
     if (first := path.parts[:1]) and first[0].startswith("~"):
-        raise ValueError(f"{first[0]!r} is no home folder here; write the whole path")
+        raise ValueError(f"{first[0]!r} is not a home folder here; write the whole path")
     return path
 
 

@@ -312,7 +312,7 @@ def with_provider(text: str, name: str, values: Mapping[str, str | None]) -> str
     before = tomllib.loads(text)
     providers = before.get("providers", {})
     if not isinstance(providers, dict) or not isinstance(providers.get(name, {}), dict):
-        raise ValueError("its providers are no tables")
+        raise ValueError("its providers are not tables")
     table = {key: value for key, value in {**providers.get(name, {}), **values}.items() if value is not None}
     changed = _changed(text, name, values)
     try:

@@ -83,7 +83,7 @@ def parse_url(value: object) -> str:
     if not usable or any(sign.isspace() for sign in text):
         address = text if "@" not in text else f"…@{text.rpartition('@')[2]}"  # before it: a name and a password
         raise ValueError(
-            f"{shown(address)} is no address; write it with http:// or https://, like https://llm.example.com/v1"
+            f"{shown(address)} is not an address; write it with http:// or https://, like https://llm.example.com/v1"
         )
     return text
 

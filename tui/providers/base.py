@@ -252,9 +252,9 @@ class Provider(ABC):
         """The reasoning efforts of `model` (of `EFFORTS`), as far as known."""
         return ()
 
-    def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The effort sent to `model` for `wish`; None sends none."""
-        return wish
+    def effort_sent(self, model: str, requested: str | None) -> str | None:
+        """The effort sent to `model` for `requested`; None sends none."""
+        return requested
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
         """`tools` as they go out to `model`: the schemas and descriptions that it takes."""

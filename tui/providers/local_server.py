@@ -19,7 +19,7 @@ def start(options: dict[str, Any]) -> Any:
     gguf = Path(options["gguf"])
     with gguf.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise ValueError("it is no GGUF file")
+            raise ValueError("it is not a GGUF file")
 
     import xllamacpp
 

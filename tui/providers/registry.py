@@ -37,7 +37,9 @@ def parse_model(full: str) -> tuple[str, str]:
     """("anthropic", "claude-x") for "anthropic/claude-x". Raises ValueError with one line for a person."""
     provider, slash, model = full.strip().partition("/")
     if not slash or not provider or not model:
-        raise ValueError(f"{full!r} is no model name; write provider/model, for example openai/gpt-5.6 or ollama/qwen3")
+        raise ValueError(
+            f"{full!r} is not a model name; write provider/model, for example openai/gpt-5.6 or ollama/qwen3"
+        )
     return provider.lower(), model
 
 

@@ -19,7 +19,7 @@ from tui.text.clean import abbreviated
 MAX_DESCRIPTION = 1_024  # characters; OpenAI's Chat Completions and many gateways refuse longer ones
 _MAX_DEPTH = 16  # levels of nested schemas
 _MAX_BRANCHES = 6  # levels of nested branches at the root
-_MAX_SCHEMAS = 1_000  # references; after that many they are no longer expanded, since each may contain several
+_MAX_SCHEMAS = 1_000  # references that are expanded: each may contain several
 # The keywords of Google's `Schema` object (Gemini API reference, "Schema").
 _PLAIN_WORDS = {
     *("type", "format", "title", "description", "nullable", "enum", "default", "pattern", "anyOf", "items"),

@@ -151,7 +151,7 @@ def arguments_text(arguments: str) -> str:
     """A tool call's arguments as text: as written by the model if that is a JSON object, else repaired."""
     value = arguments_object(arguments)
     try:
-        unchanged = json.loads(arguments) == value  # not with numbers that JSON has not
+        unchanged = json.loads(arguments) == value  # False for numbers that JSON doesn't have
     except (ValueError, RecursionError):
         unchanged = False
     return arguments if unchanged else json.dumps(value, ensure_ascii=False)

@@ -16,13 +16,13 @@ def _finite(number: str) -> float | None:
     return value if isfinite(value) else None
 
 
-# NaN and Infinity are no JSON, and no number beyond a double's range is read by all servers: written again, one in the
-# arguments of a tool call would have each later request of its conversation refused.
+# JSON has no NaN or Infinity, and not all servers read numbers beyond a double's range: sent back in the arguments of a
+# tool call, one would have each later request of the conversation refused.
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _name: None)
 
 
 def parse_json(text: str) -> Any:
-    """`json.loads`, but rejects deep nesting, and reads numbers that JSON has not as null. Raises ValueError."""
+    """`json.loads`, but rejects deep nesting, and reads numbers that JSON doesn't have as null. Raises ValueError."""
     try:
         value = _DECODER.decode(text)
     except RecursionError:

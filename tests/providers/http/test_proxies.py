@@ -46,7 +46,7 @@ async def failure(dialect: Dialect, url: str = AWAY) -> ProviderError:
     ("name", "value", "kind", "words"),
     [
         ("ALL_PROXY", "socks5h://127.0.0.1:1", "bad_request", "pip install socksio"),
-        ("HTTP_PROXY", "foo://127.0.0.1:1", "bad_request", "foo://127.0.0.1:1 is no usable address of a proxy"),
+        ("HTTP_PROXY", "foo://127.0.0.1:1", "bad_request", "foo://127.0.0.1:1 is not a usable address of a proxy"),
         ("HTTP_PROXY", "http://me:hunter2@127.0.0.1:1", "network", "through the proxy http://[key]@127.0.0.1:1"),
     ],
 )

@@ -71,11 +71,11 @@ async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
         ('{"error": {"message": "model is loading", "type": "server_error"}}', "server", "model is loading"),
         ('{"code": 500, "msg": "404 NOT_FOUND", "success": false}', "server", "404 NOT_FOUND"),  # Z.ai
         ('{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}', "overflow_input", "too long"),
-        ('{"base_resp": {"status_code": 1004, "status_msg": "login fail"}}', "protocol", "no answer (login fail)"),
+        ('{"base_resp": {"status_code": 1004, "status_msg": "login fail"}}', "protocol", "not an answer (login fail)"),
         ('{"status": "ok"}', "protocol", "Check base_url"),
         ("[1, 2", "protocol", "broken JSON"),
         ("<html><head><title>Sign \x1b[31min</title></head></html>", "protocol", "a web page (Sign in)"),
-        ("<!doctype html><body>Hello</body>", "protocol", "a web page, as no API does"),
+        ("<!doctype html><body>Hello</body>", "protocol", "a web page: it is not an API"),
         (" \n{}", "protocol", "Check base_url"),
     ],
 )

@@ -73,7 +73,7 @@ def family_of(model: str) -> str:
 
 
 # What providers put behind a name for one release of it: a whole date, month and day, year and month, or that it is
-# the newest. Four digits that are no date (a window, as in `llama3-70b-8192`) stay.
+# the newest. Four digits that are not a date (a window, as in `llama3-70b-8192`) stay.
 _RELEASE = re.compile(
     r"(?:[-@]20\d\d-?[01]\d-?[0-3]\d|-(?:0[1-9]|1[0-2])[0-3]\d|-2[3-9](?:0[1-9]|1[0-2])|[-:]latest)$", re.IGNORECASE
 )

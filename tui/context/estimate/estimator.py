@@ -69,8 +69,8 @@ class _Session:
     ledger: Ledger
     preamble: tuple[object, Preamble | None] = (None, None)  # and what it is the estimate of
     base: Base | None = None
-    stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs `base` was computed from
-    searched: int = 0  # messages of the account of which measurements were looked for with these inputs
+    stamp: tuple[int, int, bytes] = (-1, -1, b"")  # the inputs that `base` was computed from
+    searched: int = 0  # messages among which `base` was looked for
     borrowed: tuple[object, Base] = (None, Base())  # what another model's measurement gave, and from what
     anchored: Anchored | None = None
     reports: ReportLog = field(default_factory=ReportLog)
@@ -294,12 +294,12 @@ class HybridTokenEstimator:
         """The base of the next estimate; the one before, if it still stands and nothing measured covers more."""
         provider, model = request.provider, request.model
         stamp = (session.ledger.version, self.tracker.generation, preamble.digest)
-        before = session.base if session.stamp == stamp else None
-        above = 0 if before is None else session.searched
-        match = self.tracker.find(provider, model, account, preamble.digest, above)
-        session.searched = len(account.lines)
-        if match is None and before is not None:
-            return before
+        if session.stamp != stamp:
+            session.base, session.searched, session.stamp = None, 0, stamp
+        match = self.tracker.find(provider, model, account, preamble.digest, session.searched)
+        if match is None and session.base is not None:
+            session.searched = len(account.lines)
+            return session.base
         if match is not None:
             base = corrected(match, account, preamble, calibration)
             if session.anchored is None:  # by a call from an earlier run, or from before a fork
@@ -313,7 +313,7 @@ class HybridTokenEstimator:
             fresh = account.since(base.covered)
             if rebased is not None and rebased.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
                 base = rebased
-        session.base, session.stamp = base, stamp
+        session.base, session.searched = base, len(account.lines)
         return base
 
     def _borrowed(

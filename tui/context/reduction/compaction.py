@@ -147,13 +147,7 @@ def plan_compaction(
     below the threshold.
     """
     _check_floor(usage, sum(map(count, (sent or messages)[-1:])))
-    limit, fixed = usage.budget.max_input, fixed_tokens(usage)
-    ceiling = usage.budget.compaction_at or limit or usage.total
-    if isinstance(target, Tokens) or (target is not None and limit is not None):
-        goal = min(target.of(limit or 0), ceiling - 1)
-    else:
-        share, half_free = int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2
-        goal = half_free if share >= ceiling else max(share, half_free)
+    fixed, ceiling, goal = fixed_tokens(usage), _ceiling(usage), _goal(usage, target)
     counted = sum(map(count, sent or messages))
     scale = (usage.total - fixed) / counted if counted else 1.0  # from counted tokens to tokens of the total
 
@@ -193,6 +187,20 @@ def plan_compaction(
         allowance=allowance,
         expected=expected,
     )
+
+
+def _ceiling(usage: ContextUsage) -> int:
+    """The tokens that a request has to stay below after a compaction."""
+    return usage.budget.compaction_at or usage.budget.max_input or usage.total
+
+
+def _goal(usage: ContextUsage, target: Percent | Tokens | None) -> int:
+    """The tokens that a compaction aims at: the person's `target`, or the default (see `plan_compaction`)."""
+    limit, ceiling, fixed = usage.budget.max_input, _ceiling(usage), fixed_tokens(usage)
+    if isinstance(target, Tokens) or (target is not None and limit is not None):
+        return min(target.of(limit or 0), ceiling - 1)
+    share, half_free = int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2
+    return half_free if share >= ceiling else max(share, half_free)
 
 
 def _old_results(

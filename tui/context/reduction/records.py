@@ -165,20 +165,20 @@ def _folded(
     messages: Sequence[Message], records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
 ) -> tuple[list[Message], list[CompactionRecord]]:
     """`messages` after the compactions that apply to them, and those compactions; `records` names all summaries."""
-    named = {r.summary for r in records if not isinstance(r, CompactionUndo)}
-    summaries = {m.id: m for m in messages if m.id in named}
-    active = [m for m in messages if m.id not in named]
-    applied: list[CompactionRecord] = []
-    # Every id a summary ever had -> the current one, so that a later range still finds an edited summary.
-    current = {record.id: record.summary for record in compactions}
-    made = [(r.id if isinstance(r, CompactionRecord) else r.compaction, r) for r in records]
-    standing = {
-        r.summary: current[ident] for ident, r in made if not isinstance(r, CompactionUndo) and ident in current
+    compaction_of = {  # by the id of each summary, also of one that was edited later
+        r.summary: r.id if isinstance(r, CompactionRecord) else r.compaction
+        for r in records
+        if not isinstance(r, CompactionUndo)
     }
+    summaries = {m.id: m for m in messages if m.id in compaction_of}
+    active = [m for m in messages if m.id not in compaction_of]
+    applied: list[CompactionRecord] = []
+    latest = {record.id: record.summary for record in compactions}
+    latest_edits = {summary: latest[ident] for summary, ident in compaction_of.items() if ident in latest}
     for record in compactions:
         folds = False
         if record.summary in summaries:
-            first, last = (_place(ident, active, standing) for ident in (record.first, record.last))
+            first, last = (_place(ident, active, latest_edits) for ident in (record.first, record.last))
             folds = 0 <= first <= last
             if folds:
                 verbatim = [m for m in active[first : last + 1] if m.id in record.kept]
@@ -190,12 +190,12 @@ def _folded(
     return active, applied
 
 
-def _place(ident: str, active: Sequence[Message], standing: Mapping[str, str]) -> int:
-    """Index in `active` of a message, or of the summary that replaces it; -1 if neither is there.
+def _place(ident: str, active: Sequence[Message], latest_edits: Mapping[str, str]) -> int:
+    """Index in `active` of a message, or of the latest edit of a summary; -1 if neither is there.
 
     Most ranges begin and end near the beginning of `active`, so the search is short.
     """
-    for candidate in (ident, standing.get(ident)):
+    for candidate in (ident, latest_edits.get(ident)):
         position = next((i for i, message in enumerate(active) if message.id == candidate), -1) if candidate else -1
         if position >= 0:
             return position

@@ -115,12 +115,12 @@ def _may_think(messages: list[Json]) -> bool:
     return not any(block["type"] == "tool_use" for block in last) or "thinking" in last[0]["type"]
 
 
-def _thinking_fields(style: AnthropicStyle, wish: str | None, max_tokens: int, *, may_think: bool = True) -> Json:
+def _thinking_fields(style: AnthropicStyle, requested: str | None, max_tokens: int, *, may_think: bool = True) -> Json:
     """The `thinking` field: adaptive with an effort if the model supports it, else a budget (tokens).
 
     "summarized" shows what is billed: from Claude 5.0 on thinking is hidden unless it is requested.
     """
-    types, effort = style.thinking, style.effort(wish)
+    types, effort = style.thinking, style.effort(requested)
     if types is not None and "adaptive" in types:
         shown: Json = {"thinking": {"type": "adaptive", "display": "summarized"}}
         if effort is None:

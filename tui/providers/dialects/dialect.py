@@ -50,12 +50,12 @@ class Style:
     plain_schemas: bool = False  # refuses tools for keywords in their schemas
     short_descriptions: bool = False  # refuses tool descriptions of more than 1,024 characters
 
-    def effort(self, wish: str | None) -> str | None:
-        """The effort sent for `wish`: itself, the next higher one that is accepted, or the highest; None sends none."""
-        if wish is None or self.efforts is None or wish in self.efforts:
-            return wish
+    def effort(self, requested: str | None) -> str | None:
+        """The effort sent: `requested`, the next higher one that is accepted, or the highest; None sends none."""
+        if requested is None or self.efforts is None or requested in self.efforts:
+            return requested
         accepted = [effort for effort in EFFORTS if effort in self.efforts]
-        higher = [effort for effort in accepted if EFFORTS.index(effort) > EFFORTS.index(wish)]
+        higher = [effort for effort in accepted if EFFORTS.index(effort) > EFFORTS.index(requested)]
         return higher[0] if higher else accepted[-1] if accepted else None
 
     def tool(self, tool: ToolSchema) -> ToolSchema:
@@ -292,9 +292,9 @@ class DialectProvider(Provider, Generic[StyleT]):
         efforts = self.style(model).efforts
         return ("off", *USUAL) if efforts is None else efforts
 
-    def effort_sent(self, model: str, wish: str | None) -> str | None:
-        """The effort sent to `model` for `wish`; None sends none."""
-        return self.style(model).effort(wish)
+    def effort_sent(self, model: str, requested: str | None) -> str | None:
+        """The effort sent to `model` for `requested`; None sends none."""
+        return self.style(model).effort(requested)
 
     def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
         """`tools` as they go out to `model`, so that what is counted is what is sent."""

@@ -350,8 +350,17 @@ def _merge_detail(details: list[Json], piece: Json) -> None:
 @dataclass(slots=True)
 class _Call:
     wire_index: object
-    id: str
+    id: str = ""
     pieces: list[str] = field(default_factory=list)  # of its arguments
+
+    def matches(self, wire_index: object, call_id: str, *, named: bool) -> bool:
+        """Whether a piece of this index and id may belong to the call; `named`: it has the name of a tool."""
+        if named and None not in (wire_index, self.wire_index) and wire_index != self.wire_index:
+            return False  # another call, even with the same id
+        if call_id and call_id == self.id:
+            return True
+        another_id = named and bool(call_id and self.id)
+        return wire_index is not None and wire_index == self.wire_index and not another_id
 
     @property
     def whole(self) -> str:
@@ -380,41 +389,40 @@ class _Calls:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
         function = object_of(call.get("function"))
         call_id, name, arguments = text_of(call.get("id")), text_of(function.get("name")), _arguments(function)
-        index, new = self._place(call.get("index"), call_id, arguments if name else None)
-        if not new and name and arguments == self._calls[index].whole:
+        index = self._continued(call.get("index"), call_id, arguments if name else None)
+        begins = index is None
+        if index is None:
+            index = len(self._calls)
+            self._calls.append(_Call(call.get("index")))
+        open_call = self._calls[index]
+        new_id = begins or (bool(call_id) and not open_call.id)
+        open_call.id = open_call.id or call_id
+        if not new_id and name and arguments == open_call.whole:
             arguments = ""  # the whole call was repeated
         if arguments:
-            self._calls[index].pieces.append(arguments)
+            open_call.pieces.append(arguments)
         extra = call.get("extra_content")
         return ToolCallDelta(
             index,
-            id=call_id if new else None,
+            id=call_id if new_id else None,
             name=name or None,
             arguments=arguments,
             extra=json.dumps(extra, ensure_ascii=False) if isinstance(extra, dict) else None,
         )
 
-    def _place(self, wire_index: object, call_id: str, named: str | None) -> tuple[int, bool]:
-        """Our index of the call, and whether its id is new. `named`: the piece's arguments, if it has a name."""
+    def _continued(self, wire_index: object, call_id: str, named: str | None) -> int | None:
+        """Our index of the call that a piece belongs to; None for a new call. `named`: its arguments, if it has a name.
+
+        A named piece after a complete call is a repetition of it, or another call of the same id or index.
+        """
         for index in reversed(range(len(self._calls))):
-            earlier = self._calls[index]
-            if named is not None and None not in (wire_index, earlier.wire_index) and wire_index != earlier.wire_index:
-                continue  # another call, even with the same id
-            same_id = bool(call_id) and call_id == earlier.id
-            both_named = bool(call_id and earlier.id) and named is not None
-            if same_id or (wire_index is not None and wire_index == earlier.wire_index and not both_named):
-                # A named piece after a complete call is a repetition of it, or another one of its id or index.
-                whole = "" if named is None else earlier.whole
-                repeated = index < self._earlier and named == whole  # two in one chunk are two calls
-                if whole and named is not None and named.lstrip().startswith("{") and not repeated:
-                    break
-                fresh = bool(call_id) and not earlier.id
-                earlier.id = earlier.id or call_id
-                return index, fresh
-        if wire_index is None and not call_id and named is None and self._calls:
-            return len(self._calls) - 1, False
-        self._calls.append(_Call(wire_index, call_id))
-        return len(self._calls) - 1, True
+            call = self._calls[index]
+            if call.matches(wire_index, call_id, named=named is not None):
+                if named is None or not named.lstrip().startswith("{") or not (whole := call.whole):
+                    return index
+                return index if index < self._earlier and named == whole else None  # two in one chunk are two calls
+        unmarked = wire_index is None and not call_id and named is None
+        return len(self._calls) - 1 if unmarked and self._calls else None
 
 
 def _arguments(function: Json) -> str:

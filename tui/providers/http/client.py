@@ -163,14 +163,14 @@ async def connect(config: ProviderConfig, key: str | None) -> Client:
         raise explained from error
 
 
-_BAD_ADDRESS = "{} is no usable address. Check base_url."
+_BAD_ADDRESS = "{} is not a usable address. Check base_url."
 
 
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         return False
 
 
@@ -183,7 +183,7 @@ def _no_client(error: Exception, base_url: str) -> ProviderError | None:
         case ImportError() if "socks" in str(error).lower():
             text = f"the proxy {proxy} is a SOCKS proxy, for which a part is missing: pip install socksio."
         case ValueError() | httpx2.InvalidURL() if proxy:
-            text = f"{proxy} is no usable address of a proxy. Check HTTPS_PROXY and ALL_PROXY."
+            text = f"{proxy} is not a usable address of a proxy. Check HTTPS_PROXY and ALL_PROXY."
         case ValueError() | httpx2.InvalidURL():
             text = _BAD_ADDRESS.format(where)
         case OSError():  # includes errors of the ssl module

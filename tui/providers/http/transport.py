@@ -164,7 +164,7 @@ def whole_answer(text: str, provider: str, where: str) -> list[Json]:
     failed = bool(fields.get("error")) or fields.get("success") is False or (isinstance(code, int) and code >= 400)
     if error.kind == "unknown" and not failed:
         words = one_line(body_message(body_values(body)), 120)
-        text = f"{where} answered with JSON that is no answer{f' ({words})' if words else ''}"
+        text = f"{where} answered with JSON that is not an answer{f' ({words})' if words else ''}"
         raise ProviderError("protocol", f"{provider}: {text}. {_check_address(where)}")
     raise error
 
@@ -174,7 +174,7 @@ def _page_error(text: str, provider: str, where: str) -> ProviderError:
     title = one_line(body_message([("", text[:4000])]), 60) if "<title" in text[:4000].lower() else ""
     page = f"a web page{f' ({title})' if title else ''}"
     return ProviderError(
-        "protocol", f"{provider}: {where} answered with {page}, as no API does. {_check_address(where)}"
+        "protocol", f"{provider}: {where} answered with {page}: it is not an API. {_check_address(where)}"
     )
 
 
@@ -260,7 +260,7 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
         case httpx2.TimeoutException():
             return "network", f"{where} did not answer in time. Check the server, then /retry."
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return "bad_request", f"{where} is no usable address. Check base_url."
+            return "bad_request", f"{where} is not a usable address. Check base_url."
         case httpx2.ConnectError():
             return not_reached(reason, base_url)
         case httpx2.HTTPError():
