@@ -81,13 +81,12 @@ class Situation(NamedTuple):
 
 def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
     """The estimate of the unknown costs in `sums`, in tokens, with the learned factors; never negative."""
-    return max(
-        0.0,
-        calibration.text(sums.content, sums.classes)
-        + (sums.markup + bias) * calibration.markup_factor
-        + sums.media * calibration.media_factor
-        + sums.fixed,
-    )
+    files = sums.media * calibration.media_factor
+    return max(0.0, _learned_text(sums, calibration, bias) + files + sums.fixed)
+
+
+def _learned_text(sums: Sums, calibration: Calibration, bias: float) -> float:
+    return calibration.text(sums.content, sums.classes) + (sums.markup + bias) * calibration.markup_factor
 
 
 def predict(
@@ -278,9 +277,8 @@ def _learn_growth(situation: Situation, measurement: Measurement, actual: int, v
 def _learn_messages(situation: Situation, fresh: Sums, actual: int, *, sure: bool) -> Calibration:
     """What the cost of new messages teaches: of the reasoning sent back, and of files or of text, whichever it is."""
     base, calibration = situation.base, situation.calibration
-    markup, thought = fresh.markup + base.bias, 0.0 if base.reply is None else base.reply.sums.reasoning
-    text = calibration.text(fresh.content, fresh.classes) + markup * calibration.markup_factor
-    rest = actual - base.tokens - fresh.known - fresh.fixed
+    thought = 0.0 if base.reply is None else base.reply.sums.reasoning
+    text, rest = _learned_text(fresh, calibration, base.bias), actual - base.tokens - fresh.known - fresh.fixed
     taught = calibration
     if thought >= max(REASONING_ENOUGH, 2 * abs(situation.estimate.uncleared - base.tokens)):
         # Some servers take reasoning back and drop it, or don't count it.
@@ -291,7 +289,9 @@ def _learn_messages(situation: Situation, fresh: Sums, actual: int, *, sure: boo
             return taught
     if fresh.media > MEDIA_SHARE * (fresh.media + text):
         return taught.learn_media(fresh.media, rest - text)
-    return taught if fresh.media else taught.learn(fresh.content, markup, rest, fresh.classes, sure=sure)
+    if fresh.media:
+        return taught
+    return taught.learn(fresh.content, fresh.markup + base.bias, rest, fresh.classes, sure=sure)
 
 
 def _learn_preamble_change(
@@ -319,7 +319,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     if actual is None and not calibration.errors.calls and not calibration.preambles:
         return replace(calibration, floor=min(FACTOR_HIGH, calibration.factor * (1 + REFUSED_EXCESS)))
     fresh = account.since(base.covered)
-    text = calibration.text(fresh.content, fresh.classes) + fresh.markup * calibration.markup_factor
+    text = _learned_text(fresh, calibration, 0.0)
     excess = text * REFUSED_EXCESS if actual is None else actual - estimate.tokens
     return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes) if excess > 0 else calibration
 
