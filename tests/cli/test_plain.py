@@ -228,7 +228,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     session = cast("ChatSession", SimpleNamespace(usage=make_usage(52_100), tools=tools))
     lines = cast("Lines", SimpleNamespace(next=None, fresh=AsyncMock(return_value="s")))
     workspace = cast("Workspace", SimpleNamespace())
-    await PlainChat(workspace, session, lines, talks=True).turn(events())
+    await PlainChat(workspace, session, lines, interactive=True).turn(events())
     printed = capsys.readouterr()
     answers = "y yes, s for this conversation, a always, n no, never"
     assert printed.out == f"model-x:\nhi ␛[31mred\nRun it? {answers}: (52,100 of 200,000 tokens, 26 %)\n"
@@ -242,7 +242,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
         "  path: a␛[2J",
         "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
     ]  # fmt: skip
-    await PlainChat(workspace, session, lines, talks=False).turn(events())
+    await PlainChat(workspace, session, lines, interactive=False).turn(events())
     assert decided[1:] == [("a1", "no")]
     assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err
 
@@ -258,7 +258,7 @@ async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None
             return None
 
         lines = cast("Lines", SimpleNamespace(message=end))
-        assert await PlainChat(workspace, session, lines, talks=False).talk() == 0
+        assert await PlainChat(workspace, session, lines, interactive=False).run() == 0
         assert workspace.store.messages(session.id)[-1].text == "kept back"
 
 
@@ -280,7 +280,7 @@ async def test_what_was_written_and_not_taken_is_kept(
 
         lines = cast("Lines", SimpleNamespace(message=message, unread=lambda: ["typed ahead"]))
         with faults.in_store():
-            await PlainChat(workspace, session, lines, talks=True).talk()
+            await PlainChat(workspace, session, lines, interactive=True).run()
         faults.share = 0.0
         prompts, files = workspace.store.prompts(), unsent_files([tmp_path])
         if stays:
@@ -297,7 +297,7 @@ async def test_a_question_of_a_server_is_asked_during_a_turn_and_cancelled_betwe
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await workspace.new_session()
         lines = cast("Lines", SimpleNamespace(fresh=lambda read: read(), next=AsyncMock(return_value="yes")))
-        chat = PlainChat(workspace, session, lines, talks=True)
+        chat = PlainChat(workspace, session, lines, interactive=True)
         assert await chat.answer_server(question) == Reply("cancel")
         assert "the MCP server crm asked something outside of an answer" in capsys.readouterr().err
         monkeypatch.setattr(type(session), "running", True)

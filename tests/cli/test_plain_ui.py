@@ -17,11 +17,11 @@ from tui.views.view import Field, Form, Menu, Option, Question, RejectedError
 
 
 class Person(PlainChat):
-    """The chat of somebody who answers in turn; with `talks` False it is a pipe."""
+    """The chat of somebody who answers in turn; with `interactive` False it is a pipe."""
 
-    def __init__(self, *answers: str, talks: bool = True) -> None:
+    def __init__(self, *answers: str, interactive: bool = True) -> None:
         nothing: Any = None
-        super().__init__(nothing, nothing, nothing, talks=talks)
+        super().__init__(nothing, nothing, nothing, interactive=interactive)
         self.answers = list(answers)
         self.questions: list[str] = []
 
@@ -69,10 +69,10 @@ async def test_a_question_takes_one_of_its_answers(
 
 
 async def test_a_pipe_agrees_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await Person(talks=False).confirm(QUESTION) is None
+    assert await Person(interactive=False).confirm(QUESTION) is None
     told = capsys.readouterr()
     assert told.out == "rm -rf ␛\n" and told.err == "chatctx: Not started.\n"
-    assert await Person(talks=False).confirm(Question("Send?", "x", (Option("y", "Send"),), default="y")) == "y"
+    assert await Person(interactive=False).confirm(Question("Send?", "x", (Option("y", "Send"),), default="y")) == "y"
 
 
 async def test_a_form_is_asked_line_by_line_and_says_how_it_went(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ async def test_a_form_is_asked_line_by_line_and_says_how_it_went(capsys: pytest.
     assert capsys.readouterr().out == "A boat.\nIt floats.\n"
     assert await Person("bad", "", "").ask(form) is None
     assert await Person("").ask(form) is None
-    assert await Person(talks=False).ask(form) is None
+    assert await Person(interactive=False).ask(form) is None
     assert capsys.readouterr().err.splitlines() == [
         "chatctx: It sank.", "chatctx: cancelled", "chatctx: Nobody can be asked.",
     ]  # fmt: skip
@@ -141,9 +141,9 @@ async def test_the_persons_own_text_is_measured_before_it_counts(
     assert capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("answers", "talks"), [(["n"], True), ([""], True), ([], False)])
-async def test_without_a_yes_nothing_changes(preview: SummaryDraft, answers: list[str], talks: bool) -> None:
-    assert not await Person(*answers, talks=talks).edit(preview)
+@pytest.mark.parametrize(("answers", "interactive"), [(["n"], True), ([""], True), ([], False)])
+async def test_without_a_yes_nothing_changes(preview: SummaryDraft, answers: list[str], interactive: bool) -> None:
+    assert not await Person(*answers, interactive=interactive).edit(preview)
     assert preview.done is None
 
 
@@ -154,7 +154,7 @@ def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytes
     session: Any = SimpleNamespace(provider="p", model="m", messages=messages, conversation=conversation)
     workspace: Any = SimpleNamespace(place=lambda _: "here")
     lines: Any = None
-    PlainChat(workspace, session, lines, talks=True).introduce()
+    PlainChat(workspace, session, lines, interactive=True).introduce()
     told = capsys.readouterr().out
     assert "Nine boats." in told
     assert "Of boats." not in told

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, answer, of
-from tests.commands.scripted_ui import Commands
+from tests.commands.scripted_ui import Commands, ScriptedUI
+from tui import commands as slash
 from tui.chat.conversation.events import MessageAdded, Notice
 
 
@@ -35,5 +36,8 @@ async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:
 
 async def test_without_one_it_says_how_to_make_one(talk: Commands) -> None:
     assert "/compact makes one" in await talk.refusal("/summary")
-    message = talk.session.messages[0].id
-    assert await talk.refusal(f"/summary {message}") == "This summary was replaced or undone."
+    ui = ScriptedUI()
+    await slash.run(slash.parse("/summary")[0], ui, talk.chat, talk.session.messages[0].id)
+    assert ui.refusals == ["This summary was replaced or undone."]
+    with pytest.raises(slash.CommandError, match="takes no argument"):
+        slash.parse("/summary it")

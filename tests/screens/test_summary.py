@@ -17,6 +17,7 @@ from tests.screens.conftest import Running, running
 from tests.screens.scenes import PLAN
 from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
 from tests.usages import make_usage
+from tui import commands
 from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.providers.base import ProviderError
 from tui.screens.summary import CONFIRM, SummaryPanel
@@ -213,8 +214,7 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
         await run.shows("Edited the summary: ")
         assert current(run) == f"Boats. {GOAL}"
         assert run.session.messages[-1].id in run.chat.transcript.document.index
-        run.chat.composer.focus_prompt()
-        await run.command(f"/summary {before}")
+        run.chat.run_command(commands.parse("/summary")[0], before)
         await run.shows("This summary was replaced or undone.")
 
 

@@ -75,12 +75,12 @@ def run(settings: Settings, *, resume: str | None) -> int:
 async def _run(settings: Settings, resume: str | None) -> int:
     workspace = await Workspace.open(settings, resume=resume)
     try:
-        talks = sys.stdin.isatty() and sys.stdout.isatty()
-        chat = PlainChat(workspace, await workspace.start_session(), Lines(), talks=talks)
-        workspace.servers.start(chat.answer_server if talks else None)
+        interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        chat = PlainChat(workspace, await workspace.start_session(), Lines(), interactive=interactive)
+        workspace.servers.start(chat.answer_server if interactive else None)
         on_signals(("SIGINT",), chat.interrupt)
         on_signals(ENDING, chat.stop)
-        return await chat.talk()
+        return await chat.run()
     finally:
         await workspace.close()
 
@@ -88,15 +88,16 @@ async def _run(settings: Settings, resume: str | None) -> int:
 class PlainChat:
     """A sequence of conversations, and the `UI` of slash commands, whose panels become lines.
 
-    `talks`: both ends are a terminal, so speakers are labelled, and questions asked. In a pipe all lines are messages.
+    `interactive`: both ends are a terminal, so speakers are labelled and questions asked. In a pipe all lines are
+    messages.
     """
 
     screen = None
     busy = False  # commands are read only between turns
 
-    def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, talks: bool) -> None:
+    def __init__(self, workspace: Workspace, session: ChatSession, lines: Lines, *, interactive: bool) -> None:
         self.workspace = workspace
-        self.talks = talks
+        self.interactive = interactive
         self._lines = lines
         self._chat = Chat(workspace, session)
         self._leaving = False
@@ -112,9 +113,9 @@ class PlainChat:
         """The current conversation."""
         return self._chat.session
 
-    async def talk(self) -> int:
+    async def run(self) -> int:
         """Chat until the end; returns the exit code."""
-        if self.talks:
+        if self.interactive:
             write(f"chatctx. /help lists the commands, {FENCE} begins and ends a message of several lines.")
         self.introduce()
         text: str | None = ""
@@ -129,7 +130,7 @@ class PlainChat:
                 else:
                     log.exception("in --plain")
                     complain(f"{error} Nothing was lost.")
-        if text is None and self.talks and not self._code:
+        if text is None and self.interactive and not self._code:
             write("")  # the terminal's cursor is behind the prompt
         await self._leave()
         return self._code
@@ -139,7 +140,7 @@ class PlainChat:
 
         Messages that were written and not taken any more go to the prompt history, else to a file.
         """
-        unsent = [*self._unsent, *(self._lines.unread() if self.talks else ())]
+        unsent = [*self._unsent, *(self._lines.unread() if self.interactive else ())]
         try:
             for text in unsent:
                 await self.workspace.add_prompt(text)
@@ -154,7 +155,7 @@ class PlainChat:
         session = self.session
         for notice in session.conversation.memory.notices:
             complain(notice)
-        if not self.talks:
+        if not self.interactive:
             return
         write(f"{session.provider}/{session.model}. {self.workspace.place(session.provider)}")
         if session.messages:
@@ -188,7 +189,7 @@ class PlainChat:
 
     def _show_prompt(self, prompt: str) -> None:
         self._prompt = prompt
-        if self.talks:
+        if self.interactive:
             sys.stdout.write(prompt)
             sys.stdout.flush()
 
@@ -241,7 +242,7 @@ class PlainChat:
         self._lines.end()
 
     def _break_line(self) -> None:
-        if self.talks:
+        if self.interactive:
             write("")  # the terminal printed ^C behind the prompt
 
     # -- a turn ----------------------------------------------------------------------------------------------------
@@ -252,14 +253,14 @@ class PlainChat:
             await self._show(event)
         self._end_line()
         usage = self.session.usage
-        if self.talks and usage is not None:
+        if self.interactive and usage is not None:
             window = tokens_exact(usage.limits.context)
             share = "" if usage.percent is None else f", {percent(usage.percent)}"
             write(f"({tokens_exact(usage.total, usage.source)} of {window} tokens{share})")
 
     async def _show(self, event: SessionEvent) -> None:
         match event:
-            case ReplyStarted(_, _, model) if self.talks:
+            case ReplyStarted(_, _, model) if self.interactive:
                 write(f"{short_model(model)}:")
             case ReplyDelta(kind="text" | "refusal", text=piece) if piece:
                 sys.stdout.write(clean_text(piece))
@@ -290,7 +291,7 @@ class PlainChat:
         """Ask about a call that is not read-only. The end of the input means no, and so does a pipe."""
         self._end_line()
         name = clean_line(question.call.name)
-        if not self.talks:
+        if not self.interactive:
             complain(f"{name} was not run: nobody can be asked here; allow it with /tools in the chat")
             self.session.tools.approve(question.id, "no")
             return
@@ -347,7 +348,7 @@ class PlainChat:
 
     async def confirm(self, question: Question) -> str | None:
         """Print the text and the answers by their keys. Nobody is asked in a pipe, which has messages only."""
-        if not self.talks:
+        if not self.interactive:
             if question.default is None:
                 write(clean_text(question.text))
                 complain(question.otherwise)
@@ -361,7 +362,7 @@ class PlainChat:
 
     async def ask(self, form: Form) -> Mapping[str, str] | None:
         """Ask for each field on a line; a required field left empty cancels."""
-        if not self.talks:
+        if not self.interactive:
             complain(form.otherwise)
             return None
         write(clean_line(f"{form.title}. {form.text}".rstrip(". ") + "."))
@@ -393,7 +394,7 @@ class PlainChat:
             write(f"({weight.line})")
             if weight.problem:
                 complain(weight.problem)
-            if not self.talks:
+            if not self.interactive:
                 complain("nobody can be asked here: the summary stays as it is")
                 return False
             accept = "" if weight.problem else f"y {text.accept_label}, "

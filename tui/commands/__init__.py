@@ -186,7 +186,6 @@ class Command:
     section: str
     when: When = "ready"
     args: str = ""
-    unlisted_args: bool = False  # it takes an argument that only the program's own links have
     aliases: tuple[str, ...] = ()
     complete: Complete | None = None
     variants: tuple[tuple[str, str], ...] = ()  # arguments offered in the palette too, with descriptions
@@ -253,7 +252,7 @@ def parse(text: str) -> tuple[Command, str]:
     name, _, args = text.strip().removeprefix("/").partition(" ")
     names = _by_name()
     command = names.get(name.lower())
-    if command is not None and args.strip() and not (command.args or command.unlisted_args):
+    if command is not None and args.strip() and not command.args:
         raise CommandError(f"/{name} takes no argument. To send it as a message, put a space before it.")
     if command is not None:
         return command, args.strip()

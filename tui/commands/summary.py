@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
 
 
-@command("read and edit the summary of what was compacted", "context", when="idle", unlisted_args=True)
+@command("read and edit the summary of what was compacted", "context", when="idle")
 async def run(ui: UI, chat: Chat, args: str) -> None:
-    """Edit the newest summary in force, or the one with the message id `args`."""
+    """Edit the current summary. A person types no `args`: a message of the transcript passes its id."""
     session = chat.session
     summary = session.summaries.current(args)
     if summary is None:

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -38,8 +38,18 @@ FOLDED_ROWS = frozenset({"user", "reasoning", "tool_calls", "tool_results", "sum
 """Rows for parts of messages that may be folded in the conversation, and are unfolded when opened."""
 
 
-class ContextPanel(RowsPanel[str, Line]):
-    """Headline, picture, rows, basis. Dismissed with the action to take, or None."""
+class MessageLink(NamedTuple):
+    """A message of the conversation to go to; with `unfold` its folded parts are shown."""
+
+    message_id: str
+    unfold: bool = False
+
+
+Next: TypeAlias = MessageLink | Literal["compact"]
+
+
+class ContextPanel(RowsPanel[Next, Line]):
+    """Headline, picture, rows, basis. Dismissed with what to do next, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "messages", "messages", id="context.messages"),
@@ -124,7 +134,7 @@ class ContextPanel(RowsPanel[str, Line]):
             cost = f"{tokens_exact(item.tokens, item.source)} tokens"
             self.app.push_screen(Pager([text], wraps=True, note=cost))
         elif row in MESSAGE_ROWS:
-            self.dismiss(f"{'unfold' if row in FOLDED_ROWS else 'open'}:{item.ref}")
+            self.dismiss(MessageLink(item.ref, unfold=row in FOLDED_ROWS))
         else:
             self.notify("This is not part of the next request any more.", markup=False)
 
@@ -144,7 +154,7 @@ class ContextPanel(RowsPanel[str, Line]):
     def _go_to(self, message_id: str | None) -> None:
         self.redraw()  # what was learned may have been forgotten
         if message_id is not None:
-            self.dismiss(f"open:{message_id}")
+            self.dismiss(MessageLink(message_id))
 
     def _recount(self) -> None:
         self.redraw()

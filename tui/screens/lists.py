@@ -18,7 +18,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets.option_list import Option as ListOption
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
@@ -28,8 +28,7 @@ from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
 from tui.text.numbers import age
 from tui.views.models import ModelMenu, about_model, model_options
-from tui.views.view import Field, Form, Menu, Row
-from tui.views.view import Option as Choosable
+from tui.views.view import Field, Form, Menu, Option, Row
 
 if TYPE_CHECKING:
     from tui.chat.model_list import Listing
@@ -123,7 +122,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         options.styles.max_height = max(2, height - len(head) - (3 if height < SHORT else 8))
         self.rows = rows
         options.clear_options()
-        options.add_options(Option(row.content, disabled=not row.key) for row in rows)
+        options.add_options(ListOption(row.content, disabled=not row.key) for row in rows)
         keys = [row.key for row in rows]
         first = next((index for index, key in enumerate(keys) if key), None) if self.highlights_first else None
         options.highlighted = keys.index(key) if key and key in keys else first
@@ -218,12 +217,12 @@ class Picker(Panel[str]):
         self.menu = menu
         self.heading = menu.title
         self.empty = menu.empty
-        self.items: Sequence[Choosable] = ()
+        self.items: Sequence[Option] = ()
         self.to_highlight = ""  # key of the item to highlight once it is listed
         self._shown: str | None = None  # the query of the shown items
 
     @property
-    def chosen(self) -> Choosable | None:
+    def chosen(self) -> Option | None:
         """The highlighted item."""
         at = self.query_one(OptionList).highlighted
         return self.items[at] if at is not None and at < len(self.items) else None
@@ -255,7 +254,7 @@ class Picker(Panel[str]):
         event.stop()
         self.search(event.value)
 
-    async def options(self, query: str) -> Sequence[Choosable]:
+    async def options(self, query: str) -> Sequence[Option]:
         """The matches for `query`, best first."""
         return await self.menu.source(query)
 
@@ -292,20 +291,18 @@ class Picker(Panel[str]):
         options = self.query_one(OptionList)
         options.clear_options()
         width, height = options.outer_size
-        available = max(
-            20, (width or self.app.size.width - 8) - (len(self.items) > height)
-        )  # minus the scroll bar's cell
+        scroll_bar = 1 if len(self.items) > height else 0
+        available = max(20, (width or self.app.size.width - 8) - scroll_bar)
         narrow = available < 60
         details = [(narrow and item.brief) or item.detail for item in self.items]
         side = max(map(cell_len, details), default=0)
         widest = max((cell_len(item.label) for item in self.items), default=0)
         label = min(widest, max(available // 2, available - side - 4))
-        options.add_options(
-            Option(self._line(item, detail, label, available)) for item, detail in zip(self.items, details, strict=True)
-        )
+        lines = [self._line(*pair, label, available) for pair in zip(self.items, details, strict=True)]
+        options.add_options(map(ListOption, lines))
         options.highlighted = min(at, len(self.items) - 1) if self.items else None
 
-    def _line(self, item: Choosable, detail: str, label: int, available: int) -> Content:
+    def _line(self, item: Option, detail: str, label: int, available: int) -> Content:
         return Content.assemble(
             ("● " if item.current else "  ", "$primary"),
             (pad(plain(item.label), label), "$foreground"),
@@ -362,7 +359,7 @@ class SessionPicker(Picker):
         super().__init__(menu)
         self.workspace = menu.workspace
         self.session = menu.session
-        self._deleted: list[Choosable] = []
+        self._deleted: list[Option] = []
 
     def hints(self) -> Sequence[Hint]:
         """What can be done with a conversation."""
@@ -456,7 +453,7 @@ class ModelPicker(Picker):
     def _set_title(self, text: str) -> None:
         set_title(self.query_one(".panel", Vertical), text)
 
-    async def options(self, query: str) -> Sequence[Choosable]:
+    async def options(self, query: str) -> Sequence[Option]:
         """The models of the last known or the current list."""
         if self.listing is None:
             self.listing = await self.models.cached()

@@ -15,14 +15,13 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets.option_list import Option as ListOption
 
 from tui.messages import BUILT_IN
 from tui.screens.base import CLOSE, LONGEST_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, continued_by_words, description_line, readable_arguments
-from tui.views.view import Form, Question, RejectedError
-from tui.views.view import Option as Answer
+from tui.views.view import Form, Option, Question, RejectedError
 
 if TYPE_CHECKING:
     from tui.chat.conversation.events import ApprovalAsked
@@ -71,7 +70,7 @@ class QuestionPanel(Panel[str]):
             yield from self.notes()
             with LongText():
                 yield Static(self.text(), markup=False)
-            yield OptionList(*(Option(self.answer_line(answer)) for answer in self.question.answers), compact=True)
+            yield OptionList(*(ListOption(self.answer_line(answer)) for answer in self.question.answers), compact=True)
 
     def notes(self) -> Iterable[Widget]:
         """What stands above the text and does not scroll."""
@@ -83,7 +82,7 @@ class QuestionPanel(Panel[str]):
         lines = [("", plain(line)) for line in self.question.text.split("\n")]
         return both_ends(lines, lambda _, line: continued_by_words(width, line))
 
-    def answer_line(self, answer: Answer) -> Content:
+    def answer_line(self, answer: Option) -> Content:
         """One answer."""
         label = plain(answer.label)
         if self.app.size.width >= 80:  # otherwise most descriptions wrap to a second line
@@ -155,11 +154,11 @@ class QuestionPanel(Panel[str]):
 
 
 DECISIONS = (
-    Answer("once", "run it, once", name="y"),
-    Answer("session", "run it, in this conversation", name="s"),
-    Answer("always", "run it, everywhere", name="a"),
-    Answer("no", "not this time", name="n"),
-    Answer("never", "never", name="d"),
+    Option("once", "run it, once", name="y"),
+    Option("session", "run it, in this conversation", name="s"),
+    Option("always", "run it, everywhere", name="a"),
+    Option("no", "not this time", name="n"),
+    Option("never", "never", name="d"),
 )
 
 
@@ -207,7 +206,7 @@ class ApprovalPanel(QuestionPanel):
         """The arguments."""
         return readable_arguments(self.asked.arguments, self.list_width)
 
-    def answer_line(self, answer: Answer) -> Content:
+    def answer_line(self, answer: Option) -> Content:
         """One answer after its letter."""
         letter = key_now(self, answer.name, f"answer('{answer.key}')")
         return Content.assemble((f"{letter}  ", "$primary"), (answer.label, "$foreground"))

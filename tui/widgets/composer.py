@@ -21,7 +21,7 @@ from textual.widgets import OptionList, Static, TextArea
 from tui.text.cells import clip, cluster_boundary, cluster_end, cluster_start, pad, plain
 from tui.text.clean import clean_text
 from tui.text.labels import mention_of
-from tui.views.view import Option as Choice
+from tui.views.view import Option
 from tui.widgets.bars import RuleLine
 from tui.widgets.draft import PasteChips, PromptHistory, dropped_files
 
@@ -302,7 +302,7 @@ class Composer(Widget):
             self.accept(choice)
         self.area.focus()
 
-    def accept(self, choice: Choice) -> None:
+    def accept(self, choice: Option) -> None:
         """Accept a completion."""
         self.completions.offer(())
         self.area.load_text(clean_text(choice.key))
@@ -329,7 +329,7 @@ class CompletionList(OptionList):
 
     def __init__(self) -> None:
         super().__init__(compact=True)
-        self.choices: tuple[Choice, ...] = ()
+        self.choices: tuple[Option, ...] = ()
         self.text = ""
 
     @property
@@ -338,11 +338,11 @@ class CompletionList(OptionList):
         return bool(self.choices)
 
     @property
-    def current(self) -> Choice | None:
+    def current(self) -> Option | None:
         """The highlighted choice."""
         return self.choices[self.highlighted] if self.choices and self.highlighted is not None else None
 
-    def offer(self, choices: Sequence[Choice], text: str = "") -> None:
+    def offer(self, choices: Sequence[Option], text: str = "") -> None:
         """Show the choices for `text`; an empty list hides it.
 
         The first one is highlighted, unless it is an argument of which nothing was typed: enter runs the command then.

@@ -182,7 +182,8 @@ def _no_json(name: str) -> Never:
 
 
 def _number(text: str) -> float:
-    return number if isfinite(number := float(text)) else _no_json(text)
+    number = float(text)
+    return number if isfinite(number) else _no_json(text)
 
 
 def _write_lines(items: Sequence[Item]) -> None:

@@ -127,14 +127,14 @@ def _row(model: ListedModel) -> tuple[str, ...]:
         tokens_exact(limits.context),
         limits.detail if limits.context else "?",
         *(("?", "?") if info.price is None else map(price_per_million, info.price)),
-        _word(info.images),
-        _word(info.tools),
+        _yes_no(info.images),
+        _yes_no(info.tools),
         model.able.reasoning_return.replace("_", " "),
-        _word(model.able.count_endpoint),
+        _yes_no(model.able.count_endpoint),
     )
 
 
-def _word(value: bool | None) -> str:
+def _yes_no(value: bool | None) -> str:
     return "?" if value is None else "yes" if value else "no"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from tui.commands import BUSY
+from tui.commands import BUSY, parse
 from tui.messages import Message, ToolResult
 from tui.terminal.browser import open_in_browser
 from tui.widgets.transcript.transcript import Transcript
@@ -38,7 +38,7 @@ class MessageActions:
             case "copy" | "copy_code":
                 self._screen.app.copy_to_clipboard(requested.text, requested.detail)
             case "edit" if message.kind == "summary":
-                self._screen.action_command(f"summary {message.id}")
+                self._screen.run_command(parse("/summary")[0], message.id)
             case "edit" | "retry":
                 self._resend(message, session.messages, send=requested.action == "retry")
             case "pin" | "exclude":

@@ -11,15 +11,19 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 from textual.content import Content
 
 from tui.commands import BUSY, CommandError, EditorError
+from tui.commands.help import HelpView
 from tui.commands.sessions import SessionMenu
 from tui.text.cells import plain
+from tui.views.context_table import ContextView
 from tui.views.models import ModelMenu
+from tui.views.tools_mcp import McpView, ToolsView
+from tui.views.usage_table import UsageView
 from tui.views.view import Option
 from tui.widgets.themes import load_themes
 
@@ -39,7 +43,7 @@ TOAST = 8.0
 
 
 class ScreenUI:
-    """Implements `commands.ui.UI` and its `Screen`. Panels are imported when they are opened."""
+    """Implements `commands.UI` and `commands.Screen`. Panels are imported when they are opened."""
 
     def __init__(self, chat: ChatScreen, themes_dir: Path) -> None:
         self.chat = chat
@@ -99,33 +103,31 @@ class ScreenUI:
 
     async def show(self, view: View) -> None:
         """Open the view's panel; without one, show its lines."""
-        shown: Any = view  # of a class known by its name: imported, the classes would load all views
-        match type(view).__name__:
-            case "ContextView":
-                from tui.screens.context import ContextPanel
+        match view:
+            case ContextView():
+                from tui.screens.context import ContextPanel, MessageLink
 
-                outcome = await self._open(ContextPanel(shown, self.chat.request_changed))
-                if outcome == "compact":
-                    self.chat.action_command("compact")
-                elif outcome is not None:
-                    how, _, message_id = outcome.partition(":")
-                    self.chat.transcript.choose(message_id, unfold=how == "unfold")
-            case "ToolsView":
+                match await self._open(ContextPanel(view, self.chat.request_changed)):
+                    case "compact":
+                        self.chat.action_command("compact")
+                    case MessageLink(message_id, unfold):
+                        self.chat.transcript.choose(message_id, unfold=unfold)
+            case ToolsView():
                 from tui.screens.tools import ToolsPanel
 
-                await self._open(ToolsPanel(shown, self.chat.request_changed))
-            case "McpView":
+                await self._open(ToolsPanel(view, self.chat.request_changed))
+            case McpView():
                 from tui.screens.tools import McpPanel
 
-                await self._open(McpPanel(shown, self.chat.recount_soon, self.chat.action_command))
-            case "UsageView":
+                await self._open(McpPanel(view, self.chat.recount_soon, self.chat.action_command))
+            case UsageView():
                 from tui.screens.pager import UsagePanel
 
-                await self._open(UsagePanel(shown))
-            case "HelpView":
+                await self._open(UsagePanel(view))
+            case HelpView():
                 from tui.screens.help import HelpPanel
 
-                await self._open(HelpPanel(shown, self.chat.all_keys))
+                await self._open(HelpPanel(view, self.chat.all_keys))
             case _:
                 from tui.screens.pager import Pager
 

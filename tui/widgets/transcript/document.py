@@ -271,16 +271,11 @@ class Document:
             self._painted.popleft().strip = None
 
     def next_message(self, index: int | None, step: int) -> int | None:
-        """The entry of the next (1) or previous (-1) message; from no entry the last one, and only upwards.
-
-        The number of entries if there is none below; None if there is none above.
-        """
-        if index is None and step > 0:
-            return None
-        index = (len(self.entries) if index is None else index) + step
-        while 0 <= index < len(self.entries) and self.entries[index].message is None:
-            index += step
-        return index if index >= 0 else None
+        """The entry of the next (1) or previous (-1) message, from the end without `index`. None if there is none."""
+        at = (len(self.entries) if index is None else index) + step
+        while 0 <= at < len(self.entries) and self.entries[at].message is None:
+            at += step
+        return at if 0 <= at < len(self.entries) else None
 
     # --- drawing what is visible
 

@@ -112,9 +112,8 @@ class Transcript(TranscriptView, can_focus=True):
         self._code_block = 0
         index = self.document.next_message(self._cursor, step)
         if index is None:
-            return
-        if index >= len(self.document.entries):
-            self.clear_cursor()
+            if step > 0:
+                self.clear_cursor()
             return
         self._cursor = index
         self._reveal(index)
