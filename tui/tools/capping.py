@@ -121,16 +121,19 @@ def cap_text(text: str, limit: int, count: CountTokens, more: str = "") -> str:
 
 def _fitting(text: str, tokens: int, count: CountTokens, *, from_end: bool) -> str:
     """As much of one end of `text` as `tokens` allow, in whole lines if a line end is near."""
+
+    def end_of(size: int) -> str:
+        return text[len(text) - size :] if from_end else text[:size]
+
     size = len(text)
     for _ in range(6):
-        piece = text[len(text) - size :] if from_end else text[:size]
-        counted = count(piece) if piece else 0
+        counted = count(end_of(size)) if size else 0
         if counted <= tokens:
             break
         size = min(size - 1, int(size * tokens / counted * 0.98))
     else:
         size = tokens // 4
-    piece = (text[len(text) - size :] if from_end else text[:size]) if size else ""
+    piece = end_of(size)
     if len(piece) == len(text):
         return piece
     at = piece.find("\n") if from_end else piece.rfind("\n")

@@ -217,7 +217,7 @@ def _adapted_message(message: Message, providers: Collection[str]) -> Message:
                 if not part.text:
                     continue
                 part = replace(part, encrypted=None)
-            if part.provider == message.provider != name:
+            if part.provider == message.provider:
                 part = replace(part, provider=name)
         parts.append(part)
     return replace(message, provider=name, model=message.model or "unknown", parts=tuple(parts))

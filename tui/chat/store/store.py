@@ -172,10 +172,10 @@ class SessionStore(Database):
                 f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}, owner)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    *(session, message.id, message.role, message.kind, message.status, message.created_at),
-                    *(message.provider, message.model, *_content(message), owner),
+                    session, message.id, message.role, message.kind, message.status, message.created_at,
+                    message.provider, message.model, *_content(message), owner,
                 ),
-            )
+            )  # fmt: skip
             db.execute(
                 "UPDATE sessions SET updated_at = max(updated_at, ?),"
                 " deleted_at = CASE ? WHEN 'user' THEN NULL ELSE deleted_at END WHERE id = ?",

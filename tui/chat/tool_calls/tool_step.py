@@ -176,9 +176,7 @@ class ToolStep:
             if task is None or task.cancelling():
                 raise
             output = ToolOutput(f"{call.name} was cancelled on its own side.", is_error=True)
-        except (
-            Exception
-        ) as error:  # a tool is third-party code: whatever it raises becomes a result and never ends the turn
+        except Exception as error:  # a tool is third-party code: its error becomes a result, and never ends the turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
         await self._done(pending.number, output, time.monotonic() - began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from typing import Literal, TypeAlias
 
 from tui.context.counting.digests import text_digest
@@ -104,7 +104,6 @@ class Recovery:
         """
         if arrived:
             return None
-        max_output = request.max_output
         match refused(error):
             case "tools" | "images" as what:
                 return self._once(Without(what))
@@ -112,9 +111,8 @@ class Recovery:
                 return self._without_newest(request)
         match error.kind:
             case "overflow_output":
-                most = error.answer_budget
-                fits = most is not None and most >= LEAST_ANSWER and (max_output is None or most < max_output)
-                if most is not None and fits and (clamp := self._once(Clamp(most))):
+                most = error.answer_budget or 0
+                if LEAST_ANSWER <= most < (request.max_output or inf) and (clamp := self._once(Clamp(most))):
                     return clamp
                 # A count that was only "at least" may leave fewer tokens than it said; a model's longest answer, or
                 # what an account's credit pays for, is unrelated to the conversation's size.
@@ -130,10 +128,13 @@ class Recovery:
 
     def _without_newest(self, request: Request) -> Action | None:
         """Without the newest picture or PDF, which must be the one that is new to the server."""
-        attachments = [(m.id, part) for m in request.messages for part in m.parts if isinstance(part, Attachment)]
-        attachments = [(owner, part) for owner, part in attachments if part.kind != "text"][-1:]
-        pieces = tuple(Piece(owner, part.sha256, part.name, part.size) for owner, part in attachments)
-        return self._once(Shorten(pieces, "The server cannot read it")) if pieces else None
+        pieces = [
+            Piece(message.id, part.sha256, part.name, part.size)
+            for message in request.messages
+            for part in message.parts
+            if isinstance(part, Attachment) and part.kind != "text"
+        ]
+        return self._once(Shorten((pieces[-1],), "The server cannot read it")) if pieces else None
 
     def _smaller(self, request: Request, error: ProviderError) -> Action | None:
         """With fewer bytes: what stands out goes first, then the conversation is trimmed or compacted."""

@@ -19,42 +19,48 @@ from tui.tools.base import ToolError
 from tui.tools.files.confine import Confinement, Place
 
 _NAMES = frozenset(
-    {".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", "pip.conf", "pip.ini", ".condarc", "nuget.config"}
-    | {".git-credentials", ".gitconfig", ".hgrc", ".htpasswd", ".dockercfg", ".terraformrc", "terraform.rc"}
-    | {".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".vault-token", ".vault_pass", ".s3cfg", ".boto"}
-    | {".passwd-s3fs", "rclone.conf", ".rclone.conf", ".databrickscfg", ".fetchmailrc", ".msmtprc", ".esmtprc"}
-    | {".muttrc", ".ftpconfig", "sftp-config.json", "filezilla.xml", "sitemanager.xml", "recentservers.xml"}
-    | {"auth.json", "master.key", "kubeconfig", "rootkey.csv", "accesskeys.csv", "wp-config.php", "localsettings.php"}
-    | {"logins.json", "key3.db", "key4.db", "cookies.sqlite", "login data", "cookies", "wallet.dat"}
-    | {"mcp.json", ".mcp.json", "claude_desktop_config.json", ".claude.json"}
-    | {".authinfo", ".cdsapirc", "kaggle.json", "oauth_creds.json", "token.json", ".token", "local.settings.json"}
-    | {"google-services.json", "googleservice-info.plist", "ngrok.yml", "tailscaled.state", "wpa_supplicant.conf"}
-    | {"sec.conf", "credentials.tfrc.json", "msal_token_cache.json", "msal_token_cache.bin", "auth.toml", ".mailrc"}
-    | {"shadow", "gshadow", "master.passwd", ".envrc", ".flaskenv", ".histfile", "consolehost_history.txt"}
-)
+    {
+        ".netrc", "_netrc", ".npmrc", ".yarnrc.yml", ".pypirc", "pip.conf", "pip.ini", ".condarc", "nuget.config",
+        ".git-credentials", ".gitconfig", ".hgrc", ".htpasswd", ".dockercfg", ".terraformrc", "terraform.rc",
+        ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".vault-token", ".vault_pass", ".s3cfg", ".boto",
+        ".passwd-s3fs", "rclone.conf", ".rclone.conf", ".databrickscfg", ".fetchmailrc", ".msmtprc", ".esmtprc",
+        ".muttrc", ".ftpconfig", "sftp-config.json", "filezilla.xml", "sitemanager.xml", "recentservers.xml",
+        "auth.json", "master.key", "kubeconfig", "rootkey.csv", "accesskeys.csv", "wp-config.php", "localsettings.php",
+        "logins.json", "key3.db", "key4.db", "cookies.sqlite", "login data", "cookies", "wallet.dat",
+        "mcp.json", ".mcp.json", "claude_desktop_config.json", ".claude.json",
+        ".authinfo", ".cdsapirc", "kaggle.json", "oauth_creds.json", "token.json", ".token", "local.settings.json",
+        "google-services.json", "googleservice-info.plist", "ngrok.yml", "tailscaled.state", "wpa_supplicant.conf",
+        "sec.conf", "credentials.tfrc.json", "msal_token_cache.json", "msal_token_cache.bin", "auth.toml", ".mailrc",
+        "shadow", "gshadow", "master.passwd", ".envrc", ".flaskenv", ".histfile", "consolehost_history.txt",
+    }
+)  # fmt: skip
 _ENDINGS = frozenset(
-    {".pem", ".key", ".p8", ".pk8", ".p12", ".pfx", ".pkcs12", ".jks", ".bks", ".keystore", ".ppk", ".jwk", ".keytab"}
-    | {".kdb", ".kdbx", ".psafe3", ".agilekeychain", ".keychain", ".keychain-db", ".kwallet", ".asc", ".gpg", ".pgp"}
-    | {".nmconnection", ".age", ".ccache", ".publishsettings", ".mobileprovision"}
-    | {".tfvars", ".tfstate", ".kubeconfig", ".ovpn", ".rdp", ".cscfg", ".secret", ".secrets"}
-)
+    {
+        ".pem", ".key", ".p8", ".pk8", ".p12", ".pfx", ".pkcs12", ".jks", ".bks", ".keystore", ".ppk", ".jwk",
+        ".keytab", ".kdb", ".kdbx", ".psafe3", ".agilekeychain", ".keychain", ".keychain-db", ".kwallet", ".asc",
+        ".gpg", ".pgp", ".nmconnection", ".age", ".ccache", ".publishsettings", ".mobileprovision",
+        ".tfvars", ".tfstate", ".kubeconfig", ".ovpn", ".rdp", ".cscfg", ".secret", ".secrets",
+    }
+)  # fmt: skip
 _FOLDERS = frozenset(
-    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla", ".fly"}
-    | {".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2"}
-)
+    {
+        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla", ".fly",
+        ".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2",
+    }
+)  # fmt: skip
 """Everything in them, except public keys."""
 _WAYS = (
-    *("/.config/gcloud/", "/roaming/gcloud/", "/share/keyrings/", "/.config/rclone/", "/.config/op/"),
-    *("/.config/sops/age/", "/.config/doctl/", "/.config/hcloud/", "/.config/stripe/", "/.config/github-copilot/"),
-    *("/.config/wireguard/", "/etc/wireguard/", "/.config/configstore/", "/share/uv/credentials/"),
-)
+    "/.config/gcloud/", "/roaming/gcloud/", "/share/keyrings/", "/.config/rclone/", "/.config/op/",
+    "/.config/sops/age/", "/.config/doctl/", "/.config/hcloud/", "/.config/stripe/", "/.config/github-copilot/",
+    "/.config/wireguard/", "/etc/wireguard/", "/.config/configstore/", "/share/uv/credentials/",
+)  # fmt: skip
 """Likewise, for folders whose own name is too general."""
 _FILES = (
-    *("/git/config", "/.hg/hgrc", "/.docker/config.json", "/containers/auth.json", "/.m2/settings.xml"),
-    *("/.m2/settings-security.xml", "/.gradle/gradle.properties", "/.bundle/config", "/.snowsql/config"),
-    *("/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/credentials.toml", "/age/keys.txt"),
-    *("/huggingface/token", "/huggingface/stored_tokens", "/.huggingface/token"),
-)
+    "/git/config", "/.hg/hgrc", "/.docker/config.json", "/containers/auth.json", "/.m2/settings.xml",
+    "/.m2/settings-security.xml", "/.gradle/gradle.properties", "/.bundle/config", "/.snowsql/config",
+    "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/credentials.toml", "/age/keys.txt",
+    "/huggingface/token", "/huggingface/stored_tokens", "/.huggingface/token",
+)  # fmt: skip
 """Files that hold secrets just there."""
 _HARMLESS = frozenset({"example", "sample", "template", "tmpl", "dist", "defaults", "schema"})  # .env.example
 _DATA = frozenset({"", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".txt", ".csv", ".xml", ".db"})
