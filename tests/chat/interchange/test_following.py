@@ -108,6 +108,21 @@ def test_of_a_large_file_only_the_end_is_read(tmp_path: Path, monkeypatch: pytes
     assert state(Follower(path)).usage.total > followed.usage.total
 
 
+def test_an_end_that_begins_with_a_sub_agents_lines_is_not_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older versions of Claude Code wrote sub-agents into the file of the session that started them."""
+    path = tmp_path / "s.jsonl"
+    append(path, *lines(4))
+    append(path, *(line | {"isSidechain": True} for line in lines(30)))
+    size = path.stat().st_size
+    append(path, *lines(6)[8:])
+    monkeypatch.setattr(following, "TAIL_BYTES", path.stat().st_size - size + 2_000)
+    monkeypatch.setattr(following, "BYTES_PER_TOKEN", 1)
+    followed = state(Follower(path))
+    assert followed.skipped and (followed.calls, followed.usage.basis.last_input) == (2, 1_503)
+
+
 def test_as_much_is_read_as_a_context_of_so_many_tokens_can_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ class Tail:
             with path.open("rb") as stream:
                 *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
             lines = list(_parsed(texts))
+            self._reader = next(filter(None, map(_reader_of, lines)), None)  # its end may begin with a sub-agent's
             self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
             head = Tail()
             head._feed(lines)
