@@ -111,7 +111,8 @@ class Tail:
             with path.open("rb") as stream:
                 *texts, _ = stream.read(min(HEAD_BYTES, self.skipped)).split(b"\n")
             lines = list(_parsed(texts))
-            self._reader = next(filter(None, map(_reader_of, lines)), None)  # its end may begin with a sub-agent's
+            for line in lines:  # the end may begin with lines of a sub-agent
+                self._reader = self._reader or _reader_of(line)
             self._feed(line for line in lines if line.get("type") in ("session_meta", "turn_context"))
             head = Tail()
             head._feed(lines)

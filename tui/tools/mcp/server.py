@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from tui.messages import ToolSchema
 from tui.providers.keys import one_line, redact
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Signal: TypeAlias = Literal["changed", "now", "gone", "stop"]
+"""To an open connection: lists have changed, their change is waited for, the server has ended, the person stops it."""
 
 ATTEMPTS = 5  # consecutive failed starts before the person is asked to act
 STEADY = 60.0  # seconds after which a connection counts as working, and the attempts are reset
@@ -69,7 +71,7 @@ class McpServer:
         self._listing = False  # an open connection lists its tools again
         self._connection: Connection | None = None
         self._transport_status = TransportStatus()
-        self._signals: asyncio.Queue[str] = asyncio.Queue()
+        self._signals: asyncio.Queue[Signal] = asyncio.Queue()
         self._start_ended = asyncio.Event()
         self._listed = asyncio.Event()
         self._followed: set[str] = set()  # URIs of resources that were attached
@@ -192,11 +194,11 @@ class McpServer:
                 await self._run_connection()
                 return  # stopped
             except Exception as error:
-                reason, is_final = await self._failure(error, ready=self.status.state == "ready")
+                was_ready = self.status.state == "ready"
+                reason, is_final = await self._failure(error, ready=was_ready)
             log.info("MCP server %s: %s", self.name, reason)
             if self._task is None:
                 return  # stopped while it failed
-            was_ready = self.status.state == "ready"
             attempt = 1 if was_ready and loop.time() - began > STEADY else attempt + 1
             if attempt > ATTEMPTS or (not was_ready and (is_final or self.config.transport == "stdio")):
                 self._set_state("failed", reason)
@@ -210,7 +212,7 @@ class McpServer:
             raise McpConfigError("MCP servers need a part that is not installed: pip install 'chatctx[mcp]'")
         from tui.tools.mcp.connection import Connection
 
-        self._signals = signals = asyncio.Queue[str]()
+        self._signals = signals = asyncio.Queue[Signal]()
         sign_in, self._sign_in = self._sign_in, None
         ask = None if self._hub.ask is None else self._hub.ask_person
         connection = Connection(self.config, self.log, signals.put_nowait, self._resource_updated, ask)
@@ -321,7 +323,7 @@ class McpServer:
         return reason, is_final
 
 
-async def _changes(signals: asyncio.Queue[str], pause: float) -> bool:
+async def _changes(signals: asyncio.Queue[Signal], pause: float) -> bool:
     """Wait for a change, then `pause` seconds for further ones; False if it is stopped. Raises `GoneError`."""
     changes = 0
     while (signal := await signals.get()) == "now":
