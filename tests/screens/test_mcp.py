@@ -15,7 +15,7 @@ from tests.screens.tooling import SetServers, Tooling
 from tui.chat.servers import ServerLine
 from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
 from tui.messages import ToolSchema
-from tui.screens.chat.drafts import resource_offers, template_offers
+from tui.screens.chat.mentions import resource_offers, template_offers
 from tui.tools.mcp.config import OAuthConfig, ServerConfig
 from tui.tools.mcp.config_files import ProjectFile
 from tui.tools.mcp.offer import PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable

@@ -11,7 +11,7 @@ from tests.screens.conftest import running
 from tests.screens.talks import EchoProvider, Talk
 from tui.chat.attachments import mentioned
 from tui.providers.base import Capabilities
-from tui.screens.chat import drafts
+from tui.screens.chat import mentions
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [("look at @src/pa", "src/pa"), ("@", ""), ("me@example.com", None), ("@a b", None), ('@"a b', "a b"), ("x", None)],
 )
 def test_a_mention_is_being_typed(before: str, typed: str | None) -> None:
-    assert drafts.open_mention(before) == typed
+    assert mentions.open_mention(before) == typed
 
 
 def test_a_mention_is_completed_where_the_cursor_is() -> None:
-    assert drafts.with_mention("see @src/p and go", 10, "src/parser.py") == ("see @src/parser.py and go", 19)
-    assert drafts.with_mention("@a", 2, "a b.txt") == ('@"a b.txt" ', 11)
-    assert drafts.with_mention("@/us", 4, "/usr/") == ("@/usr/", 6)
-    assert drafts.with_mention("none", 4, "x") == ("none", 4)
+    assert mentions.with_mention("see @src/p and go", 10, "src/parser.py") == ("see @src/parser.py and go", 19)
+    assert mentions.with_mention("@a", 2, "a b.txt") == ('@"a b.txt" ', 11)
+    assert mentions.with_mention("@/us", 4, "/usr/") == ("@/usr/", 6)
+    assert mentions.with_mention("none", 4, "x") == ("none", 4)
 
 
 def test_only_files_that_are_there_are_meant(folder: Path) -> None:
@@ -48,11 +48,11 @@ def test_only_files_that_are_there_are_meant(folder: Path) -> None:
 
 def test_a_home_that_nobody_has_is_only_text(folder: Path) -> None:
     assert mentioned("ask @~nobody-here/x", folder) == []
-    assert drafts.FileIndex(folder).offers("~nobody-here/") == []
+    assert mentions.FileIndex(folder).offers("~nobody-here/") == []
 
 
 def test_files_are_found_by_letters_the_nearest_first(folder: Path) -> None:
-    index = drafts.FileIndex(folder)
+    index = mentions.FileIndex(folder)
     assert [choice.key for choice in index.offers("")][:3] == ["a b.txt", "README.md", "src/parser.py"]
     assert [choice.key for choice in index.offers("pars")] == ["src/parser.py"]
     assert index.offers("lex")[0].key == "src/deep/lexer.py"
@@ -62,8 +62,8 @@ def test_files_are_found_by_letters_the_nearest_first(folder: Path) -> None:
 
 
 def test_a_listing_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafts, "MAX_FILES", 2)
-    assert len(drafts.FileIndex(folder).offers("")) == 2
+    monkeypatch.setattr(mentions, "MAX_FILES", 2)
+    assert len(mentions.FileIndex(folder).offers("")) == 2
 
 
 async def test_a_file_is_completed_counted_and_sent(folder: Path) -> None:

@@ -18,7 +18,8 @@ from textual.binding import Binding, BindingType
 from tui import commands as slash
 from tui.commands import Chat, Command
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
-from tui.screens.chat.drafts import DraftCost, Drafts, FileIndex, mention_offers
+from tui.screens.chat.drafts import DraftCost, Drafts
+from tui.screens.chat.mentions import FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import Bar, QueueList, StatusBar, status_line, title_line, welcome
 from tui.widgets.composer import Composer
@@ -170,17 +171,29 @@ class ChatScreen(BackgroundScreen):
             session = await workspace.start_session()
         except Exception as error:
             log.exception("the workspace could not be opened")
-            if not self.composer.value and not self.turns.waiting:
-                from tui.chat.store.store import UsageError  # loaded by now
+            await self._not_opened(error)
+            return
+        await self._opened(workspace, session)
+        await asyncio.sleep(COMMANDS_PAUSE)
+        for name in COMMANDS:
+            await asyncio.to_thread(import_module, name)
+        await asyncio.to_thread(slash.all_commands)
 
-                await self.leave()
-                code = 2 if isinstance(error, UsageError) else 1  # as on the command line
-                self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
-                return
+    async def _not_opened(self, error: Exception) -> None:
+        """Quit with the error; if something was typed, stay, so that it can be copied."""
+        if self.composer.value or self.turns.waiting:
             self.title_bar.draw(partial(title_line, "chatctx", "not open"))
             self.broken = self.one_line(error)
             self.transcript.add_notice("error", self.broken)
             return
+        from tui.chat.store.store import UsageError  # loaded by now
+
+        await self.leave()
+        code = 2 if isinstance(error, UsageError) else 1  # as on the command line
+        self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
+
+    async def _opened(self, workspace: Workspace, session: ChatSession) -> None:
+        """Show the conversation, recall earlier drafts and prompts, and report what is wrong with the settings."""
         try:
             if await asyncio.to_thread(workspace.store.recover_drafts, session.id):
                 self.notify(DRAFT_RECALLED, timeout=8, markup=False)
@@ -195,10 +208,6 @@ class ChatScreen(BackgroundScreen):
         problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
         for text in problems:
             self.notify(text, severity="warning", timeout=8, markup=False)
-        await asyncio.sleep(COMMANDS_PAUSE)
-        for name in COMMANDS:
-            await asyncio.to_thread(import_module, name)
-        await asyncio.to_thread(slash.all_commands)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
         """Ask the person what an MCP server wants to know; cancelled when it does not wait any more."""
