@@ -58,33 +58,34 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the servers, change one, or ask whether those of this folder may be started."""
     servers = chat.workspace.servers
-    word, _, name = args.strip().partition(" ")
+    word, _, name = args.partition(" ")
     name = name.strip()  # may contain blanks
+    if word == "instructions":
+        word, _, name = name.partition(" ")
+        word, name = f"instructions {word}", name.strip()
     match word, name:
         case "", "":
             from tui.views.tools_mcp import McpView
 
             await ui.show(McpView(servers, chat.session))
-        case "project", "" if servers.project is not None:
-            answer = await ui.confirm(_start_project(servers.project))
-            if answer:
-                await servers.agree(answer == "yes")
-                await ui.changed()
-                text = "are being started" if answer == "yes" else "are not started; /mcp project asks again"
-                await ui.say(f"The servers of this folder {text}.", passing=True)
         case "project", "":
-            raise CommandError("This folder has no .mcp.json.")
-        case "restart", name if name:
+            await _ask_project(ui, servers)
+        case _, "":
+            raise CommandError(USAGE)
+        case "restart", _:
             await servers.restart(name)
             await ui.say(f"{plain(name)} is being restarted.")
-        case "instructions", words if (switch := words.partition(" "))[0] in ("on", "off") and switch[2].strip():
-            on, server = switch[0] == "on", switch[2].strip()
-            await servers.switch_instructions(server, on)
+        case "on" | "off", _:
+            await servers.switch(name, word == "on")
+            await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
+        case "instructions on" | "instructions off", _:
+            on = word == "instructions on"
+            await servers.switch_instructions(name, on)
             await ui.changed()
-            await ui.say(f"The instructions of {plain(server)} are {'' if on else 'not '}sent; this is remembered.")
-        case "login", name if name:
+            await ui.say(f"The instructions of {plain(name)} are {'' if on else 'not '}sent; this is remembered.")
+        case "login", _:
             await _sign_in(ui, servers, name)
-        case "logout", name if name:
+        case "logout", _:
             match await servers.sign_out(name):
                 case None:
                     revoked = ""
@@ -93,11 +94,20 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
                 case problem:
                     revoked = f"; the tokens are not revoked ({problem}): they are valid until they expire"
             await ui.say(f"Signed out of {plain(name)} on this machine{revoked}.")
-        case "on" | "off", name if name:
-            await servers.switch(name, word == "on")
-            await ui.say(f"{plain(name)} is {'being started' if word == 'on' else 'switched off'}; this is remembered.")
         case _:
             raise CommandError(USAGE)
+
+
+async def _ask_project(ui: UI, servers: Servers) -> None:
+    """Ask whether the servers in the project's file may be started."""
+    if servers.project is None:
+        raise CommandError("This folder has no .mcp.json.")
+    answer = await ui.confirm(_start_project(servers.project))
+    if answer:
+        await servers.agree(answer == "yes")
+        await ui.changed()
+        text = "are being started" if answer == "yes" else "are not started; /mcp project asks again"
+        await ui.say(f"The servers of this folder {text}.", passing=True)
 
 
 async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
