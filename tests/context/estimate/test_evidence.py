@@ -16,6 +16,7 @@ from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import Claim, Predecessor, weigh
 from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import ConversationEstimate
+from tui.context.usage.rows import make_rows
 from tui.messages import Attachment, Message, Text, ToolSchema, Usage
 
 TOOLS = (ToolSchema("look", "word " * 300, "{}"),)
@@ -120,6 +121,21 @@ def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: Hybr
     talk.report(counted, 304, reply=300)
     estimate = talk.estimate()
     assert (estimate.source, estimate.tokens, estimate.upper_bound) == ("exact", counted + 304, counted + 304)
+
+
+def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid: HybridTokenEstimator) -> None:
+    """A default system prompt of 400 tokens, as Devstral's template has."""
+    talk, other = Talk(hybrid, session="one"), Talk(hybrid, session="two")
+    for _ in range(2):
+        talk.next(5)
+        before = other.estimate().tokens
+        talk.report(talk.truth() + 400)
+    assert before < 10
+    assert other.next(5) == pytest.approx(other.truth() + 400, abs=5)
+    outgoing = request(*talk.messages, session=talk.session)
+    rows = make_rows(outgoing, hybrid.situation(outgoing))
+    assert {row.key: row.tokens for row in rows.rows}["hidden"] == pytest.approx(400, abs=8)
+    assert rows.warnings == ()
 
 
 def test_the_doubt_of_an_input_is_not_scaled_up_to_an_output_that_was_counted(hybrid: HybridTokenEstimator) -> None:

@@ -246,6 +246,17 @@ def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     assert "unattributed" not in by_key
 
 
+@pytest.mark.parametrize("model", ["llama-3.1-8b-instruct", "gpt-oss-20b"])
+def test_what_a_family_is_known_to_add_is_added_by_the_server(model: str) -> None:
+    hybrid = estimator()
+    outgoing = request(user("hello"), model=model)
+    before, usage = rows(hybrid, outgoing)["hidden"], usage_of(hybrid, outgoing)
+    hybrid.record(outgoing, answer("Certainly."), Usage(usage.total, 6), at=1.0)
+    after = rows(hybrid, outgoing)["hidden"]
+    assert [before.source, after.source] == ["estimated", "derived"]
+    assert [before.tokens, after.tokens] == pytest.approx([usage.total - 5] * 2, abs=1)
+
+
 @pytest.mark.parametrize("system", ["", SYSTEM])
 def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(system: str) -> None:
     hybrid = estimator()

@@ -341,6 +341,13 @@ class Calibration:
         preambles[digest] = PreambleCost(estimated, actual, before is not None and agree(actual, before.actual))
         return replace(self, preambles=dict(list(preambles.items())[-KEPT_PREAMBLES:]))
 
+    def confirm_preamble(self, digest: bytes, actual: float) -> Calibration:
+        """Return this after a later call of the same conversation, by which they cost `actual` tokens."""
+        cost = self.preambles.get(digest)
+        if cost is None or cost.agreed or not agree(actual, cost.actual):
+            return self
+        return replace(self, preambles={**self.preambles, digest: cost._replace(agreed=True)})
+
     def knows_preamble(self, digest: bytes) -> bool:
         """Whether two calls agreed on what system prompt and tools of this digest cost."""
         cost = self.preambles.get(digest)

@@ -52,6 +52,7 @@ from tui.context.estimate.prediction import (
     learn_report,
     learned,
     predict,
+    text_margin,
 )
 from tui.messages import Message, Reasoning, Request, Usage, is_sendable
 
@@ -360,9 +361,10 @@ class HybridTokenEstimator:
         answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:
-            # An exact count of the reply speaks for its output; what it does not show is as sure as the input.
-            unproved = answer.reasoning + answer.unseen if exact else output
-            doubt += verdict.doubt * unproved / actual + answer.difference
+            # The output may be off as the input may be, but where text shows it by no more than that text's count.
+            calibration, scale = situation.calibration, verdict.doubt / actual
+            margin = text_margin(sums_of(sent_reply, None, count), request.model, calibration)
+            doubt += min(scale * output, margin + scale * (answer.reasoning + answer.unseen)) + answer.difference
             # What it costs when it is sent back, with and without its reasoning.
             back = output - round((1 - (situation.calibration.unseen_share or 0.0)) * answer.unseen)
             cost = plain = TokenCost(back - answer.reasoning, 0, "measured")

@@ -77,13 +77,6 @@ class Predecessor:
         likely = min(most, AGREEMENT_SHARE * self.added + usual) + self.slack
         return not self.repeats(tokens) and abs(tokens - self.forecast) <= likely
 
-    def doubt(self, tokens: float) -> float:
-        """How far off `tokens` for this request may be if that report was within its own doubt.
-
-        What was learned does not count: a steady error teaches itself.
-        """
-        return self.verdict.doubt + abs(tokens - self.tokens - self.plain) + self.margin + self.slack
-
     def proportional(self, claim: Claim) -> bool:
         """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
         before = claim.by_text - self.plain
@@ -164,8 +157,9 @@ def weigh(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:
         return Verdict(doubt=claim.doubt) if latest.verdict.confirmed else _alone(claim)
     agreed = latest.verdict.agreed + 1
     sure = claim.agrees or latest.verdict.confirmed or agreed >= AGREED
-    doubt = min([claim.doubt, *(one.doubt(claim.tokens) for one in confirmed)])
-    return Verdict(confirmed=sure and not claim.disputed, doubt=doubt, agreed=agreed)
+    # The server's own count of the same request is surer than the estimate.
+    same = [one.verdict.doubt + abs(claim.tokens - one.tokens) for one in confirmed if one.added == one.slack == 0]
+    return Verdict(confirmed=sure and not claim.disputed, doubt=min([claim.doubt, *same]), agreed=agreed)
 
 
 def _impossible(claim: Claim, earlier: Sequence[Predecessor]) -> str:

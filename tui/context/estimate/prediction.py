@@ -233,15 +233,16 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     """
     estimate, base, account, preamble, calibration = situation
     predicted, taught = estimate.uncleared, calibration
+    guess = learned(account.sums, calibration)
+    rest = actual - account.sums.known - guess - calibration.hidden
+    plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
     if verdict.believed and base.measurement is not None:
         taught = _learn_growth(situation, base.measurement, actual, verdict)
+        if plausible and verdict.agreed == 1:
+            taught = taught.confirm_preamble(preamble.digest, rest)
     elif verdict.believed:
-        if base.kind == "nothing":
-            guess = learned(account.sums, calibration)
-            rest = actual - account.sums.known - guess - calibration.hidden
-            plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
-            if plausible and rest <= preamble.most + ALLOWANCE:
-                taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
+        if base.kind == "nothing" and plausible and rest <= preamble.most + ALLOWANCE:
+            taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
         if scored:
             taught = taught.note(predicted, actual, estimate.margin, first=True)
     if base.kind == "nothing" and (opening or verdict.kind == "hidden"):

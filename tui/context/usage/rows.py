@@ -257,9 +257,12 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     texts, before = learned(account.sums, calibration), sum(prompts.tokens.values())
     missing = total - sum(tokens.values()) - texts - before
     doubt, doubt_before = estimate_margin(texts, account.sums, account.model), prompts.doubt * before
-    reach = max(TEMPLATE_LEAST, PLAUSIBLE_MARGINS * doubt + doubt_before)
+    by_template, reach = 0.0, max(TEMPLATE_LEAST, PLAUSIBLE_MARGINS * doubt + doubt_before)
     if measured and reach < missing <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
-        tokens["hidden"], missing = tokens["hidden"] + missing, 0.0
+        by_template = missing
+    elif preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
+        by_template = min(preamble.per_request, max(0.0, missing))
+    tokens["hidden"], missing = tokens["hidden"] + by_template, missing - by_template
     share = missing * doubt / (doubt + doubt_before) if doubt + doubt_before else 0.0
     new_texts = min(max(texts + share, FACTOR_LOW * texts), FACTOR_HIGH * texts)
     new_before = min(max(before + missing - (new_texts - texts), prompts.least * before), prompts.most * before)
@@ -275,6 +278,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         tokens[key] = guess * new_before / before if before else 0.0
 
     sources, warning = _sources(rows, prompts, texts, measured=measured), ""
+    sources["hidden"] = sources["unattributed"] if by_template else "derived"
     largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
@@ -297,7 +301,7 @@ def _sources(
     The only estimated row of a measured total is the difference of it and the certain rows.
     """
     rest: CountSource = "derived" if measured else "estimated"
-    sources: dict[str, CountSource] = {**prompts.sources, "hidden": "derived", "unattributed": rest}
+    sources: dict[str, CountSource] = {**prompts.sources, "unattributed": rest}
     for key, (_, guess, derived) in rows.items():
         sources[key] = "estimated" if guess > 0 else "derived" if derived > 0 else "measured"
     guessed = [key for key, (_, guess, _) in rows.items() if guess > 0]
