@@ -11,11 +11,11 @@ import pytest
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
 from tui.chat.model_list import Listing
-from tui.chat.store.store import UsageError
 from tui.chat.turn.session import LAST_MODELS
 from tui.chat.workspace import Workspace
 from tui.config.settings import ModelSettings, ProviderSettings, Settings
 from tui.context.usage.limits import ModelLimits
+from tui.errors import UsageError
 from tui.messages import Request
 from tui.providers.discovery import entry_info
 from tui.providers.local import LocalProvider, missing_part

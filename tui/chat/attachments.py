@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.config.files import FileTooLargeError, at_home, is_file, read_all
+from tui.errors import ExpectedError
 from tui.messages import Attachment, Request
 from tui.text.labels import mentioned_names
 from tui.text.numbers import size_text
@@ -24,8 +25,10 @@ LARGEST = 32_000_000
 """Bytes of the largest file: Anthropic's limit for a whole request (32 MB); other providers accept less."""
 
 
-class AttachmentError(Exception):
+class AttachmentError(ExpectedError):
     """A file that can't be attached. `str()` is one line: which one, why, and what to do."""
+
+    exit_code = 2
 
 
 def mentioned(text: str, folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tui.chat.attachments import LARGEST, picture_size
 from tui.config.files import open_private, private_folder
+from tui.errors import ExpectedError
 from tui.text.numbers import size_text
 
 COPY_TIMEOUT = 2.0
@@ -87,7 +88,7 @@ class Tool:
     decode: Callable[[bytes], bytes] = bytes
 
 
-class ClipboardError(Exception):
+class ClipboardError(ExpectedError):
     """There is nothing to paste. `str()` is one line: why, and what to do."""
 
 

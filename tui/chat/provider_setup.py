@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.config.settings import ProviderSettings, provider_table, write_provider
+from tui.errors import ExpectedError
 from tui.providers.base import ModelInfo
 from tui.providers.config import LOCAL_SERVERS, PRESETS, ProviderConfig
 from tui.providers.keys import redact
@@ -19,7 +20,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
-class SetupError(Exception):
+class SetupError(ExpectedError):
     """Invalid input. `str()` is one line for a person, without secrets."""
 
 

@@ -22,9 +22,10 @@ from tui.chat.runtime.services import Services
 from tui.chat.servers import Servers
 from tui.chat.store.database import DamagedError, new_id
 from tui.chat.store.learned import optional_write
-from tui.chat.store.store import Record, SessionInfo, SessionStore, UsageError
+from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings
+from tui.errors import UsageError
 from tui.messages import Attachment, Message, SystemSection
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig

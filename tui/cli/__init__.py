@@ -20,24 +20,6 @@ def complain(text: str, code: int = FAILED) -> int:
     return code
 
 
-_EXIT_CODES = {
-    "AttachmentError": BAD_USAGE,
-    "CommandError": BAD_USAGE,
-    "RecordingError": BAD_USAGE,
-    "UsageError": BAD_USAGE,
-    "ForkError": FAILED,
-    "ProviderError": FAILED,
-    "StoreError": FAILED,
-    "ToolError": FAILED,
-}
-"""Expected exceptions, whose text is for the person. By name, since their modules may not be loaded."""
-
-
-def expected_exit_code(error: Exception) -> int | None:
-    """The exit code of an expected exception; None for a bug."""
-    return next((_EXIT_CODES[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in _EXIT_CODES), None)
-
-
 def write(text: str) -> None:
     """Print to standard output."""
     sys.stdout.write(text + "\n")

@@ -28,12 +28,13 @@ from tui.chat.conversation.events import (
 )
 from tui.chat.store.database import StoreError
 from tui.chat.workspace import Workspace
-from tui.cli import INTERRUPTED, complain, expected_exit_code, streams, table, write
+from tui.cli import INTERRUPTED, complain, streams, table, write
 from tui.cli.streams import FENCE, Lines
 from tui.cli.subcommands.ask import call_lines, event_line
 from tui.commands import Chat
 from tui.config.files import write_unsent
 from tui.config.settings import Settings
+from tui.errors import ExpectedError
 from tui.providers.keys import redact
 from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.text.clean import clean_copied, clean_line, clean_text
@@ -122,14 +123,13 @@ class PlainChat:
         while not self._leaving and (text := await self._message()) is not None:
             try:
                 await self._take(text)
+            except ExpectedError as error:
+                complain(str(error))
             except Exception as error:
                 if streams.unwritable(error) is not None:
                     raise  # the reader is gone: don't send the remaining messages
-                if expected_exit_code(error) is not None:
-                    complain(str(error))
-                else:
-                    log.exception("in --plain")
-                    complain(f"{error} Nothing was lost.")
+                log.exception("in --plain")
+                complain(f"{error} Nothing was lost.")
         if text is None and self.interactive and not self._code:
             write("")  # the terminal's cursor is behind the prompt
         await self._leave()

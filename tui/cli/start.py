@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tui.cli import BAD_USAGE, complain, expected_exit_code, streams
+from tui.cli import BAD_USAGE, complain, streams
 from tui.config.files import private_log
-from tui.config.settings import ConfigError, Settings, load_settings
+from tui.config.settings import Settings, load_settings
+from tui.errors import ExpectedError
 
 if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
@@ -35,12 +36,9 @@ def run(invocation: Invocation) -> int:
         command = getattr(_loaded(f"tui.cli.{module}"), function)
         code: int = command(settings, **invocation.arguments)
         return code
-    except ConfigError as error:
-        return complain(str(error), BAD_USAGE)
+    except ExpectedError as error:
+        return complain(str(error), error.exit_code)
     except Exception as error:
-        exit_code = expected_exit_code(error)
-        if exit_code is not None:
-            return complain(str(error), exit_code)
         if streams.unwritable(error) is not None:
             raise
         if isinstance(error, FileNotFoundError) and error.filename is None:  # from os.getcwd()

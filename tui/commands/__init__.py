@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from tui.errors import ExpectedError, UsageError
 from tui.text.labels import did_you_mean
 from tui.views.view import Option, match, matching
 
@@ -122,8 +123,10 @@ class UI(Protocol):
         """End the program."""
 
 
-class CommandError(Exception):
+class CommandError(ExpectedError):
     """A command failed. `str()` is one line: why, and what to do instead."""
+
+    exit_code = 2
 
 
 class EditorError(CommandError):
@@ -278,8 +281,7 @@ async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
     except CommandError as error:
         await ui.refuse(_abridged(str(error)))
     except Exception as error:
-        from tui.chat.store.store import UsageError  # loaded by now
-        from tui.tools.base import ToolError
+        from tui.tools.base import ToolError  # loaded by now
 
         if not isinstance(error, UsageError | ToolError):
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tui.commands import UI, Chat, CommandError, command, split_option
 from tui.config.files import at_home
+from tui.errors import UsageError
 
 FORCE = "--force"
 
@@ -11,8 +12,6 @@ FORCE = "--force"
 @command("write this conversation to a file", "conversation", args="[FILE.md|.html|.jsonl] [--force]", local_only=True)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Write it; the file's suffix names the format. A file that is there is overwritten only with --force."""
-    from tui.chat.store.store import UsageError
-
     name, overwrite = split_option(args, FORCE)
     path = at_home(name or f"chatctx-{chat.session.id[-8:]}.md")
     try:

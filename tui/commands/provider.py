@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tui.commands import UI, Chat, CommandError, command, model
+from tui.errors import ExpectedError
 from tui.text.clean import error_line
 from tui.text.numbers import plural
 from tui.views.view import Field, Form, Menu, Option, RejectedError, filtered
@@ -60,7 +61,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             models = await setup.test(*table)
             done = await setup.use(*table)
         except Exception as error:
-            if not type(error).__module__.startswith("tui."):
+            if not isinstance(error, ExpectedError):
                 log.exception("a provider could not be set up")
             # Anything but a variable's name may be the key itself: it is taken off the screen.
             secret = values["variable"] and not is_variable(values["variable"])

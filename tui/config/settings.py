@@ -41,6 +41,7 @@ from tui.config.values import (
     texts,
 )
 from tui.context.usage.limits import DEFAULT_COMPACTION, DEFAULT_RESERVE, Percent, Tokens
+from tui.errors import ExpectedError
 
 DEFAULT_THEME = "chatctx-dark"
 THEME_FILE = "theme"
@@ -52,8 +53,10 @@ Rule: TypeAlias = Literal["allow", "ask", "never"]
 """Whether a tool runs without asking, asks first, or is not run at all."""
 
 
-class ConfigError(Exception):
+class ConfigError(ExpectedError):
     """An unusable setting. `str()` is one line: where, what, and what to do."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)

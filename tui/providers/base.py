@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeAlias
 
 from tui.context.usage.limits import ModelLimits
+from tui.errors import ExpectedError
 from tui.messages import FinishKind, Request, ToolSchema, Usage
 
 
@@ -150,7 +151,7 @@ ErrorKind: TypeAlias = Literal[
 
 
 @dataclass(eq=False)
-class ProviderError(Exception):
+class ProviderError(ExpectedError):
     """A failed request, classified. `message` is one line for a person, without secrets.
 
     `limit`, `input_tokens` and `output_tokens` are tokens named in the server's text, as is `most_output`, the longest

@@ -27,6 +27,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, run_copy_tool
+from tui.errors import ExpectedError
 from tui.text.cells import plain
 from tui.text.clean import clean_copied
 
@@ -100,7 +101,7 @@ class BackgroundScreen(GuardedScreen[None]):
         from tui.providers.keys import redact  # not before the first frame
 
         text = redact(" ".join(str(error).split()))
-        if type(error).__module__.startswith("tui.") and text:
+        if isinstance(error, ExpectedError) and text:
             return text
         what = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return f"An error in chatctx ({what[:200]}). Nothing was lost; details are in {self.log_file}"

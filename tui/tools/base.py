@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tui.errors import ExpectedError
 from tui.messages import ToolSchema
 
 
@@ -35,7 +36,7 @@ progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=lam
 """Reports the progress of the running call, a few words for a person. On the event loop."""
 
 
-class ToolError(Exception):
+class ToolError(ExpectedError):
     """A tool failed. `str()` tells the model and the person why and what to do."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from tui.errors import ExpectedError
 from tui.views.context_picture import COLOURS
 
 DEFAULT_THEME = "chatctx-dark"
@@ -48,7 +49,7 @@ _ANSI = {
 _STYLES = {"none", "not", "bold", "dim", "italic", "underline", "reverse", "strike"}
 
 
-class ThemeError(Exception):
+class ThemeError(ExpectedError):
     """An unusable theme file. `str()` is one line: which file, what, and what to do."""
 
 

@@ -25,9 +25,10 @@ from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.learned import StoredCalibrations
 from tui.chat.store.repair import repair
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
-from tui.chat.store.store import SessionInfo, SessionStore, UsageError, search_values
+from tui.chat.store.store import SessionInfo, SessionStore, search_values
 from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import Calibration, CalibrationBook, Errors, Observation, PreambleCost
+from tui.errors import UsageError
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -571,7 +572,7 @@ def test_a_session_by_the_beginning_or_the_end_of_its_id(tmp_path: Path) -> None
     for ident in ("01a2", "01a3", "02"):
         store.create_session(SessionInfo(ident, "", "local", "m", 1.0, 1.0))
     assert [store.find(text).id for text in ("01a3", "02", "a2")] == ["01a3", "02", "01a2"]
-    with pytest.raises(UsageError, match="several sessions have an id like '01a': write more of it"):
+    with pytest.raises(UsageError, match="several sessions have an id like '01a': type more of it"):
         store.find("01a")
     assert store.with_id("x" * 100_000) == []
     for nothing in ("03", "", "*"):

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tui.chat.store.store import UsageError
 from tui.cli import FAILED
 from tui.cli.subcommands.count import run as run_count
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import get_tokenizer
+from tui.errors import UsageError
 from tui.messages import Request
 from tui.providers import registry
 from tui.providers.local import DemoProvider

@@ -10,10 +10,10 @@ from tests.chat.interchange.test_following import append, lines, state
 from tests.machine import Terminal
 from tui.chat.interchange.following import Follower
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.store import UsageError
 from tui.cli.subcommands import watch
 from tui.cli.subcommands.watch import status_text, watch_lines
 from tui.config.settings import Settings
+from tui.errors import UsageError
 from tui.terminal.output import clean_streams
 
 

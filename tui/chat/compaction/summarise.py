@@ -10,6 +10,7 @@ from tui.chat.conversation.completion import Completion
 from tui.context.reduction.compaction import SUMMARY_LEAST
 from tui.context.reduction.groups import level, without_reasoning
 from tui.context.usage.limits import Budget
+from tui.errors import ExpectedError
 from tui.messages import Attachment, Message, Reasoning, Refusal, Request, SystemSection, Text, ToolCall, ToolResult
 from tui.providers.base import ErrorKind, ProviderError
 
@@ -32,7 +33,7 @@ LEAST_WORDS = 40  # requested for a summary
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 
 
-class SummaryFailedError(Exception):
+class SummaryFailedError(ExpectedError):
     """No summary could be made. `str()` is one line for a person."""
 
 

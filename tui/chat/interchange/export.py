@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.calls import CallLog
-from tui.chat.store.store import SessionInfo, SessionStore, UsageError
+from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.files import open_private
+from tui.errors import UsageError
 from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, ToolResult
 from tui.text.clean import abbreviated, clean_line, clean_text, clean_url
 from tui.text.labels import is_web_address, source_markdown

@@ -10,9 +10,10 @@ from dataclasses import replace
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.database import new_id
 from tui.chat.store.store import MESSAGE_COLUMNS, Record, SessionInfo, SessionStore
+from tui.errors import ExpectedError
 
 
-class ForkError(Exception):
+class ForkError(ExpectedError):
     """There is nothing to fork. `str()` is one line for a person."""
 
 

@@ -14,6 +14,7 @@ from tui.chat.conversation.history import fold_records
 from tui.chat.store.calls import CallRow
 from tui.chat.store.codec import dump, message_from_dict
 from tui.chat.store.store import Record, SessionInfo, storable
+from tui.errors import ExpectedError
 from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
 from tui.providers.wire import object_of
 
@@ -23,8 +24,10 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 """Errors raised by reading a file in the wrong format."""
 
 
-class RecordingError(Exception):
+class RecordingError(ExpectedError):
     """A file that can't be read as a conversation. `str()` is one line with the cause."""
+
+    exit_code = 2
 
 
 class NoMessagesError(RecordingError):

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
 from tui.config.files import close_to_others, open_private, private_folder
+from tui.errors import ExpectedError
 
 BUSY_SECONDS = 10.0
 YOUNG = 60.0  # seconds: a lock file that may not be locked yet
@@ -27,7 +28,7 @@ WAY_OUT = "move it away, or set CHATCTX_DATA_DIR to another folder"
 REPAIR = "chatctx doctor --repair saves what can be read"
 
 
-class StoreError(Exception):
+class StoreError(ExpectedError):
     """A failure of the store. `str()` is one line: what, where, and what to do."""
 
 

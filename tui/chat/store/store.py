@@ -16,6 +16,7 @@ from typing import Any
 from tui.chat.store import codec
 from tui.chat.store.codec import PartsBuilder, dump_events, load_events
 from tui.chat.store.database import DamagedError, Database, Rows, new_id
+from tui.errors import UsageError
 from tui.messages import Message, MessageKind, Role, Text
 from tui.providers.base import StreamEvent
 
@@ -73,10 +74,6 @@ LONGEST_ID = 100
 """Characters; SQLite refuses patterns of over 50,000 bytes."""
 
 
-class UsageError(Exception):
-    """Something requested does not exist or is invalid. `str()` is one line with the next step."""
-
-
 class SessionStore(Database):
     """An open database. Every method raises `StoreError` if the database can't be used."""
 
@@ -111,7 +108,7 @@ class SessionStore(Database):
         if not matches:
             raise UsageError(f"no session {ident!r}; list them with: chatctx sessions")
         if len(matches) > 1:
-            raise UsageError(f"several sessions have an id like {ident!r}: write more of it (chatctx sessions)")
+            raise UsageError(f"several sessions have an id like {ident!r}: type more of it (chatctx sessions)")
         return matches[0]
 
     def with_id(self, ident: str) -> list[SessionInfo]:

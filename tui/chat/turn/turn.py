@@ -42,6 +42,7 @@ from tui.chat.turn.recovery import (
 from tui.chat.turn.request import Attempt, RequestFitter
 from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
+from tui.errors import ExpectedError
 from tui.messages import Message, Request, ToolCall
 from tui.providers.base import ProviderError
 from tui.text.labels import finish_kind, is_cut, was_stopped
@@ -55,7 +56,7 @@ MOST_CUTS = 2  # consecutive answers cut in a tool call after which the turn end
 STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there.")
 
 
-class TurnError(Exception):
+class TurnError(ExpectedError):
     """The turn ends without an answer. `str()` is for a person: what happened, what was kept, what to do."""
 
 

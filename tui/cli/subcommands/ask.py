@@ -28,13 +28,13 @@ from tui.chat.conversation.events import (
     TurnFailed,
 )
 from tui.chat.store.database import damage_lines
-from tui.chat.store.store import UsageError
 from tui.chat.turn.session import ChatSession
 from tui.chat.usage_report import Totals, totals
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, streams, write
 from tui.config.files import FileTooLargeError, read_all
 from tui.config.settings import Settings
+from tui.errors import UsageError
 from tui.messages import Attachment, Message, Refusal, ToolCall
 from tui.terminal.output import ERASE_LINE, write_raw
 from tui.terminal.process import ENDED, ENDING, on_signals

@@ -10,10 +10,10 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Never
 
-from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import TextCount, count_texts
+from tui.errors import UsageError
 from tui.text.numbers import tokens_exact
 
 if TYPE_CHECKING:

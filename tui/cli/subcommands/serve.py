@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tui.chat.store.store import UsageError
 from tui.cli import FAILED, complain, write
 from tui.commands import RESTRICTED
 from tui.config.settings import Settings
 from tui.config.values import parse_url
+from tui.errors import UsageError
 from tui.providers.http.proxies import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere

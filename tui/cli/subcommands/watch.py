@@ -14,12 +14,12 @@ from tui.chat.interchange.following import Followed, Follower
 from tui.chat.interchange.foreign import opencode
 from tui.chat.interchange.foreign.reading import SourceFile
 from tui.chat.interchange.recording import RecordingError
-from tui.chat.store.store import UsageError
 from tui.cli import write
 from tui.cli.subcommands.status_line import line_text, newest
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.usage import usage_to_json
+from tui.errors import UsageError
 from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
 from tui.text.labels import PREAMBLE_ROWS

@@ -10,6 +10,7 @@ from tui.context.reduction.groups import LEAST_REPLACED, PRESERVED_TURNS, Group,
 from tui.context.reduction.records import CompactionRecord, SummaryEdit, clear_results
 from tui.context.usage.limits import Budget, Percent, Tokens
 from tui.context.usage.usage import ContextUsage
+from tui.errors import ExpectedError
 from tui.messages import Message, ToolCall, ToolResult
 from tui.text.labels import PREAMBLE_ROWS
 from tui.text.numbers import change_percent, plural
@@ -25,7 +26,7 @@ SUMMARY_MOST = 8_000  # ... but no more tokens than this
 SUMMARY_LEAST = 160  # ... and no fewer: less can't hold a goal and a next step
 
 
-class CompactionRefusedError(Exception):
+class CompactionRefusedError(ExpectedError):
     """A compaction is not possible or useful. `str()` tells a person why and what to do. Nothing was changed."""
 
 

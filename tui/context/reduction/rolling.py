@@ -29,6 +29,7 @@ from tui.context.reduction.records import (
     truncation_marker,
 )
 from tui.context.usage.limits import Budget
+from tui.errors import ExpectedError
 from tui.messages import Message, Part, Request, ToolCall, ToolResult
 
 TARGET = 0.6  # share of the input budget that a trim leaves
@@ -39,7 +40,7 @@ SURELY = 0.5  # no count is so wrong that less than this share of the omitted to
 ROUNDS = 8  # trim, look again: each round frees something or is the last
 
 
-class ContextOverflowError(Exception):
+class ContextOverflowError(ExpectedError):
     """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens.
 
     `untried`: compaction and rolling context are both switched off.

@@ -17,6 +17,7 @@ from textual.binding import Binding, BindingType
 
 from tui import commands as slash
 from tui.commands import Chat, Command
+from tui.errors import ExpectedError
 from tui.screens.base import BackgroundScreen, CopyingApp, Panel
 from tui.screens.chat.drafts import DraftCost, Drafts
 from tui.screens.chat.mentions import FileIndex, mention_offers
@@ -186,10 +187,8 @@ class ChatScreen(BackgroundScreen):
             self.broken = self.one_line(error)
             self.transcript.add_notice("error", self.broken)
             return
-        from tui.chat.store.store import UsageError  # loaded by now
-
         await self.leave()
-        code = 2 if isinstance(error, UsageError) else 1  # as on the command line
+        code = error.exit_code if isinstance(error, ExpectedError) else 1
         self.app.exit(return_code=code, message=f"chatctx: {self.one_line(error)}")
 
     async def _opened(self, workspace: Workspace, session: ChatSession) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from tui.config.files import at_home
 from tui.config.values import parse_url
+from tui.errors import ExpectedError
 from tui.messages import BUILT_IN
 from tui.providers.keys import redact
 from tui.text.clean import clean_text
@@ -54,7 +55,7 @@ _SCHEMES = ("bearer", "basic", "token")
 _HIDDEN = "***"
 
 
-class McpConfigError(Exception):
+class McpConfigError(ExpectedError):
     """An unusable server. `str()` is one line: file, key, and what to do."""
 
 

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tui.config.files import open_private, private_folder
 from tui.context.counting.digests import text_digest
+from tui.errors import ExpectedError
 from tui.providers.keys import hold_secret
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ LONGEST_REQUEST = 16_384  # bytes of the browser's request to the callback
 PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 
 
-class SignInError(Exception):
+class SignInError(ExpectedError):
     """Signing in failed. `str()` is one line: why."""
 
 
