@@ -111,6 +111,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: 
         ),
         ("compaction = 0", "not a threshold"),
         ("compaction = 85", 'compaction: 85 would be 85 tokens; write "85%" for a percentage'),
+        ("compaction = '85'", 'compaction: 85 would be 85 tokens; write "85%" for a percentage'),
         ("compaction_target = 50", "compaction_target: 50 would be 50 tokens"),
         ("compaction_target = 'off'", "compaction_target: 'off' is not a size; write \"40%\", 60000"),
         ("compaction_target = '85%'", "compaction_target: 85% is not below 85%, where compaction starts"),

@@ -26,6 +26,7 @@ Compaction: TypeAlias = Percent | Tokens | Literal["off"]
 
 MOST_TURNS = 1_000
 MOST_SECONDS = 1_000_000
+MOST_PERCENT = 100  # no number of tokens up to this is meant as one
 
 
 def shown(value: object) -> str:
@@ -145,19 +146,19 @@ def size_or_share(what: str) -> Kind:
                 percent = float(value.strip()[:-1])
             except ValueError:
                 percent = 0.0
-            if 0 < percent <= 100:
+            if 0 < percent <= MOST_PERCENT:
                 return Percent(percent)
             raise ValueError(f"{shown(value)} is not a percentage between 0 and 100")
         try:
             tokens = parse_tokens(value)
         except ValueError:
             raise ValueError(f"{shown(value)} is not {what}") from None
-        if value == tokens <= 100:
+        if tokens <= MOST_PERCENT:
             raise ValueError(f'{tokens} would be {tokens} tokens; write "{tokens}%" for a percentage')
         return Tokens(tokens)
 
-    words = {"type": "string", "pattern": f"^({_TOKENS}|{_PERCENT})$"}
-    return Kind(read, {"anyOf": [_COUNT | {"minimum": 101}, words]})
+    words = {"type": "string", "pattern": rf"^(?!\s*(100|[0-9]{{1,2}})\s*$)({_TOKENS}|{_PERCENT})$"}
+    return Kind(read, {"anyOf": [_COUNT | {"minimum": MOST_PERCENT + 1}, words]})
 
 
 def or_off(kind: Kind) -> Kind:
