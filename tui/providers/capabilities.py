@@ -92,7 +92,7 @@ _GPT = re.compile(r"gpt-(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 def gpt_version(model: str) -> tuple[int, int] | None:
     """Version of a GPT model, (5, 6) for "openai/gpt-5.6-mini"; None for other models."""
-    match = _GPT.search(model.lower())
+    match = _GPT.search(model.lower().replace("gpt-35", "gpt-3.5"))  # Azure's names have no dots
     return None if match is None else (int(match["major"]), int(match["minor"] or 0))
 
 
