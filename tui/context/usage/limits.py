@@ -107,8 +107,7 @@ def make_budget(limits: ModelLimits, settings: BudgetSettings, max_output: int |
     """The input budget of a window, in tokens (README.md, "Budget").
 
     `max_input = min(limits.input, window - reserved)` with `reserved = min(setting, model's limit, a quarter of the
-    window)`. `max_output` is the answer length asked for by this request; the reserve is raised to that, up to a
-    quarter.
+    window)`. `max_output`, the longest answer that this request asks for, takes the place of the setting.
     """
     context = _positive(limits.context)
     reserved = answer_reserve(limits, settings.reserve_output if max_output is None else max_output)
