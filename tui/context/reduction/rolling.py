@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
+from typing import Literal, TypeAlias, get_args
 
 from tui.context.reduction.groups import (
     LEAST_REPLACED,
@@ -39,6 +40,9 @@ LEAST_RESULT = 50  # tokens that the last resort leaves of a running step's resu
 SURELY = 0.5  # no count is so wrong that less than this share of the omitted tokens would return
 ROUNDS = 8  # trim, look again: each round frees something or is the last
 
+Pass: TypeAlias = Literal["old results", "results", "oversized turns", "old turns", "last resort"]
+"""What a trim leaves out, in this order (see `Trimmer.trim`)."""
+
 
 class ContextOverflowError(ExpectedError):
     """The next request does not fit and nothing more may be left out. `str()` is for a person. Sizes in tokens.
@@ -63,16 +67,15 @@ class ContextOverflowError(ExpectedError):
 class PromptResult:
     """The request to send, the state to keep, and its size compared with the budget, in tokens.
 
-    `passes` are the numbers of the passes that left out more than before (see `Trimmer.trim`); `untrimmed`: everything
-    was restored. `freed_tokens` is the estimate of what the trim left out; `message_ids` are the messages it shortened
-    or dropped.
+    `passes` are those that left out more than before; `untrimmed`: everything was restored. `freed_tokens` is the
+    estimate of what the trim left out; `message_ids` are the messages it shortened or dropped.
     """
 
     request: Request
     state: TrimState
     tokens: int
     max_tokens: int | None
-    passes: tuple[int, ...] = ()
+    passes: tuple[Pass, ...] = ()
     message_ids: tuple[str, ...] = ()
     untrimmed: bool = False
     freed_tokens: int = 0
@@ -134,7 +137,7 @@ def build_final_prompt(
         prefix_bound=prefix_bound,
     )
     halfway = (int(limit * TARGET) + limit) // 2
-    passes: set[int] = set()
+    passes: set[Pass] = set()
     for _ in range(ROUNDS):
         acted = trimmer.trim(tokens, limit)
         if not acted:
@@ -143,14 +146,15 @@ def build_final_prompt(
         state = trimmer.state()
         sent = under(state)
         tokens = cautious(sent)
-        if tokens <= halfway and 0 not in acted:
+        if tokens <= halfway and "oversized turns" not in acted:
             break
     if tokens > limit and (tokens := estimate(sent)) > limit:
         raise ContextOverflowError(tokens, limit)
     left = {message.id: message for message in sent.messages}
     changed = tuple(m.id for m in trimmed.messages if m.id and left.get(m.id) != m)
     freed = max(0, estimate(trimmed) - estimate(sent)) if passes else 0
-    return PromptResult(sent, state, tokens, limit, tuple(sorted(passes)), changed, freed_tokens=freed)
+    in_order = tuple(filter(passes.__contains__, get_args(Pass)))
+    return PromptResult(sent, state, tokens, limit, in_order, changed, freed_tokens=freed)
 
 
 def with_last_turn(messages: Sequence[Message], state: TrimState) -> TrimState:
@@ -211,32 +215,32 @@ class Trimmer:
         self._costs: dict[int, int] = {}  # index -> tokens under the cuts so far
         self._freed = self._goal = 0  # tokens, in the present trim
 
-    def trim(self, tokens: int, limit: int) -> set[int]:
-        """Shrink a request of `tokens` to `TARGET` of `limit`; the numbers of the passes that freed something.
+    def trim(self, tokens: int, limit: int) -> set[Pass]:
+        """Shrink a request of `tokens` to `TARGET` of `limit`; returns the passes that freed something.
 
-        Leaves out (1) old results, (2) all results, (0) turns that never fit, (3) old turns, each only if the pass
-        before was not enough. Recent turns, pinned messages and the running step are touched (4) only if the request
-        would not fit otherwise.
+        Leaves out old results, all results, turns that never fit, old turns, each only if the pass before was not
+        enough. Recent turns and the running step are touched, as the last resort, only if the request would not fit
+        otherwise. Pinned messages stay.
         """
         excess, self._goal, self._freed = tokens - limit, tokens - int(limit * TARGET), 0
-        acted: set[int] = set()
+        acted: set[Pass] = set()
 
-        def run(number: int, act: Callable[[], None]) -> None:
+        def run(name: Pass, act: Callable[[], None]) -> None:
             before = self._freed
             act()
             if self._freed > before:
-                acted.add(number)
+                acted.add(name)
 
-        run(1, self._leave_out_old_results)
-        run(2, self._leave_out_results)
-        run(0, lambda: self._drop_what_never_fits(limit))
-        if 0 in acted:
+        run("old results", self._leave_out_old_results)
+        run("results", self._leave_out_results)
+        run("oversized turns", lambda: self._drop_oversized_turns(limit))
+        if "oversized turns" in acted:
             return acted  # what else has to leave is seen when the rest is measured
-        run(3, lambda: self._drop_turns(self._preserve))
+        run("old turns", lambda: self._drop_turns(self._preserve))
         if self._freed < excess:
-            run(4, lambda: self._drop_all_but_the_last(limit))
+            run("last resort", lambda: self._drop_all_but_the_last(limit))
         if self._freed < excess:
-            run(4, lambda: self._cap_running(self._cost_of(self._open) - excess + self._freed))
+            run("last resort", lambda: self._cap_running(self._cost_of(self._open) - excess + self._freed))
         return acted
 
     def state(self) -> TrimState:
@@ -248,8 +252,7 @@ class Trimmer:
     # -- the passes -----------------------------------------------------------------------------------------------
 
     def _leave_out_old_results(self) -> None:
-        """Pass 1: old results become a marker; errors, and arguments, are capped. Before that, reasoning is dropped
-        where that is bound to the prefix."""
+        """Old results become a marker; errors, and arguments, are capped. Before, reasoning bound to the prefix goes."""
         gone = {index for group in self._dropped for index in group.indices}
         for index, message in self._with_reasoning:
             if index not in gone:
@@ -262,15 +265,15 @@ class Trimmer:
                 self._cap(group, index, part, OLD_RESULT_CAP)
 
     def _leave_out_results(self) -> None:
-        """Pass 2: every result except those the model has to answer next, oldest first."""
+        """Every result except those the model has to answer next, oldest first."""
         for group, index, part in self._tool_parts(g for g in self._groups if g != self._open):
             if self._freed >= self._goal:
                 return
             if isinstance(part, ToolResult):
                 self._mark(group, index, part)
 
-    def _drop_what_never_fits(self, limit: int) -> None:
-        """Pass 0: earlier turns that alone exceed the window, such as a message that was refused.
+    def _drop_oversized_turns(self, limit: int) -> None:
+        """Earlier turns that alone exceed the window, such as a message that was refused.
 
         While one stays, all that is older would leave in vain.
         """
@@ -281,7 +284,7 @@ class Trimmer:
                     self._drop(group)
 
     def _drop_turns(self, preserve: int) -> None:
-        """Pass 3: whole turns, oldest first, but never the last `preserve`, nothing pinned, no summary.
+        """Whole turns, oldest first, but never the last `preserve`, nothing pinned, no summary.
 
         A turn with a pinned message keeps the message that began it: a conversation never starts with an answer.
         """
@@ -295,7 +298,7 @@ class Trimmer:
                     self._drop(group)
 
     def _drop_all_but_the_last(self, limit: int) -> None:
-        """Pass 4: results of the running step cut to half of what the window can hold (`limit`, tokens of input), all
+        """Results of the running step cut to half of what the window can hold (`limit`, tokens of input), all
         but one of the recent turns, older steps of the running turn, the summary."""
         if self._cost_of(self._open) > limit // 2:
             self._cap_running(limit // 2)
