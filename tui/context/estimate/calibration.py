@@ -17,7 +17,6 @@ from tui.context.counting.words import CLASSES, LATIN, total, unpack
 from tui.text.numbers import plural
 
 KEPT_ERRORS = 256
-ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
 BOUND_CALLS = 8  # from here on the upper bound is based on the model's own errors
 COVERAGE = 0.95  # share of calls that the upper bound covers
 EARLY_SPREAD = 6.0  # of the fixed margin, until then: 95 % of 700 recorded early calls were within it
@@ -28,8 +27,6 @@ LEVEL_LOW, LEVEL_HIGH = 0.85, 0.99
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
 KEPT = 64  # observations kept for each model
 ENOUGH_TOKENS = 200  # of a class: from here on it counts as measured
-MARGIN_CALL = 20.0  # tokens that a call may add to a confirmed one beside its text: reminders, marks of roles
-MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC = 0.02, 0.05, 0.10  # shares of the total, until then
 KEPT_PREAMBLES = 16
 AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observations that agree: share, tokens
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these

@@ -13,18 +13,15 @@ from tui.context.counting.counting import MessageCount, attachment_tokens, has_i
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, total, unpack
-from tui.context.estimate.calibration import (
-    ENOUGH_CALLS,
-    FACTOR_HIGH,
-    MARGIN_CALL,
-    MARGIN_KNOWN,
-    MARGIN_TOKENIZER,
-    Calibration,
-)
+from tui.context.estimate.calibration import FACTOR_HIGH, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
 from tui.messages import Attachment, Message, Reasoning, ToolCall, Usage
 
+ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
+# Margins: shares of tokens that were measured, counted by any tokenizer, or guessed; tokens that a call may add to a
+# confirmed one beside its text (reminders, marks of roles).
+MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC, MARGIN_CALL = 0.02, 0.05, 0.10, 20.0
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
 MARGIN_IMAGES = 3.0  # of the formula, where none is published: Pixtral has patches of 16 px, four for one of 32 px

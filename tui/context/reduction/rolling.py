@@ -252,7 +252,7 @@ class Trimmer:
     # -- the passes -----------------------------------------------------------------------------------------------
 
     def _leave_out_old_results(self) -> None:
-        """Old results become a marker; errors, and arguments, are capped. Before, reasoning bound to the prefix goes."""
+        """Old results become a marker; errors, and arguments, are capped. Before, prefix-bound reasoning goes."""
         gone = {index for group in self._dropped for index in group.indices}
         for index, message in self._with_reasoning:
             if index not in gone:

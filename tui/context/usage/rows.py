@@ -12,17 +12,10 @@ from typing import Any, NamedTuple
 
 from tui.context.counting.digests import CountSource, preamble_digest
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.calibration import (
-    FACTOR_HIGH,
-    FACTOR_LOW,
-    MARGIN_HEURISTIC,
-    MARGIN_TOKENIZER,
-    Calibration,
-    PreambleCost,
-)
+from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibration, PreambleCost
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
-from tui.context.estimate.prediction import Situation, estimate_margin, learned
+from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin, learned
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 

@@ -9,9 +9,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tui.context.counting.words import CLASSES, total, unpack
-from tui.context.estimate.calibration import MARGIN_HEURISTIC
 from tui.context.estimate.estimator import HybridTokenEstimator
-from tui.context.estimate.prediction import Situation, TotalSource
+from tui.context.estimate.prediction import MARGIN_HEURISTIC, Situation, TotalSource
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import LazyItems, MessageTokens, UsageItem, UsageRow, make_rows
 from tui.messages import BUILT_IN, Request
