@@ -44,6 +44,7 @@ from tui.messages import (
     ProviderItem,
     Reasoning,
     Request,
+    Role,
     SystemSection,
     Text,
     ToolCall,
@@ -282,7 +283,7 @@ def _outgoing(
     for index, message in enumerate(active):
         parts, says_something = list[Part](), message.role != "assistant"  # no dialect accepts its reasoning alone
         for part in message.parts:
-            sent = _as_sent(part, target, with_reasoning=index >= reasoning_from)
+            sent = _as_sent(part, message.role, target, with_reasoning=index >= reasoning_from)
             if sent is not None:
                 parts.append(sent)
                 has_tools = has_tools or isinstance(sent, ToolCall | ToolResult)
@@ -311,9 +312,13 @@ def _reasoning_from(messages: tuple[Message, ...], target: Target, *, turn_over:
     return next((i for i in range(len(messages) - 1, -1, -1) if starts_turn(messages[i])), 0)
 
 
-def _as_sent(part: Part, target: Target, *, with_reasoning: bool) -> Part | None:
-    """A part as the target accepts it; None if it is not sent."""
-    if not is_sendable(part):
+_ROLES: Mapping[type[Part], Role] = {ToolCall: "assistant", Reasoning: "assistant", ToolResult: "tool"}
+"""Parts that no dialect has in a message of another role, where a damaged or imported history may have them."""
+
+
+def _as_sent(part: Part, role: Role, target: Target, *, with_reasoning: bool) -> Part | None:
+    """A part of a message of this role as the target accepts it; None if it is not sent."""
+    if not is_sendable(part) or _ROLES.get(type(part), role) != role:
         return None
     match part:
         case Attachment() if kind := not_taken(part, target.capabilities):
