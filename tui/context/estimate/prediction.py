@@ -26,7 +26,7 @@ MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
 MARGIN_IMAGES = 3.0  # of the formula, where none is published: Pixtral has patches of 16 px, four for one of 32 px
 MARGIN_PAGES = 0.3  # of a PDF's estimate: Anthropic names up to 3,000 tokens of text a page, 2,000 are assumed
-NEGLIGIBLE = 0.05  # of a confirmed number: below, its doubt is not shown
+NEGLIGIBLE, FEW = 0.05, 16.0  # share of a confirmed number, and tokens, up to which its doubt is not shown
 
 
 TotalSource: TypeAlias = Literal["exact", "delta", "estimated"]
@@ -107,7 +107,7 @@ def predict(
     all_measured = measurement is not None and measurement.confirmed and count == 0 and base.uncertain == 0
     if all_counted or all_measured:
         doubt = 0.0 if measurement is None else measurement.doubt
-        margin, bound = 0.0, ceil(tokens + doubt) if doubt > NEGLIGIBLE * tokens else tokens
+        margin, bound = 0.0, ceil(tokens + doubt) if doubt > max(FEW, NEGLIGIBLE * tokens) else tokens
     else:
         margin, most_error = _margins(base, account, fresh, calibration, known, tokens - known, margin_before)
         bound = tokens + round(most_error)
