@@ -247,6 +247,20 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     assert "write_file was not run: nobody can be asked here" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("typed", "decision"), [("y", "once"), ("a", "no"), ("s", "no"), ("", "no")])
+async def test_a_call_with_a_special_reason_takes_only_what_is_offered(typed: str, decision: str) -> None:
+    decided: list[str] = []
+
+    async def events() -> AsyncIterator[SessionEvent]:
+        yield ApprovalAsked("a1", ToolCall("c1", "read_file", "{}"), {}, "built-in", "reads", "it may hold keys")
+
+    tools = SimpleNamespace(approve=lambda _ask_id, decision: decided.append(decision))
+    session = cast("ChatSession", SimpleNamespace(usage=None, tools=tools))
+    lines = cast("Lines", SimpleNamespace(next=None, fresh=AsyncMock(return_value=typed)))
+    await PlainChat(cast("Workspace", SimpleNamespace()), session, lines, interactive=True).turn(events())
+    assert decided == [decision]
+
+
 async def test_leaving_writes_what_a_full_disk_kept_back(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await workspace.new_session()

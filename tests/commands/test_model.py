@@ -26,6 +26,13 @@ async def test_a_model_is_named_without_its_provider(commands: Commands) -> None
     assert (commands.session.provider, commands.session.model) == ("scripted", "small")
 
 
+async def test_a_name_may_have_two_dashes(commands: Commands) -> None:
+    name = "scripted/models--org--name.gguf"
+    assert await commands.output(f"/model {name}") == f"{name} is the model from now on."
+    assert await commands.output(f"/model --anyway {name}") == f"{name} is the model from now on."
+    assert await commands.refusal(f"/model {name} --now") == "/model has the options --compact and --anyway, not --now."
+
+
 @pytest.mark.parametrize(
     ("command", "words"), [("/model nope/x", "Unknown provider 'nope'"), ("/mcp off zz", "There is no MCP server 'zz'")]
 )

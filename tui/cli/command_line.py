@@ -223,7 +223,7 @@ Estimates start from the usage that those programs recorded: /context and `chatc
 prompts and tools are not in the files and not sent by chatctx: the numbers are those of a request from chatctx.""",
         argument("files", metavar="[FILE]...", nargs=-1, kind=FILE, about="a session, database or task folder"),
         flag("--again", about="import again what was imported before, as another session"),
-        _json_option(),
+        _json_option("as JSON; needs FILE"),
         runs="subcommands.import_export:import_files",
         examples=(
             ("chatctx import talk.jsonl", "what `chatctx export` wrote"),

@@ -302,8 +302,9 @@ class PlainChat:
             sys.stderr.write(indent(continued(WIDTH - 2, "", line).plain, "  ") + "\n")
         answers = "y yes, n no" if question.why else "y yes, s for this conversation, a always, n no, never"
         async with self._asking:
-            answer = await self._answer(f"Run it? {answers}:")
-        self.session.tools.approve(question.id, ANSWERS.get(answer.lower(), "no"))
+            answer = (await self._answer(f"Run it? {answers}:")).lower()
+        offered = not question.why or answer == "y"
+        self.session.tools.approve(question.id, ANSWERS.get(answer, "no") if offered else "no")
 
     def _end_line(self) -> None:
         if self._mid_line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui.commands import UI, Chat, CommandError, command
+from tui.commands import UI, Chat, CommandError, command, split_option
 from tui.text.numbers import tokens_exact
 from tui.views.view import Option, Question
 
@@ -41,12 +41,15 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
     If the conversation does not fit its window, the person is asked before anything changes.
     """
-    name, _, option = (part.strip() for part in args.partition("--"))
+    name, option = args, ""
+    for choice in (COMPACT, ANYWAY):
+        name, is_there = split_option(name, f"--{choice}")
+        option = choice if is_there else option
+    if unknown := next((word for word in name.split() if word.startswith("--")), ""):
+        raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not {unknown}.")
     if name in (LEARNED, FORGET) and not option:  # can't be a model's name: full names contain a slash
         await ui.say(await learned_line(chat.session, forget=name == FORGET))
         return
-    if option not in ("", COMPACT, ANYWAY):
-        raise CommandError(f"/model has the options --{COMPACT} and --{ANYWAY}, not --{option}.")
     if not name:
         from tui.views.models import model_menu
 

@@ -67,6 +67,11 @@ def test_a_bad_file_among_good_ones_is_one_line(run_here: Run, tmp_path: Path) -
     assert len(json.loads(run_here("sessions", "--json").stdout)) == 1
 
 
+def test_json_needs_files_since_what_is_offered_is_not_json(run_here: Run) -> None:
+    done = run_here("import", "--json")
+    assert (done.returncode, done.stdout) == (2, "") and "--json needs FILE" in done.stderr
+
+
 def test_replay_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [recorded(tmp_path / "a.jsonl"), recorded(tmp_path / "b.jsonl", 5)]
     assert replay_files(Settings(), files=files, method="hybrid", no_learning=False, as_json=False) == 0

@@ -20,6 +20,7 @@ from tui.chat.store.database import damage_lines
 from tui.chat.store.store import SessionStore
 from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
+from tui.errors import UsageError
 from tui.providers.registry import all_configs
 from tui.text.cells import plain
 from tui.text.numbers import plural, tokens_exact
@@ -29,8 +30,10 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
     """Import every conversation of every file, each entirely or not at all. Returns 1 if one could not be read.
 
     Without `files` it looks in the places where other programs keep theirs. Conversations imported before are reported,
-    and are not a failure.
+    and are not a failure. Raises `UsageError`.
     """
+    if as_json and not files:
+        raise UsageError("--json needs FILE: without one, import lists files and asks")
     done: list[tuple[Path, Imported]] = []
     failed = False
     with closing(SessionStore(settings.database)) as store:
