@@ -148,7 +148,8 @@ def plan_compaction(
     below the threshold.
     """
     _check_floor(usage, sum(map(count, (sent or messages)[-1:])))
-    fixed, ceiling, goal = fixed_tokens(usage), _ceiling(usage), _goal(usage, target)
+    fixed, ceiling = fixed_tokens(usage), usage.budget.compaction_at or usage.budget.max_input or usage.total
+    goal = _goal(usage, fixed, ceiling, target)
     counted = sum(map(count, sent or messages))
     scale = (usage.total - fixed) / counted if counted else 1.0  # from counted tokens to tokens of the total
 
@@ -190,14 +191,9 @@ def plan_compaction(
     )
 
 
-def _ceiling(usage: ContextUsage) -> int:
-    """The tokens that a request has to stay below after a compaction."""
-    return usage.budget.compaction_at or usage.budget.max_input or usage.total
-
-
-def _goal(usage: ContextUsage, target: Percent | Tokens | None) -> int:
-    """The tokens that a compaction aims at: the person's `target`, or the default (see `plan_compaction`)."""
-    limit, ceiling, fixed = usage.budget.max_input, _ceiling(usage), fixed_tokens(usage)
+def _goal(usage: ContextUsage, fixed: int, ceiling: int, target: Percent | Tokens | None) -> int:
+    """The tokens to compact to, below `ceiling`: the person's `target`, or the default (see `plan_compaction`)."""
+    limit = usage.budget.max_input
     if isinstance(target, Tokens) or (target is not None and limit is not None):
         return min(target.of(limit or 0), ceiling - 1)
     share, half_free = int((limit or usage.total) * TARGET), fixed + (ceiling - fixed) // 2
