@@ -16,6 +16,7 @@ import pytest
 
 from tests.corpus import required
 from tests.providers.collect import collect
+from tui.chat.turn.recovery import Recovery
 from tui.messages import Message, Request, Text
 from tui.providers import local
 from tui.providers.base import ProviderError
@@ -154,6 +155,17 @@ async def test_a_bad_file_is_one_clear_line(tmp_path: Path, content: bytes | Non
     assert error.kind == "not_found"  # which is not asked for again
     assert words in str(error) and "model.gguf" in str(error)
     assert len(str(error).splitlines()) == 1
+
+
+async def test_a_model_that_takes_too_long_to_load_is_not_loaded_again_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui.providers.local.START_TIMEOUT", 0.0)
+    provider = make_provider("local")
+    error = (await collect(provider, REQUEST)).error
+    await provider.close()
+    assert error is not None and "did not load" in str(error)
+    assert Recovery().decide(error, REQUEST, arrived=False) is None
 
 
 async def test_missing_packages_name_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:

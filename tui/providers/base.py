@@ -143,7 +143,7 @@ ErrorKind: TypeAlias = Literal[
     "signature",  # the signature of a reasoning block is invalid
     "bad_request",
     "network",
-    "stalled",  # the server went silent in mid-answer
+    "stalled",  # the server went silent in mid-answer, or takes too long to start
     "server",
     "unknown",  # the server names no cause that is known
     "protocol",  # the answer violates the protocol

@@ -99,9 +99,8 @@ class LocalServer:
             self.stop()
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise ProviderError(
-                "server", f"local: the model did not load within {START_TIMEOUT:.0f} seconds."
-            ) from None
+            text = f"local: the model did not load within {START_TIMEOUT:.0f} seconds."
+            raise ProviderError("stalled", text) from None
         return self._started(answer)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -135,7 +134,7 @@ class LocalServer:
         reason = message or f"the server ended with code {code}"
         step = " Give another .gguf file with --gguf." if message and self._gguf else ""
         text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
-        raise ProviderError("not_found" if message else "server", text)  # an error named by the server will recur
+        raise ProviderError("not_found" if message else "unknown", text)  # an error named by the server will recur
 
     def stop(self) -> int | None:
         """End the child and return its exit code. Idempotent."""
