@@ -246,29 +246,25 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     tokens["tool_results"] = max(0.0, tokens["tool_results"] - estimate.cleared)
     tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
-    # What is missing is shared out by how uncertain both estimates are, as far as they can be off.
-    texts, before = learned(account.sums, calibration), sum(prompts.tokens.values())
-    missing = total - sum(tokens.values()) - texts - before
-    doubt, doubt_before = estimate_margin(texts, account.sums, account.model), prompts.doubt * before
-    by_template, reach = 0.0, max(TEMPLATE_LEAST, PLAUSIBLE_MARGINS * doubt + doubt_before)
-    if measured and reach < missing <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
-        by_template = missing
-    elif preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
-        by_template = min(preamble.per_request, max(0.0, missing))
-    tokens["hidden"], missing = tokens["hidden"] + by_template, missing - by_template
-    share = missing * doubt / (doubt + doubt_before) if doubt + doubt_before else 0.0
-    new_texts = min(max(texts + share, FACTOR_LOW * texts), FACTOR_HIGH * texts)
-    new_before = min(max(before + missing - (new_texts - texts), prompts.least * before), prompts.most * before)
-    new_texts = min(max(texts + missing - (new_before - before), FACTOR_LOW * texts), FACTOR_HIGH * texts)
-    rest = missing - (new_texts - texts) - (new_before - before)
-    if rest > UNATTRIBUTED * total:  # more than all estimates could be off by: something else is in the total
-        new_texts, new_before, rest = texts, before, missing
+    texts = learned(account.sums, calibration)
+    margin = estimate_margin(texts, account.sums, account.model)
+    messages = Guess(texts, margin, FACTOR_LOW * texts, FACTOR_HIGH * texts)
+    guess = sum(prompts.tokens.values())
+    before = Guess(guess, prompts.doubt * guess, prompts.least * guess, prompts.most * guess)
+    missing = total - sum(tokens.values()) - messages.tokens - before.tokens
+    by_template = _added_by_template(missing, situation, PLAUSIBLE_MARGINS * messages.margin + before.margin)
+    tokens["hidden"] += by_template
+    missing -= by_template
+    new_messages, new_before = _corrected(messages, before, missing)
+    rest = missing - (new_messages - messages.tokens) - (new_before - before.tokens)
+    if rest > UNATTRIBUTED * total:  # more than both can be off by: something else is in the total
+        new_messages, new_before, rest = messages.tokens, before.tokens, missing
     estimated = sum(guess for _, guess, _ in rows.values())
-    factor = new_texts / estimated if estimated else 0.0
+    factor = new_messages / estimated if estimated else 0.0
     for key, (_, guess, _) in rows.items():
         tokens[key] += factor * guess
     for key, guess in prompts.tokens.items():
-        tokens[key] = guess * new_before / before if before else 0.0
+        tokens[key] = guess * new_before / before.tokens if before.tokens else 0.0
 
     sources, warning = _sources(rows, prompts, texts, measured=measured), ""
     sources["hidden"] = sources["unattributed"] if by_template else "derived"
@@ -284,6 +280,42 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
     return Attribution({key: value for key, value in tokens.items() if value > 0}, sources, factor, warning)
+
+
+class Guess(NamedTuple):
+    """An estimate in tokens, by how much it may be off, and its limits."""
+
+    tokens: float
+    margin: float
+    least: float
+    most: float
+
+    def limited(self, tokens: float) -> float:
+        """`tokens` within the limits."""
+        return min(max(tokens, self.least), self.most)
+
+
+def _corrected(messages: Guess, before: Guess, missing: float) -> tuple[float, float]:
+    """The tokens of messages and preamble with what both are `missing`: by their margins, as far as they can be off."""
+    margins = messages.margin + before.margin
+    share = missing * messages.margin / margins if margins else 0.0
+    new_messages = messages.limited(messages.tokens + share)
+    new_before = before.limited(before.tokens + missing - (new_messages - messages.tokens))
+    return messages.limited(messages.tokens + missing - (new_before - before.tokens)), new_before
+
+
+def _added_by_template(missing: float, situation: Situation, margin: float) -> float:
+    """How many of the `missing` tokens a chat template adds: as many as those of the family are known to.
+
+    If the text was counted in the model's own vocabulary it may be all of them, beyond `margin`.
+    """
+    preamble, model = situation.preamble, situation.account.model
+    measured, exact = situation.base.measurement is not None, get_tokenizer(model).how == "vocabulary"
+    if measured and exact and max(TEMPLATE_LEAST, margin) < missing <= TEMPLATE:
+        return missing
+    if preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
+        return min(preamble.per_request, max(0.0, missing))
+    return 0.0
 
 
 def _sources(
