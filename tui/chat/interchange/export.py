@@ -187,7 +187,7 @@ def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
         case Reasoning(text=text):
             return _folded("reasoning", f'<div class="plain">{_text(text)}</div>') if text.strip() else ""
         case ToolCall(name=name, arguments=arguments):
-            label = f"called {name} {' '.join(arguments.split())[:80]}"
+            label = f"called {name} {abbreviated(' '.join(arguments.split()), 80)}"
             return _folded(label, f"<pre><code>{_highlighted(clean_text(arguments), 'json')}</code></pre>")
         case ToolResult(name=name, text=text, is_error=wrong):
             label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {len(text):,} characters"

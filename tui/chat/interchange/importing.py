@@ -22,6 +22,7 @@ from tui.chat.store.store import SessionInfo, SessionStore, storable
 from tui.context.counting.digests import CHAIN_START, chain, message_digest
 from tui.messages import Message, Reasoning
 from tui.providers.catalog import price
+from tui.text.clean import abbreviated
 
 _PROVIDERS: Mapping[str, str] = {
     "google": "gemini",
@@ -38,7 +39,7 @@ class AlreadyHereError(RecordingError):
     """The conversation is `info`, without `more` messages in the file. `str()` says what to do."""
 
     def __init__(self, info: SessionInfo, more: int) -> None:
-        title = " ".join(info.title.split())[:60] or "(no title)"
+        title = abbreviated(" ".join(info.title.split()), 60) or "(no title)"
         if more:
             text = f"its first {info.messages:,} messages are here already, as {title!r} ({info.id}), {more:,} are new"
         else:

@@ -17,6 +17,7 @@ from tui.chat.store.store import Record, SessionInfo, storable
 from tui.errors import ExpectedError
 from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
 from tui.providers.wire import object_of
+from tui.text.clean import abbreviated
 
 Row = TypeVar("Row", SessionInfo, Record, CallRow, Message)
 
@@ -83,7 +84,7 @@ def first_words(messages: Iterable[Message]) -> str:
     for message in messages:
         words = message.text.split() if message.role == "user" and message.kind == "chat" else []
         if words and not words[0].startswith("<"):
-            return " ".join(words)[:80]
+            return abbreviated(" ".join(words), 80)
     return ""
 
 
