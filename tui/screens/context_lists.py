@@ -230,7 +230,7 @@ class MessagesPanel(Panel[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sort", "sort", id="messages.sort", show=False),
         Binding("p", "select(True)", "pin", id="messages.pin", show=False),
-        Binding("x", "select(False)", "exclude", id="messages.exclude", show=False),
+        Binding("x", "select(False)", "leave out", id="messages.exclude", show=False),
         Binding("q,m", "close", "back", id="messages.close", show=False),
     ]
 

@@ -83,7 +83,7 @@ class ToolsPanel(ToolListPanel):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space,o", "switch", "on or off", id="tools.switch"),
-        Binding("f,delete", "forget", "forget an answer", id="tools.forget"),
+        Binding("f,delete", "forget", "forget an approval", id="tools.forget"),
         Binding("q", "close", "close", id="tools.close", show=False),
     ]
 

@@ -390,6 +390,8 @@ def message_line(line: MessageLine, width: int, now: float) -> Content:
     wide = width >= 72
     tokens = "" if line.tokens is None else tokens_exact(line.tokens, line.source)
     state = line.left_out or (line.source if line.tokens is not None else "")
+    if state == "excluded":
+        state = "left out"
     available = width - 2 - 2 - 10 - ((12 + 6) if wide else 0)
     muted = "$text-muted" if line.left_out else "$foreground"
     return Content.assemble(

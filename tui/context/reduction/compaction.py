@@ -175,7 +175,7 @@ def plan_compaction(
     if expected >= ceiling:
         raise CompactionRefusedError(
             f"Compacting would leave about {expected:,} tokens, and {ceiling:,} is the limit: what must stay is too "
-            "large. Unpin or exclude messages (/context), or choose a model with a larger window (/model)."
+            "large. Unpin messages or leave some out (/context), or choose a model with a larger window (/model)."
         )
     verbatim = _verbatim_ids(messages, groups, position, pinned)
     cleared_later = {m.id for m in messages[position:]}.union(verbatim)

@@ -54,7 +54,7 @@ class ContextOverflowError(ExpectedError):
         subject, ways = "The next request", "/compact or /rolling-context on, then /retry;"
         if not untried:
             subject = "Even shortened as much as possible, the next request"
-            ways = "Shorten the message or the system prompt, unpin or exclude messages (/context),"
+            ways = "Shorten the message or the system prompt, unpin messages or leave some out (/context),"
         super().__init__(
             f"{subject} needs about {current_tokens:,} tokens, but only {max_tokens:,} fit. "
             f"Nothing was sent and nothing was lost. {ways} or choose a model with a larger window (/model)."
