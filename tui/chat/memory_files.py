@@ -66,21 +66,22 @@ class MemoryFiles:
         """The record beside the history: the files, their content hashes, and which are on."""
         return {"files": [{"path": f.path, "sha256": f.digest, "on": f.on} for f in self.files]}
 
-    def resumed(self, record: Mapping[str, Any] | None) -> MemoryFiles:
-        """A copy for a session with this `record`: its switches apply; changes since are noticed.
+    def resumed(self, recorded: Mapping[str, tuple[str, bool]] | None) -> MemoryFiles:
+        """A copy for a session with these `recorded` files (`HistoryState.memory`).
 
-        None is a session from before there were memory files, or without any.
+        Their switches apply; changes since are noticed. None is a session from before there were memory files, or
+        without any.
         """
-        before = {str(entry["path"]): entry for entry in (record or {}).get("files", ())}
+        before = dict(recorded or {})
         notices: list[str] = []
         files: list[MemoryFile] = []
         for file in self.files:
-            entry = before.pop(file.path, None)
-            if entry is None:
+            digest, on = before.pop(file.path, (None, True))
+            if digest is None:
                 notices.append(f"{file.name} is new: it is sent with the next message (/memory switches it off).")
-            elif entry["sha256"] != file.digest:
+            elif digest != file.digest:
                 notices.append(f"{file.name} has changed: its new text is sent with the next message.")
-            files.append(file if entry is None else replace(file, on=bool(entry["on"])))
+            files.append(replace(file, on=on))
         notices += [f"{path} is not found from this folder: it is no longer sent." for path in before]
         return MemoryFiles(tuple(files), (*self.notices, *notices), bool(notices))
 

@@ -71,7 +71,11 @@ def trimmed(*ids: str) -> dict[str, Any]:
             (("void", {"frontier": "m2"}), ("void", {"frontier": "m4"}), ("restore", {"record": "r1"})),
             HistoryState(void="m2"),
         ),
-        ((("memory", {"files": [1]}), ("memory", {"files": []})), HistoryState(memory={"files": []})),
+        ((("memory", {"files": [1]}), ("memory", {"files": []})), HistoryState(memory={})),
+        (
+            (("memory", {"files": [{"path": "/a", "sha256": "x", "on": False}]}),),
+            HistoryState(memory={"/a": ("x", False)}),
+        ),
         (
             (("tools", {"name": "gh__*", "on": False}), ("tools", {"name": "gh__a", "on": True})),
             HistoryState(tools=(("gh__*", False), ("gh__a", True))),
@@ -94,7 +98,9 @@ def test_records_fold_into_a_state(entries: tuple[tuple[str, dict[str, Any]], ..
 
 def test_a_record_that_lacks_its_data_is_unreadable_and_the_others_are_not() -> None:
     whole = record(0, "pin", {"id": "m1", "on": True})
-    damaged = [record(number, kind, {}) for number, kind in enumerate(RecordKind, 1) if kind != RecordKind.MEMORY]
+    damaged = [record(number, kind, {}) for number, kind in enumerate(RecordKind, 1)]
+    damaged += [record(90, "memory", {"files": odd}) for odd in (None, 5, [5], [{"path": "/a"}], "ab")]
+    damaged += [record(91, "leave_out", {"message": "m1", "sha256": "x", "keep": float("inf")})]
     assert unreadable([whole, *damaged]) == damaged
 
 

@@ -239,3 +239,12 @@ async def test_a_fork_is_named_in_the_list_and_the_other_keeps_its_name(tmp_path
             session.id: session.conversation.info.title,
             fork.id: "another way",
         }
+
+
+async def test_a_record_that_can_not_be_read_is_not_copied(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await three_turns(workspace)
+        damaged = workspace.store.add_record(session.id, "set_aside", {})
+        workspace.store.add_record(session.id, "restore", {"record": damaged.id})
+        fork = await workspace.fork(session.id, session.messages[-1].id)
+        assert workspace.store.records(fork.id) == []

@@ -90,7 +90,7 @@ class HistoryState:
     system: str | None = None  # None: that of the settings
     void: str = ""  # newest message's id when a server last refused reasoning
     left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # message id, sha256 -> characters that stay
-    memory: Mapping[str, Any] | None = None  # in the form of `MemoryFiles.to_json`
+    memory: Mapping[str, tuple[str, bool]] | None = None  # path -> hash of the content, whether it is sent
     tools: tuple[tuple[str, bool], ...] = ()  # name or pattern, on; the last match is valid
     loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
 
@@ -117,7 +117,7 @@ def fold_records(records: Iterable[Record]) -> HistoryState:
     set_aside = {str(message) for record in in_force(RecordKind.SET_ASIDE) for message in record.data["ids"]}
     set_aside |= {str(record.data["summary"]) for record in in_force(RecordKind.CHECKPOINT) if record.id in by_server}
     changes = [*by_kind[RecordKind.SET_ASIDE], *by_kind[RecordKind.EXCLUDE], *by_kind[RecordKind.LEAVE_OUT]]
-    trim, system = newest(RecordKind.TRIM), newest(RecordKind.SYSTEM)
+    trim, system, memory = newest(RecordKind.TRIM), newest(RecordKind.SYSTEM), newest(RecordKind.MEMORY)
     return HistoryState(
         checkpoints=tuple(
             checkpoint_from_json(record.data) for record in by_kind[RecordKind.CHECKPOINT] if record.id not in by_server
@@ -133,7 +133,9 @@ def fold_records(records: Iterable[Record]) -> HistoryState:
             (str(record.data["message"]), str(record.data["sha256"])): int(record.data.get("keep", 0))
             for record in in_force(RecordKind.LEAVE_OUT)
         },
-        memory=newest(RecordKind.MEMORY),
+        memory=None
+        if memory is None
+        else {str(file["path"]): (str(file["sha256"]), bool(file["on"])) for file in memory["files"]},
         tools=tuple((str(record.data["name"]), bool(record.data["on"])) for record in by_kind[RecordKind.TOOLS]),
         loaded=tuple(
             dict.fromkeys(str(name) for record in by_kind[RecordKind.LOADED] for name in record.data["names"])
@@ -147,7 +149,7 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
     for record in records:
         try:
             fold_records((record,))
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             damaged.append(record)
     return damaged
 

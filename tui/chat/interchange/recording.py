@@ -216,10 +216,10 @@ def checked_records(records: Sequence[Record]) -> tuple[Record, ...]:
             texts = value if name in _LISTS and isinstance(value, list | tuple) else [value]
             if name in _TEXTS | _LISTS and not all(isinstance(text, str) for text in texts):
                 raise RecordingError(f"damaged: {name} of a record {record.kind!r:.40} is not text")
-    try:
-        fold_records(records)
-    except MALFORMED as error:
-        raise RecordingError(f"damaged: a record can't be read ({type(error).__name__}: {error})") from None
+        try:
+            fold_records([record])
+        except MALFORMED as error:
+            raise RecordingError(f"damaged: a record can't be read ({type(error).__name__}: {error})") from None
     return tuple(map(checked_row, records))
 
 

@@ -128,7 +128,7 @@ def tokens_not_in_file(recording: Recording) -> int | None:
     None without a call, and for our own sessions, whose system prompt is known. Memory files are not in an export: they
     are determined like another program's system prompt.
     """
-    if recording.info is not None and not fold_records(recording.records).memory:
+    if recording.info is not None and fold_records(recording.records).memory is None:
         return None
     start, context = 0, -1
     for number, (_, reply, _, state) in enumerate(_answers(recording)):
