@@ -56,6 +56,15 @@ def test_pairing_errors_are_no_overflow(text: str) -> None:
     assert classify_error(400, anthropic(text)).kind == "bad_request"
 
 
+def test_a_body_of_megabytes_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"message": "prompt is too long: 9000 tokens > 8000 maximum", "more": list(range(200_000))})
+    with monkeypatch.context() as patch:
+        patch.setattr("json.loads", pytest.fail)
+        error = classify_error(400, body)
+    assert (error.kind, error.limit) == ("overflow_input", 8000)
+    assert len(str(error)) < 600
+
+
 def test_a_body_may_be_plain_text_or_empty() -> None:
     error = classify_error(400, "prompt is too long: 213462 tokens > 200000 maximum")
     assert (error.kind, error.limit) == ("overflow_input", 200_000)
@@ -91,6 +100,7 @@ def test_an_error_without_a_reason_is_named_by_its_code(status: int | None, body
         ({}, openai("Rate limit reached. Please try again in 6m0s.", None), 360.0),
         ({}, openai("Quota exceeded. Please retry in 33.511577426s.", None), 33.511577426),  # Gemini
         ({}, openai("Too many requests, please wait 20 seconds before trying again.", None), 20.0),
+        ({}, openai("Too many requests: available are 500 models, not 3 hosts.", None), None),
         ({}, [{"error": {"code": 429, "details": [{"@type": "RetryInfo", "retryDelay": "33s"}]}}], 33.0),
         ({}, None, None),
     ],

@@ -241,6 +241,7 @@ def _sentence(text: str) -> str:
 
 
 _MAX_DEPTH = 16
+MOST_JSON = 500_000  # characters of a body that is parsed, in about 8 ms; a longer one is taken for text
 MOST_VALUES = 1_000  # values read of a body
 MOST_VALUE = 4_000  # characters of one of them
 _CODE_KEYS = ("code", "type", "error_code", "error_type", "status")
@@ -255,7 +256,7 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
     match body:
         case bytes():
             yield from unfold(body.decode("utf-8", "replace"), depth)
-        case str() if body.lstrip()[:1] in ("{", "["):
+        case str() if len(body) <= MOST_JSON and body.lstrip()[:1] in ("{", "["):
             try:
                 value = json.loads(body)
             except (ValueError, RecursionError):
@@ -298,7 +299,8 @@ def body_message(pairs: list[tuple[str, object]]) -> str:
 
 
 _WAIT = re.compile(
-    r"(?i)(?:try again|retry|retry after|available|wait)\D{0,24}?((?:\d+(?:\.\d+)?\s*(?:ms|h|m|s)[a-z]*\s*)+)"
+    r"(?i)(?:try again|retry|available|wait)\D{0,24}?"
+    r"((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|h|hours?|m|min(?:ute)?s?|s|sec(?:ond)?s?)(?![a-z])\s*)+)"
 )
 _WAIT_PART = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*(ms|h|m|s)")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
