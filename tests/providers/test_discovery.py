@@ -288,6 +288,7 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
     ("dialect", "path", "config", "key"),
     [
         ("openai-chat", "/v1/chat/completions/input_tokens", {"family": "llamacpp"}, "input_tokens"),
+        ("openai-chat", "/v1/chat/completions/input_tokens", {}, "input_tokens"),
         ("openai-chat", "/tokenize", {}, "count"),
         ("openai-chat", "/models/m:countTokens", {"family": "gemini"}, "totalTokens"),
         ("openai-responses", "/v1/responses/input_tokens", {}, "input_tokens"),

@@ -327,28 +327,34 @@ async def input_tokens(client: Client, body: Json) -> int | None:
     Each kind of server has a route of its own, which takes some fields of the request.
     """
     config = client.config
+    llama = "/chat/completions/input_tokens", body.keys() - {"stream", "stream_options"}
     match config.dialect:
         case "anthropic":
-            path, fields = "/v1/messages/count_tokens", body.keys() - {"max_tokens", "context_management", "stream"}
+            fields = body.keys() - {"max_tokens", "context_management", "stream"}
             if "budget_tokens" in body.get("thinking", {}):
                 fields.remove("thinking")  # the budget is checked against max_tokens, which this route rejects
+            routes = [("/v1/messages/count_tokens", fields)]
         case "openai-responses":
-            path, fields = "/responses/input_tokens", {"model", "input", "instructions", "tools", "reasoning"}
+            routes = [("/responses/input_tokens", {"model", "input", "instructions", "tools", "reasoning"})]
         case _ if config.family == "gemini":
             path, body = f"{_gemini_url(client, body['model'])}:countTokens", gemini_body(body)
-            fields = set(body)
+            routes = [(path, set(body))]
         case _ if config.family == "llamacpp":
-            path, fields = "/chat/completions/input_tokens", body.keys() - {"stream", "stream_options"}
-        case _:  # vLLM
-            path, fields = f"{client.root}/tokenize", {"model", "messages", "tools", "chat_template_kwargs"}
-    counted = {name: value for name, value in body.items() if name in fields}
-    try:
-        answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
-    except ProviderError as error:
-        if error.kind == "not_found" or error.status in (404, 405, 501):
-            return None
-        raise
-    return find_count(answer, "input_tokens", "count", "totalTokens", least=1)
+            routes = [llama]
+        case _:
+            vllm = f"{client.root}/tokenize", {"model", "messages", "tools", "chat_template_kwargs"}
+            routes = [vllm, llama]
+    for path, fields in routes:
+        counted = {name: value for name, value in body.items() if name in fields}
+        try:
+            answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
+        except ProviderError as error:
+            if error.kind != "not_found" and error.status not in (404, 405, 501):
+                raise
+        else:
+            if tokens := find_count(answer, "input_tokens", "count", "totalTokens", least=1):
+                return tokens
+    return None
 
 
 def gemini_body(body: Json) -> Json:
