@@ -59,7 +59,7 @@ async def test_arguments_that_are_written_are_not_asked_for(prompts: Commands) -
 
 async def test_pictures_are_left_out_and_said(prompts: Commands) -> None:
     ui = await prompts.run("/prompt docs:plain")
-    assert ui.refusals[0] == "1 images of this prompt are left out: only the text is used."
+    assert ui.refusals[0] == "Left out of this prompt: 1 image; only the text is used."
 
 
 @pytest.mark.parametrize(("answered", "sent"), [("y", True), (None, False)])

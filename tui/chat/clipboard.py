@@ -18,7 +18,7 @@ from pathlib import Path
 from tui.chat.attachments import LARGEST, picture_size
 from tui.config.files import open_private, private_folder
 from tui.errors import ExpectedError
-from tui.text.numbers import size_text
+from tui.text.numbers import plural, size_text
 
 COPY_TIMEOUT = 2.0
 """Seconds a tool may take to copy."""
@@ -74,7 +74,8 @@ async def run_copy_tool(text: str) -> str | None:
 
 def copied_line(name: str, characters: int, tool: str | None) -> str:
     """The message after copying: which `tool` copied the text (`name`, if any), or that it is uncertain."""
-    what = f"{name}, {characters:,} characters" if name else f"{characters:,} characters"
+    size = plural(characters, "character")
+    what = f"{name}, {size}" if name else size
     if tool is not None:
         return f"Copied {what} ({tool})."
     return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."

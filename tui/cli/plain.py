@@ -39,7 +39,7 @@ from tui.providers.keys import redact
 from tui.terminal.process import ENDED, ENDING, on_signals
 from tui.text.clean import clean_copied, clean_line, clean_text
 from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
-from tui.text.numbers import percent, tokens_exact
+from tui.text.numbers import percent, plural, tokens_exact
 from tui.views.call_text import continued, readable_arguments
 from tui.views.view import RejectedError
 
@@ -160,7 +160,7 @@ class PlainChat:
         write(f"{session.provider}/{session.model}. {self.workspace.place(session.provider)}")
         if session.messages:
             title = clean_line(session.conversation.info.title)
-            write(f"{title}: {len(session.messages):,} messages. The last of them:")
+            write(f"{title}: {plural(len(session.messages), 'message')}. The last of them:")
             chat_messages = (message for message in reversed(session.messages) if message.kind == "chat")
             last = next(chat_messages, session.messages[-1])  # not a summary
             write(f"{label_of(last)}: {clean_text(last.text)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui.commands import UI, Chat, CommandError, command
 from tui.text.cells import plain
+from tui.text.numbers import plural
 from tui.views.view import Field, Form, Menu, Option, Question, filtered, may_be_secret
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         arguments = {**arguments, **answers}
     content = await servers.prompt(prompt, {name: value for name, value in arguments.items() if value})
     if content.images:
-        await ui.refuse(f"{len(content.images)} images of this prompt are left out: only the text is used.")
+        await ui.refuse(f"Left out of this prompt: {plural(len(content.images), 'image')}; only the text is used.")
     if ui.screen is not None:
         from tui.chat.attachments import mentioned
 

@@ -29,7 +29,7 @@ def test_out_and_in_again_is_the_same(run_here: Run, tmp_path: Path) -> None:
     elsewhere = {"CHATCTX_DATA_DIR": str(tmp_path / "other")}
     came = run_here("import", str(first), **elsewhere)
     assert came.returncode == 0
-    assert ident in came.stdout
+    assert ident in came.stdout and "2 messages, 1 call," in came.stdout
     run_here("export", ident, str(second), **elsewhere)
     assert second.read_bytes() == first.read_bytes()
     repeated = run_here("import", "--json", str(first))

@@ -25,7 +25,7 @@ from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Ref
 from tui.text.clean import abbreviated, clean_line, clean_text, clean_url
 from tui.text.labels import is_web_address, source_markdown
 from tui.text.markdown import make_parser
-from tui.text.numbers import timestamp, tokens_exact
+from tui.text.numbers import plural, timestamp, tokens_exact
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -190,7 +190,7 @@ def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
             label = f"called {name} {abbreviated(' '.join(arguments.split()), 80)}"
             return _folded(label, f"<pre><code>{_highlighted(clean_text(arguments), 'json')}</code></pre>")
         case ToolResult(name=name, text=text, is_error=wrong):
-            label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {len(text):,} characters"
+            label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {plural(len(text), 'character')}"
             return _folded(label, f"<pre><code>{_text(text)}</code></pre>")
         case Attachment(kind="text", name=name, text=text):
             return _folded(f"{name}, {part.size:,} bytes", f"<pre><code>{_text(text)}</code></pre>")

@@ -14,6 +14,7 @@ from tui.chat.store import codec
 from tui.chat.store.database import Database, Liveness, Rows, StoreError, database_files, readable_rows, statements
 from tui.chat.store.schema import IMPORTS_FROM_STATE, LEARNED_BEFORE_8
 from tui.chat.store.store import damaged_message, message_of
+from tui.text.numbers import plural
 
 NEW = ".repaired"
 
@@ -115,7 +116,7 @@ def _copy_session(old: sqlite3.Connection, new: sqlite3.Connection, session: str
     with suppress(sqlite3.DatabaseError):  # the index may be intact
         (count,) = old.execute("SELECT count(*) FROM messages WHERE session = ?", (session,)).fetchone()
         if count > len(messages):
-            done.lost.append(f"{count - len(messages)} messages of session {session}")
+            done.lost.append(f"{plural(count - len(messages), 'message')} of session {session}")
     for row in messages:
         _insert(new, "messages", _readable_message(row, session, done))
     for table, key in COPIED_WITH_SESSIONS:

@@ -86,7 +86,7 @@ def _offered(store: SessionStore) -> list[Path]:
     days = {name: datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for name, moment in newest.items()}
     rows = [(name, f"{count:,}", days[name]) for name, count in counts.most_common()]
     write(table([("program", "new files", "newest"), *rows], right=frozenset({1})))
-    answer = input(f"Import {len(new):,} files? [y/N] ")
+    answer = input(f"Import {plural(len(new), 'file')}? [y/N] ")
     return [file.path for file in new] if answer.strip().lower() in ("y", "yes") else []
 
 
@@ -95,7 +95,7 @@ def _line(path: Path, imported: Imported) -> str:
     title = plain(info.title)
     copy = " (a copy: its id was taken)" if imported.copy_of else ""
     return (
-        f"{info.id}  {info.messages:,} messages, {imported.calls:,} calls, {info.provider}/{info.model}"
+        f"{info.id}  {plural(info.messages, 'message')}, {plural(imported.calls, 'call')}, {info.provider}/{info.model}"
         f"  {title or path.name}{copy}"
     )
 
@@ -123,7 +123,7 @@ def export(settings: Settings, *, session: str, file: Path, force: bool) -> int:
         export_session(file, store, info.id, overwrite=force)
         for line in damage_lines(store.damage):
             complain(line)
-    write(f"Wrote {file} ({info.messages} messages)")
+    write(f"Wrote {file} ({plural(info.messages, 'message')})")
     return 0
 
 

@@ -116,7 +116,7 @@ def line_text(
     if window:
         parts[0] += f" {_percent(total / window)}"
     if calls_left is not None:
-        parts.append(f"{max(0, calls_left):,} calls left")
+        parts.append(f"{max(0, calls_left):,} call{'' if calls_left == 1 else 's'} left")
     if cached_share is not None:
         parts.append(f"{_percent(cached_share)} cached")
     return " · ".join(parts)

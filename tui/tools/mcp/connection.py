@@ -28,6 +28,7 @@ from tui import __version__
 from tui.config.files import at_home
 from tui.providers.keys import hold_secret, one_line, redact
 from tui.text.clean import clean_text
+from tui.text.numbers import plural
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.mcp.authorization import authorization
 from tui.tools.mcp.config import ServerConfig, start_environment
@@ -154,7 +155,7 @@ class Connection:
         prompts = await self._listed(client.list_prompts, "prompts") if has.prompts else []
         issues = [replace(issue, text=one_line(issue.text)) for issue in self._normalizer.issues]
         if (more := len(tools) - MOST_TOOLS) > 0:
-            issues.append(Issue(f"{more:,} tools are left out: it has over {MOST_TOOLS:,}"))
+            issues.append(Issue(f"{plural(more, 'tool')} left out: it has over {MOST_TOOLS:,}"))
         return ServerStatus(
             config.name,
             "ready",
