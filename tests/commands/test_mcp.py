@@ -173,4 +173,4 @@ async def test_without_a_browser_a_code_is_entered_on_another_device(
 
 
 async def test_nobody_signs_in_to_a_program(servers: Commands) -> None:
-    assert "Nobody signs in to mail" in await servers.refusal("/mcp login mail")
+    assert "There is no sign-in to mail" in await servers.refusal("/mcp login mail")

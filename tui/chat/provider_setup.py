@@ -99,7 +99,7 @@ class ProviderSetup:
         """The provider's configuration with `table` applied. Raises `SetupError`."""
         if table.base_url is not None:
             if not _NAME.fullmatch(name) or name in PRESETS:
-                raise SetupError("The name is short and your own: lower-case letters and digits, like work or lab-2.")
+                raise SetupError("Choose a short name of your own: lower-case letters and digits, like work or lab-2.")
             if not table.base_url.startswith(("http://", "https://")):
                 raise SetupError("The address begins with http:// or https://, for example http://127.0.0.1:8080/v1")
         if table.api_key_env and not table.api_key_command:
@@ -124,6 +124,6 @@ def _check_variable(name: str) -> None:
         )
     if not os.environ.get(name, "").strip():
         raise SetupError(
-            f"{name} is not set where chatctx runs. Leave, do: export {name}=… and start again; or give a command "
+            f"{name} is not set where chatctx runs. Quit, run export {name}=… and start again, or give a command "
             "that prints the key."
         )

@@ -202,7 +202,8 @@ class Servers:
 
         server, attempt = self._server(name), SignIn(by_code=by_code)
         if server.config.transport == "stdio" or server.config.oauth is None or server.config.error:
-            raise ToolError(f"Nobody signs in to {name}: that is for servers with a url and without a header for it.")
+            kind = "only servers with a url and no Authorization header have one"
+            raise ToolError(f"There is no sign-in to {name}: {kind}.")
         await server.restart(attempt)
         return attempt
 

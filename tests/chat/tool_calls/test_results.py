@@ -72,7 +72,7 @@ def test_on_a_full_disk_the_part_that_is_sent_is_there(store: SessionStore, monk
     result, files = made(store, ToolOutput("word " * 5_000, images=(ToolImage("image/png", PNG),)))
     assert (result.full, files) == ("", [])
     assert "left out here" in result.text
-    assert "it could not be kept" in result.text
+    assert "it could not be stored" in result.text
 
 
 @pytest.mark.parametrize(

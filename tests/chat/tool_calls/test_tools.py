@@ -127,7 +127,7 @@ async def test_a_tool_that_breaks_is_a_result(tmp_path: Path) -> None:
         assert [(r.is_error, r.text) for r in results(session)] == [
             (True, "no such thing; list_files shows what there is"),
             (True, "crash failed (ZeroDivisionError)."),
-            (True, "elsewhere was cancelled on its own side."),
+            (True, "elsewhere was cancelled, but not by the person."),
         ]
 
 

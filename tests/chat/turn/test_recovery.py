@@ -55,7 +55,7 @@ async def test_what_credit_pays_for_is_asked_for_and_is_no_limit_of_the_model(tm
         session = await workspace.new_session()
         events = await drain(session.send("one"))
         assert [r.max_output for r in provider.requests] == [16_000, 900]
-        assert any(isinstance(event, Notice) and "900 tokens of answer" in event.text for event in events)
+        assert any(isinstance(event, Notice) and "answers of 900 tokens" in event.text for event in events)
         assert session.usage is not None and session.usage.limits.output is None
         failed = await drain(session.send("two"))
         assert any(isinstance(event, TurnFailed) and "can only afford 900" in event.text for event in failed)

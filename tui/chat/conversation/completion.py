@@ -168,7 +168,7 @@ class Sampling:
         most = Usage(usage.upper_bound, request.max_output or 0, source="estimated")
         problem = ""
         if limit is not None and usage.upper_bound > limit:
-            problem = f"it may have {usage.upper_bound:,} tokens, and {limit:,} fit"
+            problem = f"it may have {usage.upper_bound:,} tokens; {limit:,} fit"
         cost = price(most, request.provider, request.model)
         return PreparedSample(request, usage.total, usage.upper_bound, cost, problem)
 

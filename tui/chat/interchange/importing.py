@@ -188,7 +188,7 @@ def _adapted(recording: Recording, providers: Collection[str]) -> Recording:
     The calls have no prediction: nobody made one.
     """
     if not any(message.role == "assistant" for message in recording.messages):
-        raise RecordingError("no model has answered in it")
+        raise RecordingError("it has no answer of a model")
     recording = replace(
         recording, messages=tuple(_adapted_message(message, providers) for message in recording.messages)
     )

@@ -56,7 +56,7 @@ def repair(path: Path) -> Repaired:
                 raise StoreError(f"nothing in {path} can be read: move it away, and a new one is made")
             done.backup = _swap(path, new)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{path} can't be repaired ({error}); it is as it was") from None
+            raise StoreError(f"{path} can't be repaired ({error}); it was not changed") from None
         finally:
             _forget(new)
     return done

@@ -175,7 +175,7 @@ class ToolStep:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            output = ToolOutput(f"{call.name} was cancelled on its own side.", is_error=True)
+            output = ToolOutput(f"{call.name} was cancelled, but not by the person.", is_error=True)
         except Exception as error:  # a tool is third-party code: its error becomes a result, and never ends the turn
             log.exception("tool %s failed", call.name)
             output = ToolOutput(f"{call.name} failed ({type(error).__name__}).", is_error=True)
@@ -266,7 +266,7 @@ class Results:
             elif attachment.size > LARGEST_IMAGE or len(attachments) == MOST_IMAGES:
                 problem = "too much to send along"
             elif not self._store(attachment.sha256, image.data):
-                problem = "it could not be kept"
+                problem = "it could not be stored"
             if problem:
                 about = f"{attachment.media_type}, {attachment.width}×{attachment.height}, {attachment.size:,} bytes"
                 notes.append(f"[{about}: {problem}]")

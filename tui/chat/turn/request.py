@@ -257,7 +257,7 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
         case "raised":
             return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
         case "against setting":
-            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset goes by that")
+            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset uses that")
         case "":
             return None
 
@@ -325,7 +325,7 @@ class RequestFitter:
         if result.trimmed:
             self.emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
         elif result.untrimmed:
-            self.emit(Notice("info", "Everything fits again: what was left out is sent once more"))
+            self.emit(Notice("info", "Everything fits again: what was left out is sent again"))
         if result.max_tokens:  # for `/usage`
             utilisation = 100 * result.tokens / result.max_tokens
 

@@ -184,7 +184,7 @@ class Turn:
             log.warning("what was left out in vain stays out: %s", failed)
         else:
             if vain:
-                self.emit(Notice("info", "That did not help: the next request has it again"))
+                self.emit(Notice("info", "That did not help: it is sent again with the next request"))
 
     async def _received(self, attempt: Attempt, reply: Message, lessons: Sequence[str]) -> Action | None:
         """Store the reply, unless there is a remedy: then it is discarded.
@@ -243,7 +243,7 @@ class Turn:
                 return
             case Clamp(most):
                 self._limit_answers(most)
-                notice = Notice("info", f"The server allows {most:,} tokens of answer; asking again with that")
+                notice = Notice("info", f"The server allows answers of {most:,} tokens; asking again with that limit")
             case Without("reasoning"):
                 await leave_out(RecordKind.VOID, {})
                 notice = Notice("info", "The server refused earlier reasoning; asking again without it")

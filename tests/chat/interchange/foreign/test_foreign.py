@@ -270,7 +270,7 @@ def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None
     with sqlite3.connect(database) as db:
         db.execute("CREATE TABLE t (a)")
     db.close()
-    with pytest.raises(RecordingError, match="a SQLite database of no program"):
+    with pytest.raises(RecordingError, match="a SQLite database of none of these programs"):
         read_recording(database)
     packed = tmp_path / "rollout.jsonl.zst"
     packed.write_bytes(b"\x28\xb5\x2f\xfd rest")

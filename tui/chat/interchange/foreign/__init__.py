@@ -69,7 +69,7 @@ def _read(file: SourceFile) -> Iterable[Recording]:
         raise RecordingError(f"{file.name}: compressed, as Codex does with old sessions: unpack it with zstd -d first")
     names = ", ".join(reader.NAME for reader in FORMATS)
     if file.is_database:
-        raise RecordingError(f"{file.name}: a SQLite database of no program that is known here ({names})")
+        raise RecordingError(f"{file.name}: a SQLite database of none of these programs: {names}")
     json_but = "JSON, but " if file.document is not None or file.lines else ""
     raise RecordingError(f"{file.name}: {json_but}not a conversation of chatctx, {names}")
 
