@@ -18,7 +18,7 @@ from tests.pictures import settled
 from tests.screens.conftest import wait_until
 from tui.app import ChatApp
 from tui.config.settings import Settings
-from tui.context.estimate import measurements
+from tui.context.usage import limits
 
 FOLDER = Path(__file__).parent / "screenshots"
 
@@ -33,7 +33,7 @@ AGENTS = """\
 """
 
 QUESTIONS = (
-    "Here is a file. What is it for? One sentence. @measurements.py",
+    "Here is a file. What is it for? One sentence. @limits.py",
     "What is the context window of a language model?",
     "Write a Python function that adds two numbers. Show the code.",
 )
@@ -65,7 +65,7 @@ async def show(app: ChatApp, pilot: Pilot[Any], *keys: str) -> None:
 async def take(folder: Path) -> None:
     """One conversation in `folder`, five pictures of it."""
     (folder / "AGENTS.md").write_text(AGENTS)
-    shutil.copy(Path(measurements.__file__), folder / "measurements.py")
+    shutil.copy(Path(limits.__file__), folder / "limits.py")
     settings = Settings(
         model="local/smollm2-135m", system=SYSTEM, reserve_output=400, config_file=folder / "config.toml",
         data_dir=folder / "data", log_dir=folder / "log",

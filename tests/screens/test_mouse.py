@@ -35,7 +35,7 @@ async def test_everything_about_context_can_be_clicked() -> None:
         await click(run, "x leave out")
         await run.until(lambda: run.session.conversation.not_sent() == {ident("m2"): "excluded"})
         await click(run, "esc back")
-        await click(run, "h history")
+        await click(run, "h requests")
         await click(run, "esc back")
         await click(run, "f fits where?")
         await click(run, "esc back")
@@ -114,7 +114,7 @@ async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> N
     }  # fmt: skip
     async with running(tool_scene.talk(), keys=keys) as run:
         await run.press("f2")
-        await run.shows("l messages   h history", "q close")
+        await run.shows("l messages   h requests", "q close")
         await run.press("l")
         await run.shows("Messages ·", "q back")
         await run.press("f9", "f9")

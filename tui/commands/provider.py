@@ -78,7 +78,7 @@ async def _options(setup: ProviderSetup, present: str) -> Sequence[Option]:
     options = []
     for choice in setup.choices():
         variable = _variable(choice)
-        key = f"key in {variable}" if choice.has_key() else "needs a key" if variable else "no key"
+        key = f"key in {variable}" if choice.has_key() else "needs a key" if variable else "no key needed"
         options.append(Option(choice.name, choice.label, f"{key}   {choice.host}", choice.name == present, key))
     return [*options, *(Option(key, f"Other: {title}", "by its address") for key, title in CUSTOM.items())]
 

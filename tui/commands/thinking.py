@@ -17,7 +17,7 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     return [*(Option(effort, effort) for effort in efforts), Option(DEFAULT, DEFAULT, "provider default")]
 
 
-@command("the model's reasoning effort", "model", args="[off|low|medium|high]", complete=complete)
+@command("set the reasoning effort, or show it", "model", args="[off|low|medium|high]", complete=complete)
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Set the reasoning effort, or show it."""
     from tui.views.models import effort_text

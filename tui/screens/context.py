@@ -53,11 +53,11 @@ class ContextPanel(RowsPanel[Next, Line]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "messages", "messages", id="context.messages"),
-        Binding("h", "history", "history", id="context.history"),
-        Binding("f", "fits", "fits where?", id="context.fits"),
-        Binding("e", "exact", "exact count", id="context.exact"),
+        Binding("h", "history", "requests", id="context.history"),
+        Binding("f", "fits", "which models it fits", id="context.fits"),
+        Binding("e", "exact", "exact count by the server", id="context.exact"),
         Binding("c", "compact", "compact", id="context.compact"),
-        Binding("t", "rolling", "rolling", id="context.rolling"),
+        Binding("t", "rolling", "rolling context on or off", id="context.rolling"),
         Binding("right,l", "unfold(True)", "unfold", id="context.unfold", show=False),
         Binding("left", "unfold(False)", "fold", id="context.fold", show=False),
         Binding("q", "close", "close", id="context.close", show=False),
@@ -109,7 +109,7 @@ class ContextPanel(RowsPanel[Next, Line]):
         return [
             *([("enter", "open", "choose")] if self.chosen is not None and self.chosen.item is not None else []),
             ("m", "messages", "messages"),
-            ("h", "history", "history"),
+            ("h", "requests", "history"),
             ("f", "fits where?", "fits"),
             ("e", "exact count", "exact"),
             ("c", "compact", "compact"),

@@ -141,7 +141,7 @@ class HistoryPanel(Panel[str]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "go_to", "go to", id="history.go_to", show=False),
+        Binding("o", "go_to", "go to the answer", id="history.go_to", show=False),
         Binding("x", "forget", "forget what was learned", id="history.forget", show=False),
         Binding("q,h", "close", "back", id="history.close", show=False),
     ]
@@ -228,7 +228,7 @@ class MessagesPanel(Panel[str]):
     """Dismissed with the id of the message to go to, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "sort", "sort", id="messages.sort", show=False),
+        Binding("s", "sort", "biggest first, or in order", id="messages.sort", show=False),
         Binding("p", "select(True)", "pin", id="messages.pin", show=False),
         Binding("x", "select(False)", "leave out", id="messages.exclude", show=False),
         Binding("q,m", "close", "back", id="messages.close", show=False),

@@ -152,7 +152,7 @@ def request_details(row: CallRow) -> str:
         ("reported", f"{tokens_exact(reported_tokens(row))} tokens of input"),
         ("", cache),
         ("output", f"{tokens_exact(row.output_total)} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
-        ("off", _off(row) or "?"),
+        ("off by", _off(row) or "?"),
         ("verdict", verdict_text(row)),
         ("left out", f"{row.left_out or 0:,} tokens, by rolling context"),
         ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
