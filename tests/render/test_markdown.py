@@ -71,6 +71,23 @@ def test_links_carry_their_address_only_where_it_is_safe(palette: Palette) -> No
     assert rows[0].text.endswith("/y.")
 
 
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("[https://bank.com/x](https://evil.test/y)", "https://bank.com/x (evil.test)"),
+        ("[**bank.com**](http://evil.test)", "bank.com (evil.test)"),
+        ("[https://bank.com](https://bank.com@evil.test)", "https://bank.com (evil.test)"),
+        ("[bank.com](https://bank.com.evil.test/)", "bank.com (bank.com.evil.test)"),
+        ("[www.bank.com](https://BANK.com/x) <https://a.example>", "www.bank.com https://a.example"),
+        ("[the bank](https://evil.test) [README.md](https://a.example) [](https://b.example)", "the bank README.md"),
+        ("[http://bank.com:80](http://[::1]/)", "http://bank.com:80 ([::1])"),
+        ("[https://bank.com](https://[::1/) [bank.com](mailto:a@bank.com)", "https://bank.com bank.com"),
+    ],
+)
+def test_a_link_that_names_another_host_says_where_it_leads(source: str, shown: str, palette: Palette) -> None:
+    assert markdown_rows(source, 100, palette)[0].text.rstrip() == shown
+
+
 def test_references_may_be_defined_later(palette: Palette) -> None:
     assert style_of(markdown_rows("see [x]\n\n[x]: https://example.org", 40, palette), "x").link
 

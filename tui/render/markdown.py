@@ -223,6 +223,8 @@ def read_table(tokens: Sequence[Token], palette: Palette) -> Table:
 # --- inline: emphasis, code, links
 
 _BARE_URL = re.compile(r"https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}*_]")
+_HOST = re.compile(r"(?:https?://)?+(?:[^/?#\s]*@)?+(?:www\.)?(\[[^]]*\]|[\w.-]+)", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?:|www\.|[\w.-]+\.(?:ai|app|co|com|dev|edu|gov|io|net|org)\b", re.IGNORECASE)
 _BREAK_TAG = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _BOLD, _ITALIC, _STRIKE = Style(bold=True), Style(italic=True), Style(strike=True)
 NEWLINE = Run("\n", Style.null())
@@ -236,6 +238,7 @@ def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = 
     style = palette.base if base is None else base
     stack: list[Style] = []
     runs: list[Run] = []
+    link_start = 0
     for token in tokens:
         match token.type:
             case "text":
@@ -258,7 +261,10 @@ def inline_runs(tokens: Sequence[Token], palette: Palette, base: Style | None = 
             case "link_open":
                 stack.append(style)
                 style = _link_style(style, str(token.attrs.get("href", "")), palette)
+                link_start = len(runs)
             case "strong_close" | "em_close" | "s_close" | "link_close":
+                if token.type == "link_close" and (host := _other_host(runs[link_start:], style.link)):
+                    runs.append(Run(f" ({host})", palette.muted))
                 style = stack.pop() if stack else palette.base
             case "image":
                 label = token.content or "image"
@@ -280,6 +286,15 @@ def _weight(style: Style) -> Style:
 def _link_style(style: Style, url: str, palette: Palette) -> Style:
     target = clean_url(url)
     return palette.link + _weight(style) + (Style(link=target) if target else Style.null())
+
+
+def _other_host(label: Sequence[Run], target: str | None) -> str:
+    """The host that a link leads to if its label is an address of another one; else ""."""
+    text = "".join(run.text for run in label).strip()
+    named, leads = _HOST.match(text), _HOST.match(target or "")
+    if named is None or leads is None or not _ADDRESS.match(text) or named[1].lower() == leads[1].lower():
+        return ""
+    return leads[1]
 
 
 def _add_text(runs: list[Run], text: str, style: Style, palette: Palette) -> None:
