@@ -169,7 +169,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         takes_value = {name for p in self.params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
-        words = []  # those that look like options but are none, and are not the value of one, are marked
+        words = []  # what only looks like an option is marked, unless it is the value of one
         for previous, word in pairwise(["", *args]):
             marked = previous not in takes_value and _NO_OPTION.fullmatch(word)
             words.append(_ARGUMENT + word if marked else word)
@@ -193,7 +193,7 @@ class Command(click.Command):
 
 
 def with_session(ctx: click.Context) -> dict[str, Any]:
-    """The options of `ctx`, of which `--continue` and a session's id are one, `resume`. Raises `click.UsageError`."""
+    """The options of `ctx`; `--continue` becomes a value of `resume`. Raises `click.UsageError`."""
     options = dict(ctx.params)
     if options.get("resume") == LAST:  # a script's empty variable
         raise click.UsageError("there is no session ''.", ctx)

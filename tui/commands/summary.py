@@ -1,4 +1,4 @@
-"""`/summary`: read and change the summary of what was compacted."""
+"""`/summary`: read and edit the summary of what was compacted."""
 
 from __future__ import annotations
 

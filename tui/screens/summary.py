@@ -1,4 +1,4 @@
-"""A summary to read and change: the preview of a compaction, or the summary in force."""
+"""A summary to read and edit: the preview of a compaction, or the current summary."""
 
 from __future__ import annotations
 

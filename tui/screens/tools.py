@@ -127,16 +127,12 @@ class ToolsPanel(ToolListPanel):
     async def _switch(self, kind: str, name: str) -> None:
         affected = [line for line in self._tools if (line.name if kind == "tool" else line.origin) == name]
         on = not any(line.on for line in affected)
-        names = [line.name for line in affected if line.on is not on]
-        for pattern in _patterns(name if kind == "source" else "", names):
+        patterns = [line.name for line in affected if line.on is not on]
+        if kind == "source" and all(tool.startswith(f"{name}__") for tool in patterns):
+            patterns = [f"{name}__*"]  # of a server
+        for pattern in patterns:
             await self.session.tools.switch(pattern, on)
         await self.session.refresh_usage()
-
-
-def _patterns(source: str, names: Sequence[str]) -> Sequence[str]:
-    """Patterns that switch these tools: one for all of a server's, whose names share its prefix."""
-    prefix = f"{source}__"
-    return [f"{prefix}*"] if source and all(name.startswith(prefix) for name in names) else names
 
 
 class McpPanel(ToolListPanel):

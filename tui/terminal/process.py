@@ -13,7 +13,7 @@ from typing import Any
 ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals that ask the program to end. ctrl+c is SIGINT."""
 ENDED = "the terminal was closed, or the program ended"
-"""What is written on an answer that they interrupt."""
+"""The reason stored with an answer that they interrupt."""
 
 
 def on_signals(names: Iterable[str], act: Callable[[], object]) -> None:

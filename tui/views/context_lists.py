@@ -349,13 +349,10 @@ def message_lines(
     for message in messages:
         count = counts.get(message.id)
         left_out = not_sent.get(message.id, "")
-        lines.append(
-            MessageLine(
-                message.id, row_of(message, "text"), preview(message), message.created_at,
-                count.tokens if count is not None and left_out in ("", "trimmed") else None,
-                count.source if count is not None else "estimated", left_out, message.id in pinned,
-            )
-        )  # fmt: skip
+        tokens = count.tokens if count is not None and left_out in ("", "trimmed") else None
+        source = count.source if count is not None else "estimated"
+        key, start, is_pinned = row_of(message, "text"), preview(message), message.id in pinned
+        lines.append(MessageLine(message.id, key, start, message.created_at, tokens, source, left_out, is_pinned))
     if by_size:
         lines.sort(key=lambda line: -(line.tokens or 0))
     return lines

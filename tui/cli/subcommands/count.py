@@ -82,7 +82,7 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
 
 
 def _bounded(file: BinaryIO) -> bytes:
-    """What is in `file`; its size is not asked for, because devices and pipes have none. Raises `OSError`."""
+    """The content of `file`, which may be a device or a pipe and have no size. Raises `OSError` if it is too large."""
     data = file.read(MOST_FILE_BYTES + 1)
     if len(data) > MOST_FILE_BYTES:
         raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")

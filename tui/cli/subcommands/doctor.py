@@ -125,7 +125,7 @@ def _database(database: Path) -> Iterator[Finding]:
 
 
 def _private(settings: Settings) -> Iterator[Finding]:
-    """Files and folders that others may read, of those that the program could not restrict at start."""
+    """Files and folders that other users can still read: the program restricts them at start, where it can."""
     logs = settings.log_dir.glob("*.log*") if is_there(settings.log_dir) else ()
     for path, mode in readable_by_others([*database_files(settings.database), *logs]):
         yield Finding("problem", "private", f"{path} can be read by others (mode {mode:04o}): chmod 600 it")

@@ -67,7 +67,7 @@ def _session_line(path: str) -> str | None:
     calls = _Calls(path)
     if not calls.inputs:
         return None
-    return _calls_text(calls.inputs[-1] + calls.output, calls.window_of(calls.model), calls, "~")
+    return _calls_text(calls.inputs[-1] + calls.output, calls.window_of(calls.model), calls, mark="~")
 
 
 def status_line(status: Mapping[str, Any]) -> str:
@@ -88,19 +88,17 @@ def status_line(status: Mapping[str, Any]) -> str:
     window = (size, "") if size else calls.window_of((status.get("model") or {}).get("id") or calls.model)
     line = _calls_text(total, window, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
-    return (
-        f"{line} · ${cost:.2f} this session"
-        if isinstance(cost, int | float) and 0 <= cost < 1e6 and cost is not True
-        else line
-    )
+    if isinstance(cost, int | float) and cost is not True and 0 <= cost < 1e6:
+        line += f" · ${cost:.2f} this session"
+    return line
 
 
 def _calls_text(total: int, window: tuple[int | None, str], calls: _Calls, mark: str = "") -> str:
-    inputs, (size, size_mark) = calls.inputs, window
+    inputs, (size, window_mark) = calls.inputs, window
     pace = (inputs[-1] - inputs[0]) / (len(inputs) - 1) if len(inputs) > 1 else 0
     calls_left = int((calls.compacts_at * size - total) / pace) if size and pace > 0 and calls.compacts_at else None
     cached = calls.cached / (inputs[-1] if inputs else total) if calls.cached and total else None
-    return line_text(total, size, calls_left=calls_left, cached_share=cached, marks=(mark, size_mark))
+    return line_text(total, size, calls_left=calls_left, cached_share=cached, mark=mark, window_mark=window_mark)
 
 
 def line_text(
@@ -109,10 +107,11 @@ def line_text(
     *,
     calls_left: int | None,
     cached_share: float | None,
-    marks: tuple[str, str] = ("", ""),
+    mark: str = "",
+    window_mark: str = "",
 ) -> str:
-    """Tokens of the window, calls until compaction, share of the cache. `marks` precede uncertain numbers."""
-    parts = [f"{marks[0]}{_short(total)}/{marks[1]}{_short(window) if window else '?'}"]
+    """Tokens of the window, calls until compaction, share of the cache. The marks precede uncertain numbers."""
+    parts = [f"{mark}{_short(total)}/{window_mark}{_short(window) if window else '?'}"]
     if window:
         parts[0] += f" {_percent(total / window)}"
     if calls_left is not None:

@@ -150,7 +150,7 @@ def status_text(followed: Followed) -> str:
         usage.limits.context,
         calls_left=followed.calls_left,
         cached_share=followed.cached_share,
-        marks=("" if usage.source in SURE else "~", ""),
+        mark="" if usage.source in SURE else "~",
     )
     return line if followed.cost_today is None else f"{line} · {money(followed.cost_today)} today"
 

@@ -1,4 +1,4 @@
-"""Entries of the transcript: what is known of them before they are drawn, their heights, drawing in a thread."""
+"""Entries of the transcript: their labels and dividers, their heights, drawing in a thread."""
 
 from __future__ import annotations
 
