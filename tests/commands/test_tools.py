@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.commands.scripted_ui import Commands, printed
+from tui.tools.approval import Remembered
 
 
 async def test_they_are_listed_with_what_they_cost(commands: Commands) -> None:
@@ -25,6 +28,11 @@ async def test_they_are_switched_off_and_on(commands: Commands, pattern: str) ->
 
 async def test_an_answer_is_forgotten(commands: Commands) -> None:
     assert (await commands.output("/tools forget fetch")).startswith("fetch asks again")
+    tools = commands.session.tools
+    await asyncio.to_thread(tools.box.remember, Remembered("gone__tool", "allow", "0"))  # its server is not here
+    assert (await commands.output("/tools forget gone__tool")).startswith("gone__tool asks again")
+    assert await tools.remembered() == []
+    assert await commands.refusal("/tools forget gone__tool") == "There is no tool 'gone__tool': /tools lists them."
 
 
 async def test_anything_else_is_refused(commands: Commands) -> None:

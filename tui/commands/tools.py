@@ -35,7 +35,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
                 raise CommandError(BUSY)
             await _switch(ui, chat, names[0] if names else "*", word == "on")
         case ["forget", name]:
-            await chat.session.tools.forget(name)
+            tools = chat.session.tools
+            known = {line.name for line in await tools.lines()} | {answer.tool for answer in await tools.remembered()}
+            if name not in known:  # a wrong name must not pass for an approval that is gone
+                raise CommandError(f"There is no tool {plain(name)!r}: /tools lists them.")
+            await tools.forget(name)
             await ui.say(f"{plain(name)} asks again, unless it only reads or the config file says otherwise.")
         case _:
             raise CommandError(USAGE)
