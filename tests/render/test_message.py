@@ -118,6 +118,7 @@ def test_one_endless_line_is_folded_too(palette: Palette) -> None:
         ("interrupted", None, "connection ended early"),
         ("interrupted", "it sent nothing for 5 seconds. /retry asks again.", "■ it sent nothing for 5 seconds."),
         ("failed", "529 overloaded\n\x1b[31m", "✗ 529 overloaded · /retry"),
+        ("failed", "p: HTTP 500: odd.", "✗ p: HTTP 500: odd · /retry"),
     ],
 )
 def test_an_answer_that_did_not_end_well_says_what_to_do(

@@ -202,7 +202,7 @@ def status_text(message: Message) -> str | None:
         case "interrupted":
             return "■ the connection ended early, what arrived is kept · /retry asks again"
         case "failed":
-            return f"✗ {clean_line(message.error or 'the request failed')} · /retry asks again"
+            return f"✗ {clean_line(message.error or 'the request failed').rstrip('.')} · /retry asks again"
         case "complete" if message.role == "assistant" and message.kind == "chat":
             ending = ending_line(message)
             return f"■ {ending}" if ending else None
