@@ -184,13 +184,13 @@ def agree(one: float, other: float) -> bool:
 class Calibration:
     """The learned state of one (provider, model).
 
-    `errors` are those of predictions that had a measured call to go by, `first_errors` of the others. `media` are
-    ratios of the tokens of images and PDFs to the formula's, `returned` shares of sent reasoning that the next input
-    had, `unseen` shares of output that no part of a reply explained which the next input had. `excesses` are the
-    tokens of the first calls of conversations beyond their text, latest last: a prompt that the server adds.
-    `preambles` are costs of system prompt and tools together, by digest, latest last. `floor` is
-    the least factor that refusals leave possible, for servers whose usage was never seen; 0 for none. `sigma` is how
-    far factors of this model are expected from 1; the book sets it.
+    `errors` are those of predictions based on a measured call, `first_errors` those of the others. `media` are ratios
+    of the tokens of images and PDFs to the formula's. `returned` and `unseen` are shares that were in the next input:
+    of reasoning that was sent back, and of output that no part of the reply explains. `excesses` are the tokens by
+    which first calls of conversations exceeded their text: a prompt that the server adds. `preambles` are costs of
+    system prompt and tools together, by digest. `floor` is the least factor that refusals leave possible, for servers
+    that never reported usage; 0 for none. `sigma` is how far factors of this model are expected to be from 1, set by
+    `CalibrationBook`. The latest of everything comes last.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -284,7 +284,7 @@ class Calibration:
     ) -> Calibration:
         """Return this with one more observation, in tokens; `classes` as in `text`. Ignores unusable ones.
 
-        Those that are not `sure` count once two in a row agree, and no longer than two sure ones are there.
+        Observations that are not `sure` count once two in a row agree, until there are two sure ones.
         """
         if content + markup <= 0 or actual < 0:
             return self
@@ -310,7 +310,7 @@ class Calibration:
     def note(self, predicted: float, actual: float, margin: float, *, first: bool = False) -> Calibration:
         """Return this with the error of one more prediction, in tokens; `margin` is the fixed one it had.
 
-        `first`: the prediction had no measured call to go by.
+        `first`: the prediction was not based on a measured call.
         """
         if first:
             return replace(self, first_errors=self.first_errors.add(predicted, actual, margin))
@@ -325,7 +325,7 @@ class Calibration:
 
     @property
     def first_spread(self) -> float:
-        """The same of a prediction that has no measured call to go by."""
+        """The same for a prediction that is not based on a measured call."""
         learned = self.first_errors.spread
         return 1.0 if learned is None else max(1.0, learned)
 
@@ -360,7 +360,7 @@ class Calibration:
         return estimated * max(1.0, self.floor)
 
     def preamble_change(self, before: tuple[bytes, float], after: tuple[bytes, float]) -> float:
-        """What system prompt and tools add when they change, in tokens; both given as digest and estimate."""
+        """Tokens that a change of system prompt and tools adds; `before` and `after` are a digest and an estimate."""
         costs = self.preambles.get(before[0]), self.preambles.get(after[0])
         if costs[0] is not None and costs[1] is not None:
             return costs[1].actual - costs[0].actual
@@ -441,7 +441,7 @@ def _with_share(shares: tuple[float, ...], share: float) -> tuple[float, ...]:
 
 
 class CalibrationStore:
-    """Where calibrations outlive the process; this one keeps none."""
+    """Persistent storage for calibrations; this base class stores nothing."""
 
     def load(self, provider: str, model: str) -> Mapping[str, Any] | None:
         """The calibration saved last, or None."""

@@ -58,17 +58,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The usage of one call, and of which request. In tokens; digests are 32 bytes.
+    """The usage of one call, and what identifies its request. In tokens; digests are 32 bytes.
 
     `sent` and `replied` are chain digests over bodies, before and after the reply; `replied` is None where the reply is
     not known to be whole. `sent_reasoning` and `reply_reasoning` are the reasoning tokens inside `input_tokens` and
-    `output_tokens` (estimated where the provider did not say: then `reasoning_known` is False). `preamble_tokens` is
-    the estimate of system prompt and tools at the time, by which a later change of them is corrected. `cleared` are
-    those of `input_tokens` that the provider's own context editing took out before the model read them. `counted` says
-    that no call was made: it is the provider's count of what was sent. `unseen` are those of `output_tokens` that no
-    part of the reply explains: reasoning billed without a word. `confirmed` says that the number agrees with one that
-    was made without it, `doubt` how far it may be off as far as that one tells (see evidence.py). `predicted` is what
-    was predicted for `input_tokens`, `first` says that this prediction had no measured call to go by.
+    `output_tokens` (estimated where the provider did not report them: then `reasoning_known` is False).
+    `preamble_tokens` is the estimate of system prompt and tools at the time, by which a later change of them is
+    corrected. `cleared` are those of `input_tokens` that the provider's own context editing removed before the model
+    read them. `counted`: no call was made, the provider counted the request. `unseen` are those of `output_tokens` that
+    no part of the reply explains: reasoning billed without a word. `confirmed` is that of its `Verdict`, `doubt` how
+    far off input and output may be together. `predicted` is the prediction of `input_tokens`; `first`: it was not based
+    on a measured call.
     """
 
     provider: str
@@ -101,7 +101,7 @@ class Measurement:
 
 
 class MeasurementStore:
-    """Where measurements outlive the process; this one keeps none."""
+    """Persistent storage for measurements; this base class stores nothing."""
 
     def load(self, provider: str, model: str) -> Iterable[Measurement]:
         """Stored measurements of a model, oldest first."""

@@ -225,8 +225,8 @@ ESCAPED_SHARE = 0.1
 def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening: bool, scored: bool) -> Calibration:
     """Return what is learned of the model after a call that a server reports to have had `actual` tokens of input.
 
-    `opening`: it is the first report of its session. Without `scored` the prediction had not the whole request to go
-    by, as in a recording, and its error says nothing.
+    `opening`: it is the first report of its session. Without `scored` the error of the prediction is ignored: it was
+    made without parts of the request, as for a recording.
     """
     estimate, base, account, preamble, calibration = situation
     predicted, taught = estimate.uncleared, calibration

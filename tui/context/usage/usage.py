@@ -32,7 +32,7 @@ class Basis:
     """How the total was obtained, in tokens. None is unknown (no call yet).
 
     `counted`: `last_input` is the provider's count of a request, not the report of a call. `classes` are the classes of
-    text in the conversation. `last_error_first`: the last prediction had no measured call to go by;
+    text in the conversation. `last_error_first`: the last prediction was not based on a measured call;
     `first_error_p95_percent` is over predictions like that, `error_p95_percent` over the others.
     """
 
