@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 
 from tests.providers.collect import collect
+from tests.providers.http.refusal_sentences import SENTENCES
 from tests.providers.replay import Answer, End, replay_server, sse
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, pieces, serving
-from tui.messages import Usage
-from tui.providers.base import ProviderError, StreamEnd, TextDelta
+from tui.messages import Request, ToolSchema, Usage
+from tui.providers.base import ProviderError, StreamEnd, StreamEvent, TextDelta
 from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.dialects.dialect import DialectProvider, Style
 from tui.providers.registry import make_provider
 
 
@@ -296,3 +299,30 @@ async def test_a_kept_connection_that_is_closed_just_then_is_no_error(dialect: D
             assert [model.id for model in await provider.models()] == ["m"]
         await provider.close()
     assert opened == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("effort", [None, "high"])
+async def test_what_is_always_refused_is_asked_in_each_style_once(
+    dialect: Dialect, effort: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that refuse `max_tokens` and `max_completion_tokens` were asked with one and the other for ever."""
+    provider = make_provider("p", ProviderConfig("p", dialect, "http://127.0.0.1:1/v1"))
+    assert isinstance(provider, DialectProvider)
+    tool = ToolSchema("look", "Looks.", '{"type": "object"}')
+    request = replace(REQUEST, max_output=100, reasoning=effort, tools=(tool,))
+    for sentence, _ in SENTENCES:
+        tried: list[Style] = []
+
+        async def refuse(
+            _request: Request, style: Style, tried: list[Style] = tried, sentence: str = sentence
+        ) -> AsyncGenerator[StreamEvent]:
+            assert style not in tried, (sentence, style)
+            tried.append(style)
+            if sentence:
+                raise ProviderError("bad_request", sentence)
+            yield TextDelta("")
+
+        monkeypatch.setattr(provider, "_attempt", refuse)
+        assert (await collect(provider, request)).error is not None
+        assert 1 <= len(tried) <= 6, sentence

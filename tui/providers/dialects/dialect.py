@@ -222,6 +222,7 @@ class DialectProvider(Provider, Generic[StyleT]):
     async def _answer(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Send the request, again in another style if a refusal suggests one. Only a style that worked is kept."""
         style = self.style(request.model)
+        tried = [style]
         while True:
             begun = False
             try:
@@ -235,10 +236,11 @@ class DialectProvider(Provider, Generic[StyleT]):
                 return
             except ProviderError as error:
                 changed = None if begun else self._after(error, style, request)
-                if changed is None or changed == style:
+                if changed is None or changed in tried:
                     raise
                 log.warning("%s is asked otherwise: %s", request.model, error)
                 style = changed
+                tried.append(style)
 
     async def _attempt(self, request: Request, style: StyleT) -> AsyncGenerator[StreamEvent, None]:
         """Send the request once. Raises `ProviderError`."""
