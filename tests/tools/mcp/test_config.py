@@ -192,6 +192,12 @@ def test_variables_are_filled_in_when_a_server_starts_and_only_then() -> None:
 def test_what_may_be_secret_is_not_shown() -> None:
     args = ("--api-key", "abc", "--token=xyz", "-v", "sk-abcdefghijklmnop", "--auth", "${KEY}", "plain")
     assert hidden_args(args) == ("--api-key", "***", "--token=***", "-v", "[key]", "--auth", "${KEY}", "plain")
+    args = ("--pass", "abc", "--db-pwd=a;b", "-p", "Server=h;Password=abc;Port=1", "--bypass", "x", "https://auth.x:1/")
+    hidden = ("--pass", "***", "--db-pwd=***", "-p", "Server=h;Password=***;Port=1", *args[-3:])
+    assert hidden_args(args) == hidden
+    harmless = ("--dir=${HOME_DIR:-/tmp}", "key" * 30_000)
+    assert hidden_args(harmless) == harmless
+    assert one({"command": "x", "env": {"DB_PASS": "hunter", "PASSIVE": "yes"}}).secrets == ("hunter",)
     web = one({"url": "https://me:word@x.example:8443/mcp?key=abc", "headers": {"Authorization": "Bearer abcdefgh"}})
     assert web.shown == "https://x.example:8443/mcp?…"
     assert set(web.filled({}).secrets) == {"word", "key=abc", "Bearer abcdefgh", "abcdefgh"}

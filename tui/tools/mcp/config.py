@@ -49,7 +49,9 @@ _TYPES: Mapping[str, Transport] = {
     "stdio": "stdio", "local": "stdio", "http": "http", "streamable-http": "http", "streamablehttp": "http",
     "streamable_http": "http", "remote": "http", "sse": "sse",
 }  # fmt: skip
-_SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|auth|credential)")
+_SECRET_NAME = r"key|token|secret|passw|passphrase|(?<![a-z])pass(?![a-z])|pwd|auth|credential"
+_SECRET_FLAG = re.compile(f"(?i){_SECRET_NAME}")
+_SECRET_PAIR = re.compile(rf"(?i)((?:{_SECRET_NAME})[\w.-]{{0,40}}=)[^\s;&]+")  # within an argument
 _NO_SECRET = re.compile(r"(?i)[~./\\].*|[a-z]:\\.*|https?://[^@?]*|[a-z]{1,12}|[0-9.:,-]+")
 _SCHEMES = ("bearer", "basic", "token")
 _HIDDEN = "***"
@@ -198,7 +200,7 @@ def hidden_args(args: tuple[str, ...]) -> tuple[str, ...]:
         elif equals and _SECRET_FLAG.search(flag):
             shown.append(f"{flag}={_HIDDEN}")
         else:
-            shown.append(redact(arg))
+            shown.append(_SECRET_PAIR.sub(rf"\1{_HIDDEN}", redact(arg)))
         after_flag = arg.startswith("-") and not equals and bool(_SECRET_FLAG.search(arg))
     return tuple(shown)
 
