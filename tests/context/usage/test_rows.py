@@ -322,12 +322,27 @@ def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
     assert by_key["user"].tokens == real(outgoing) - TRUE_TOOLS
 
 
-def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools() -> None:
+@pytest.mark.parametrize(("model", "row"), [(MODEL, "unattributed"), ("of-no-known-family", "user")])
+def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools(model: str, row: str) -> None:
+    """Only the text of a model whose vocabulary is unknown can cost twice its estimate."""
     hybrid = estimator()
-    outgoing = request(user("word " * 1_000), tools=TOOLS)
+    outgoing = request(user("word " * 1_000), tools=TOOLS, model=model)
     before = rows(hybrid, outgoing)
     hybrid.record(outgoing, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
-    assert by_key["user"].tokens > 1_700
     assert by_key["tools"].tokens <= 2.5 * before["tools"].tokens
-    assert "unattributed" not in by_key
+    gained = {key: by_key[key].tokens - (before[key].tokens if key in before else 0) for key in by_key}
+    assert max(gained, key=gained.__getitem__) == row
+    assert gained[row] > 700
+
+
+@pytest.mark.parametrize("system", ["word " * 400, "word " * 40])
+def test_a_system_prompt_of_a_known_vocabulary_is_not_what_the_server_adds(system: str) -> None:
+    hybrid = estimator()
+    expected = rows(hybrid, request(system=system))["system"].tokens
+    for session in ("first", "second"):
+        outgoing = request(user(session), system=system, session=session)
+        hybrid.record(outgoing, answer("Certainly."), Usage(expected + 405, 6), at=1.0)
+    by_key = rows(hybrid, outgoing)
+    assert by_key["system"].tokens == pytest.approx(expected, abs=8)
+    assert by_key["hidden"].tokens == pytest.approx(400, abs=10)

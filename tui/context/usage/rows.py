@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tui.context.counting.digests import CountSource, preamble_digest
 from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibration, PreambleCost
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
@@ -247,30 +248,34 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
     texts = learned(account.sums, calibration)
-    margin = estimate_margin(texts, account.sums, account.model)
-    messages = Guess(texts, margin, FACTOR_LOW * texts, FACTOR_HIGH * texts)
-    guess = sum(prompts.tokens.values())
-    before = Guess(guess, prompts.doubt * guess, prompts.least * guess, prompts.most * guess)
-    missing = total - sum(tokens.values()) - messages.tokens - before.tokens
-    by_template = _added_by_template(missing, situation, PLAUSIBLE_MARGINS * messages.margin + before.margin)
+    messages = _text_guess(texts, estimate_margin(texts, account.sums, account.model), account.model)
+    guesses = messages, prompts.sections, prompts.tools
+    missing = total - sum(tokens.values()) - sum(guess.tokens for guess in guesses)
+    by_template = 0.0
+    if preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
+        by_template = min(preamble.per_request, max(0.0, missing))
     tokens["hidden"] += by_template
     missing -= by_template
-    new_messages, new_before = _corrected(messages, before, missing)
-    rest = missing - (new_messages - messages.tokens) - (new_before - before.tokens)
-    if rest > UNATTRIBUTED * total:  # more than both can be off by: something else is in the total
-        new_messages, new_before, rest = messages.tokens, before.tokens, missing
+    corrected = _corrected(guesses, missing)
+    rest = missing - sum(new - guess.tokens for new, guess in zip(corrected, guesses, strict=True))
+    if abs(rest) > UNATTRIBUTED * total:  # more than they can be off by: the total is that of something else, too
+        corrected, rest = [guess.tokens for guess in guesses], missing
+    in_messages, in_sections, in_tools = corrected
     estimated = sum(guess for _, guess, _ in rows.values())
-    factor = new_messages / estimated if estimated else 0.0
+    factor = in_messages / estimated if estimated else 0.0
     for key, (_, guess, _) in rows.items():
         tokens[key] += factor * guess
-    for key, guess in prompts.tokens.items():
-        tokens[key] = guess * new_before / before.tokens if before.tokens else 0.0
+    for key in SECTION_ROWS:
+        tokens[key] = prompts.tokens[key] * in_sections / prompts.sections.tokens if prompts.tokens[key] else 0.0
+    tokens["tools"] = in_tools
 
     sources, warning = _sources(rows, prompts, texts, measured=measured), ""
     sources["hidden"] = sources["unattributed"] if by_template else "derived"
     largest = max(tokens, key=tokens.__getitem__)
     if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
         tokens[largest] += rest
+    elif measured and 0 < rest <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
+        tokens["hidden"] += rest
     elif rest > 0:
         tokens["unattributed"] = rest
         if measured and rest > TEMPLATE:
@@ -283,39 +288,38 @@ def attribute(request: Request, situation: Situation) -> Attribution:
 
 
 class Guess(NamedTuple):
-    """An estimate in tokens, by how much it may be off, and its limits."""
+    """An estimate in tokens, by how many it may be off, and the lowest and highest factor it can be off by."""
 
     tokens: float
     margin: float
-    least: float
-    most: float
+    low: float
+    high: float
 
     def limited(self, tokens: float) -> float:
         """`tokens` within the limits."""
-        return min(max(tokens, self.least), self.most)
+        return min(max(tokens, self.low * self.tokens), self.high * self.tokens)
 
 
-def _corrected(messages: Guess, before: Guess, missing: float) -> tuple[float, float]:
-    """The tokens of messages and preamble with what both are `missing`: by their margins, as far as they can be off."""
-    margins = messages.margin + before.margin
-    share = missing * messages.margin / margins if margins else 0.0
-    new_messages = messages.limited(messages.tokens + share)
-    new_before = before.limited(before.tokens + missing - (new_messages - messages.tokens))
-    return messages.limited(messages.tokens + missing - (new_before - before.tokens)), new_before
+def _text_guess(tokens: float, margin: float, model: str) -> Guess:
+    """The guess at a text; one in the model's own vocabulary is off by a few margins at most."""
+    if not tokens or get_tokenizer(model).how != "vocabulary":
+        return Guess(tokens, margin, FACTOR_LOW, FACTOR_HIGH)
+    share = (PLAUSIBLE_MARGINS * margin + TEMPLATE_LEAST) / tokens
+    return Guess(tokens, margin, max(0.0, 1 - share), 1 + share)
 
 
-def _added_by_template(missing: float, situation: Situation, margin: float) -> float:
-    """How many of the `missing` tokens a chat template adds: as many as those of the family are known to.
+def _corrected(guesses: Sequence[Guess], missing: float) -> list[float]:
+    """The tokens of `guesses` with what they are `missing` together: by their margins, as far as each can be off.
 
-    If the text was counted in the model's own vocabulary it may be all of them, beyond `margin`.
+    What one can't take the others get, those with the largest margins first.
     """
-    preamble, model = situation.preamble, situation.account.model
-    measured, exact = situation.base.measurement is not None, get_tokenizer(model).how == "vocabulary"
-    if measured and exact and max(TEMPLATE_LEAST, margin) < missing <= TEMPLATE:
-        return missing
-    if preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
-        return min(preamble.per_request, max(0.0, missing))
-    return 0.0
+    margins = sum(guess.margin for guess in guesses) or 1.0
+    tokens = [guess.limited(guess.tokens + missing * guess.margin / margins) for guess in guesses]
+    rest = missing + sum(guess.tokens for guess in guesses) - sum(tokens)
+    for index in sorted(range(len(guesses)), key=lambda index: -guesses[index].margin):
+        before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + rest)
+        rest -= tokens[index] - before
+    return tokens
 
 
 def _sources(
@@ -331,7 +335,7 @@ def _sources(
         sources[key] = "estimated" if guess > 0 else "derived" if derived > 0 else "measured"
     guessed = [key for key, (_, guess, _) in rows.items() if guess > 0]
     sections = [key for key, tokens in prompts.tokens.items() if tokens > 0]
-    if measured and len(guessed) == 1 and not (sections and prompts.doubt):
+    if measured and len(guessed) == 1 and not (sections and prompts.sections.margin + prompts.tools.margin):
         sources[guessed[0]] = "derived"
     elif measured and len(sections) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[sections[0]]:
         sources[sections[0]] = "counted" if prompts.sources[sections[0]] == "counted" else "derived"
@@ -341,15 +345,14 @@ def _sources(
 class PreambleSplit(NamedTuple):
     """Tokens and their source by row key (one of `PREAMBLE_ROWS`).
 
-    `doubt` is the share by which their sum is uncertain, `least` and `most` the factors it can be off by. `hidden` is
-    what calls had beyond these, and what they agree on: a prompt that the server adds.
+    `sections` and `tools` say how far off the rows of the system prompt and of the tools may be. `hidden` is what calls
+    had beyond these, and what they agree on: a prompt that the server adds.
     """
 
     tokens: Mapping[str, float]
     sources: Mapping[str, CountSource]
-    doubt: float
-    least: float
-    most: float
+    sections: Guess
+    tools: Guess
     hidden: float = 0.0
 
 
@@ -361,34 +364,41 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     an estimate, and so does what is unlikely as long as one call alone says so. If two say so, the server adds it.
     """
     if preamble.counted is not None:
-        sources: dict[str, CountSource] = dict.fromkeys(PREAMBLE_ROWS, "counted")
-        return PreambleSplit(preamble.counted._asdict(), sources, 0.0, 1 - COUNTED_RANGE, 1 + COUNTED_RANGE)
+        counts = preamble.counted._asdict()
+        both = sum(counts[key] for key in SECTION_ROWS), counts["tools"]
+        sections, tools = (Guess(size, 0.0, 1 - COUNTED_RANGE, 1 + COUNTED_RANGE) for size in both)
+        return PreambleSplit(counts, dict.fromkeys(PREAMBLE_ROWS, "counted"), sections, tools)
     tokens = dict.fromkeys(PREAMBLE_ROWS, 0.0)
     for section, guess in zip(request.system, preamble.sections, strict=True):
         tokens[section.kind] += guess
     tokens["system"] += preamble.per_request if tokens["system"] else 0.0
     prompts = sum(tokens.values())
+    tokenizer = get_tokenizer(request.model)
+    doubt = tokenizer.margins[LATIN] if tokenizer.how == "vocabulary" else MARGIN_HEURISTIC
+    sections = _text_guess(prompts, doubt * prompts, request.model)
     tokens["tools"] = sum(preamble.tools) + preamble.fixed
-    costs = calibration.preambles
-    whole = costs.get(preamble.digest)
-    added = 0.0
-    if whole is not None and whole.agreed and whole.actual > FACTOR_HIGH * (prompts + tokens["tools"]) + TEMPLATE:
-        added = whole.actual - prompts - tokens["tools"]
+    tools = Guess(tokens["tools"], MARGIN_HEURISTIC * tokens["tools"], LEAST_PREAMBLE, FACTOR_HIGH)
+    # What a request without tools has before its messages, and what one with them has.
+    alone = calibration.preambles.get(preamble_digest(request.system, ())) if prompts else None
+    whole = calibration.preambles.get(preamble.digest)
+    added, most = 0.0, sections.high * prompts + TEMPLATE
+    if alone is not None and alone.agreed and alone.actual > most:
+        added = alone.actual - prompts
+    elif whole is not None and whole.agreed and whole.actual > most + tools.high * tools.tokens:
+        added = whole.actual - prompts - tools.tokens
     hidden = max(0.0, added - calibration.hidden)
-    # What a request without tools has before its messages.
-    alone = costs.get(preamble_digest(request.system, ()))
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
-    tools = 0.0 if whole is None or alone is None else whole.actual - alone.actual
-    likely = LEAST_PREAMBLE * tokens["tools"] <= tools <= FACTOR_HIGH * tokens["tools"]
-    if whole is None or alone is None or tools <= 0 or not likely:
-        sources = dict.fromkeys(PREAMBLE_ROWS, "estimated")
-        return PreambleSplit(tokens, sources, MARGIN_HEURISTIC, LEAST_PREAMBLE, FACTOR_HIGH, hidden)
-    tokens["tools"] = tools
+    beyond = 0.0 if whole is None or alone is None else whole.actual - alone.actual
+    if whole is None or alone is None or beyond <= 0 or tools.limited(beyond) != beyond:
+        return PreambleSplit(tokens, dict.fromkeys(PREAMBLE_ROWS, "estimated"), sections, tools, hidden)
+    measured = max(0.0, alone.actual - added) if prompts else 0.0
     for key in SECTION_ROWS:
-        tokens[key] *= max(0.0, alone.actual - added) / prompts if prompts else 0.0
+        tokens[key] *= measured / prompts if prompts else 0.0
+    tokens["tools"] = beyond
     several = sum(tokens[key] > 0 for key in SECTION_ROWS) > 1
-    sources = {**dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived"), "tools": "derived"}
+    sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived")
     agreed = whole.agreed and alone.agreed
     doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
-    return PreambleSplit(tokens, sources, doubt, 1 - within, 1 + within, hidden)
+    sections, tools = (Guess(size, doubt * size, 1 - within, 1 + within) for size in (measured, beyond))
+    return PreambleSplit(tokens, {**sources, "tools": "derived"}, sections, tools, hidden)
