@@ -157,6 +157,11 @@ def arguments_text(arguments: str) -> str:
     return arguments if unchanged else json.dumps(value, ensure_ascii=False)
 
 
+def received_arguments(value: object) -> str:
+    """The arguments of a received tool call as text; some servers send the object itself. "" for anything else."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else text_of(value)
+
+
 def as_object(text: str | None) -> Json:
     """JSON text as an object; empty for anything else."""
     try:

@@ -277,6 +277,15 @@ def test_a_name_that_is_none_is_not_taken_for_the_model_that_answers() -> None:
     assert read(ChatReader(), events).events == []
 
 
+def test_arguments_that_come_as_an_object_are_written_as_json() -> None:
+    part = {"id": "c", "function": {"name": "look", "arguments": {"path": "ä"}}}
+    item = {"type": "function_call", "call_id": "c", "name": "look", "arguments": {"path": "ä"}}
+    chat = read(ChatReader(), [{"choices": [{"delta": {"tool_calls": [part]}}]}])
+    responses = read(ResponsesReader(), [{"type": "response.completed", "response": {"output": [item]}}])
+    for got in (chat, responses):
+        assert [call.arguments for call in got.calls.values()] == ['{"path": "ä"}']
+
+
 def test_responses_may_come_in_their_last_event_alone() -> None:
     output = [
         {"type": "message", "content": [{"type": "output_text", "text": "Looking."}]},

@@ -44,6 +44,7 @@ from tui.providers.wire import (
     own_call_ids,
     own_reasoning,
     plain_text,
+    received_arguments,
     result_text,
     results_with_parts,
     system_text,
@@ -388,7 +389,8 @@ class _Calls:
     def read(self, call: Json) -> ToolCallDelta:
         """The piece as an event. `id` and `name` come with a call's first piece only."""
         function = object_of(call.get("function"))
-        call_id, name, arguments = text_of(call.get("id")), text_of(function.get("name")), _arguments(function)
+        call_id, name = text_of(call.get("id")), text_of(function.get("name"))
+        arguments = received_arguments(function.get("arguments"))
         index = self._continued(call.get("index"), call_id, arguments if name else None)
         begins = index is None
         if index is None:
@@ -423,16 +425,6 @@ class _Calls:
                 return index if index < self._earlier and named == whole else None  # two in one chunk are two calls
         unmarked = wire_index is None and not call_id and named is None
         return len(self._calls) - 1 if unmarked and self._calls else None
-
-
-def _arguments(function: Json) -> str:
-    match function.get("arguments"):
-        case str(text):
-            return text
-        case dict(value):
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return ""
 
 
 class OpenAIChat(DialectProvider[ChatStyle]):

@@ -37,6 +37,7 @@ from tui.providers.wire import (
     own_call_ids,
     own_reasoning,
     plain_text,
+    received_arguments,
     result_text,
     results_with_parts,
     system_text,
@@ -302,7 +303,7 @@ class ResponsesReader(Reader):
             case "function_call":
                 if len(self._items) > announced:
                     yield _call(item, wire)
-                yield from item.rest(str(wire.get("arguments") or ""))
+                yield from item.rest(received_arguments(wire.get("arguments")))
         yield from _named(item, wire)
 
     def _close(self, kind: str, response: Json) -> None:
