@@ -106,6 +106,20 @@ async def test_a_file_that_became_a_link_to_a_secret_since_it_was_asked_about_sh
         await tool.run_approved(arguments, approved)
 
 
+async def test_two_links_of_one_name_are_two_questions(tmp_path: Path) -> None:
+    tool = by_name(tmp_path, "read_file")
+    assert tool.ask_reason is not None and tool.run_approved is not None
+    reasons = {}
+    for place in ("a", "b"):
+        (tmp_path / f"{place}.txt").write_text(f"content of {place}")
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "server.pem").symlink_to(tmp_path / f"{place}.txt")
+        reasons[place] = tool.ask_reason({"path": f"{place}/server.pem"})
+    assert reasons["a"].startswith("a.txt (asked for as server.pem) probably holds keys")
+    for place, reason in reasons.items():
+        assert f"content of {place}" in (await tool.run_approved({"path": f"{place}/server.pem"}, reason)).text
+
+
 KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 CONTENT = {
     "PEM": f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----\n",

@@ -17,6 +17,7 @@ from typing import Any
 
 from tui.tools.base import ToolError
 from tui.tools.files.confine import Confinement, Place
+from tui.tools.files.texts import printable
 
 _NAMES = frozenset(
     {
@@ -217,7 +218,7 @@ def examine(descriptor: int, path: str, place: Place) -> SensitiveFile | None:
     if may_hold_secrets(place.path.as_posix()):
         reason = f"{place.shown} probably holds keys or passwords"
     elif may_hold_secrets(named):
-        reason = f"{named} probably holds keys or passwords"
+        reason = f"{place.shown} (asked for as {printable(named)}) probably holds keys or passwords"
     elif status.st_nlink > 1 and (other := _known_as(identity, place)):
         reason = f"{place.shown} is the same file as {other}, which probably holds keys or passwords"
     elif what := secret_in(_beginning(descriptor)):
