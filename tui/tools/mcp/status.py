@@ -89,6 +89,9 @@ def failure_reason(
         return f"it answered {status.text}; check headers of {where}{sign_in}", True
     if status.code:
         return f"it answered {status.text}", 400 <= status.code < 500 and status.code not in (408, 425, 429)
+    if match := re.search(r"Redirect (?:to |response .*location: ')(\S+?)(?:'| not followed)", str(cause), re.DOTALL):
+        url = one_line(match[1])
+        return f"it redirects to {url}, and redirects are not followed; if that is right, correct url of {where}", True
     match cause:
         case McpConfigError():
             return str(cause), True
