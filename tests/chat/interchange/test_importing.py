@@ -166,7 +166,7 @@ def own_export(path: Path, **damage: Any) -> Path:
     head = {"type": "session", "format": "chatctx-session", "version": 1, "id": "0a", "title": "t", "provider": "demo",
             "model": "demo", "created_at": 1.0, "updated_at": 1.0, "messages": damage.pop("messages", 1)}  # fmt: skip
     lines: list[Any] = [head, {"type": "message", "message": message | damage}]
-    return write(path, *lines, {"type": "blob", "sha256": "0" * 64, "data": "aGVsbG8="} if not damage else {})
+    return write(path, *lines, *([] if damage else [{"type": "blob", "sha256": "0" * 64, "data": "aGVsbG8="}]))
 
 
 @pytest.mark.parametrize(

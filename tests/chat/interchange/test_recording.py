@@ -16,6 +16,7 @@ from tui.chat.interchange.recording import (
     checked_records,
     checked_row,
     first_words,
+    read_jsonl,
 )
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import Record, SessionInfo
@@ -48,6 +49,18 @@ def test_a_title_that_is_no_text() -> None:
     info = replace(INFO, title=title)
     with pytest.raises(RecordingError, match="title of a SessionInfo is bool"):
         checked(Recording("chatctx", info.title, (), info=info))
+
+
+@pytest.mark.parametrize("ident", ["a; reboot", "$(id)", "../01", "-m", "", "0" * 41])
+def test_an_id_that_a_shell_would_read_is_refused(ident: str) -> None:
+    with pytest.raises(RecordingError, match="the session's id"):
+        checked(Recording("chatctx", "t", (), info=replace(INFO, id=ident)))
+
+
+@pytest.mark.parametrize("line", [{"type": "note"}, {"type": ["message"]}, {"type": "session", "version": 2}, {}])
+def test_nothing_of_a_later_version_is_left_out_in_silence(line: dict[str, Any]) -> None:
+    with pytest.raises(RecordingError, match="a later version of chatctx: update it"):
+        read_jsonl([{"type": "message", "message": {}}, line], "a.jsonl")
 
 
 def test_half_a_character_in_a_label_is_mended() -> None:

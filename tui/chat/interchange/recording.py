@@ -91,6 +91,7 @@ def first_words(messages: Iterable[Message]) -> str:
 # -- our own format: JSONL, without loss ------------------------------------------------------------------------------
 
 OURS, FORMAT, VERSION = "chatctx", "chatctx-session", 1
+KINDS = ("session", "message", "record", "call", "blob")
 
 
 def write_jsonl(
@@ -119,8 +120,11 @@ def write_jsonl(
 def read_jsonl(lines: Sequence[Mapping[str, Any]], name: str) -> Recording:
     """The inverse of `write_jsonl`; `info` is None where the session's line is missing.
 
-    Raises `RecordingError` for a file that was cut, `MALFORMED` for damaged lines.
+    Raises `RecordingError` for a file that was cut or is of a later version, `MALFORMED` for damaged lines.
     """
+    for line in lines:
+        if line.get("type") not in KINDS or line.get("version", VERSION) != VERSION:
+            raise RecordingError(f"{name}: damaged, or written by a later version of chatctx: update it")
 
     def of_kind(kind: str) -> Iterator[Mapping[str, Any]]:
         return (line for line in lines if line.get("type") == kind)
@@ -154,6 +158,8 @@ def _row(kind: type[Row], line: Mapping[str, Any]) -> Row:
 
 MOST = 2**53
 """Larger numbers can't be tokens, and some do not fit the database."""
+LONGEST_ID = 40
+"""Characters of a session's id. It is printed in commands to copy, so it is letters and digits only."""
 YEAR_9999 = 253_370_764_800
 """Seconds since the epoch; later times can't be shown."""
 _ALLOWED = {"role": get_args(Role), "kind": get_args(MessageKind), "status": get_args(MessageStatus)}
@@ -168,9 +174,12 @@ def checked(recording: Recording) -> Recording:
     for digest, data in recording.blobs.items():
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
+    info = None if recording.info is None else checked_row(recording.info)  # first: the title is from there
+    if info is not None and not (info.id.isascii() and info.id.isalnum() and len(info.id) <= LONGEST_ID):
+        raise RecordingError("damaged: the session's id has other characters than letters and digits")
     return replace(
         recording,
-        info=None if recording.info is None else checked_row(recording.info),  # first: the title is from there
+        info=info,
         title=storable(recording.title) or "",
         messages=tuple(checked_messages(recording.messages)),
         records=checked_records(recording.records),
