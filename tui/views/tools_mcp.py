@@ -213,9 +213,24 @@ def _project(project: ProjectFile, width: int) -> list[Row]:
 def _server(
     server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: AbstractSet[str]
 ) -> list[Row]:
+    """A server's line, why it is not ready, and what of it can't be used."""
     status = server.status
-    sign = "▾" if unfolded else "▸"
-    state = "switched off" if status.state == "off" else status.state
+    line = _server_line(server, tools, width, "▾" if unfolded else "▸", deferred)
+    rows = [Row(line, f"server:{status.name}", foldable=True)]
+    if status.reason:
+        rows += _lines(status.reason, width, _COLOURS.get(status.state, "$text-muted"), "  ")
+    for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:
+        mark, style = ("! ", "$text-warning") if issue.fault else ("", "$text-muted")
+        rows += _lines(f"{mark}{issue.text}", width, style, "  ")
+    if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
+        rows.append(_line(f"  ! {hidden:,} more like that", width, style="$text-warning"))
+    return rows
+
+
+def _server_line(
+    server: ServerLine, tools: list[ToolLine], width: int, sign: str, deferred: AbstractSet[str]
+) -> Content:
+    status = server.status
     colour = _COLOURS.get(status.state, "$text-muted")
     line = Content.assemble(
         (f"{_GLYPHS[status.state]} ", colour),
@@ -223,26 +238,22 @@ def _server(
         (f" {sign} ", "$text-muted"),
     )
     if width >= NARROW or status.state != "ready":  # otherwise the glyph shows it
+        state = "switched off" if status.state == "off" else status.state
         line = Content.assemble(line, (pad(state, 13), colour))
-    cost = tokens_short(total_of(t.tokens for t in tools if t.on), "estimated")
-    share = "" if not tools else cost if any(t.on for t in tools) else "off"
-    waits = " deferred" if any(t.name in deferred for t in tools) else ""
-    count = plural(len(tools), "tool") if tools else ""
-    line = Content.assemble(line, (f"{count:>9}{share:>8}{waits}", "$foreground"))
+    figures = " " * 17
+    if tools:
+        on = [tool.tokens for tool in tools if tool.on]
+        cost = tokens_short(total_of(on), "estimated") if on else "off"
+        figures = f"{plural(len(tools), 'tool'):>9}{cost:>8}"
+    if any(tool.name in deferred for tool in tools):
+        figures += " deferred"
+    line = Content.assemble(line, (figures, "$foreground"))
     more = [status.about] if status.about else []
     more += [plural(len(status.resources), "resource")] if status.resources else []
     more += [plural(len(status.prompts), "prompt")] if status.prompts else []
     if more and width - line.cell_length >= 16:  # otherwise a few letters
         line = Content.assemble(line, ("   " + plain(" · ".join(more)), "$text-muted"))
-    rows = [Row(line.truncate(width, ellipsis=True), f"server:{status.name}", foldable=True)]
-    if status.reason:
-        rows += _lines(status.reason, width, colour, "  ")
-    for issue in status.issues[: None if unfolded else ISSUES_SHOWN]:
-        mark, style = ("! ", "$text-warning") if issue.fault else ("", "$text-muted")
-        rows += _lines(f"{mark}{issue.text}", width, style, "  ")
-    if not unfolded and (hidden := len(status.issues) - ISSUES_SHOWN) > 0:
-        rows.append(_line(f"  ! {hidden:,} more like that", width, style="$text-warning"))
-    return rows
+    return line.truncate(width, ellipsis=True)
 
 
 def _details(

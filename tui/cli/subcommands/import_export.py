@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -128,31 +128,20 @@ def export(settings: Settings, *, session: str, file: Path, force: bool) -> int:
 
 
 def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
-    """Score the estimator on recorded conversations. Returns 1 if a file could not be read; the others are scored."""
+    """Score the estimates on recorded sessions. Returns 1 if a file could not be read; the others are scored."""
     results: list[Replay] = []
-    errors: list[str] = []
+    errors: list[RecordingError] = []
     for path in files:
         try:
-            recordings = list(read_recordings(path))
+            for outcome in _scored(path, method, learn=not no_learning):
+                if isinstance(outcome, RecordingError):
+                    errors.append(outcome)
+                else:
+                    results.append(outcome)
         except RecordingError as error:
-            errors.append(str(error))
-            continue
-        if recordings[0].skipped:
-            complain(f"{path.name}: {recordings[0].skipped}")
-        scorable = [recording for recording in recordings if any(m.usage for m in recording.messages)]
-        if not scorable:
-            errors.append(f"{path.name}: can't be scored: {recordings[0].unscored or 'no call in it has a usage'}")
-        for recording in scorable:
-            name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
-            try:
-                results.append(replay(checked(recording), name, learn=not no_learning, method=method))
-            except RecordingError as error:
-                errors.append(f"{name}: {error}")
-                continue
-            for reason, count in results[-1].unpredictable.items():
-                complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
-    for text in errors:
-        complain(text)
+            errors.append(error)
+    for reason in errors:
+        complain(str(reason))
     rows = [summary(result) for result in (*results, together(results))]
     if results and as_json:
         write(json.dumps({"files": rows[:-1], "all": rows[-1]}, indent=2))
@@ -161,6 +150,27 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
         cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
         write(table([heads, *cells], right=frozenset(range(1, len(heads)))))
     return FAILED if errors else 0
+
+
+def _scored(path: Path, method: Method, *, learn: bool) -> Iterator[Replay | RecordingError]:
+    """The score of each session in a file, or why it has none. Raises `RecordingError` for an unreadable file."""
+    recordings = list(read_recordings(path))
+    if recordings[0].skipped:
+        complain(f"{path.name}: {recordings[0].skipped}")
+    scorable = [recording for recording in recordings if any(m.usage for m in recording.messages)]
+    if not scorable:
+        reason = recordings[0].unscored or "no call in it has a usage"
+        yield RecordingError(f"{path.name}: can't be scored: {reason}")
+    for recording in scorable:
+        name = path.name if len(recordings) == 1 else f"{path.name}: {plain(recording.title)[:40]}"
+        try:
+            result = replay(checked(recording), name, learn=learn, method=method)
+        except RecordingError as error:
+            yield RecordingError(f"{name}: {error}")
+            continue
+        for reason, count in result.unpredictable.items():
+            complain(f"{name}: {plural(count, 'call')} not scored: {reason}")
+        yield result
 
 
 _COLUMNS = (

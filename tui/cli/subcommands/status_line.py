@@ -229,35 +229,37 @@ def newest(folder: str, *, thorough: bool = False) -> str:
     Claude Code and pi have a folder for it; of the others the newest few are looked at. If `thorough`, all are: also
     Claude Code's of other folders (it shortens long names), and what Codex has archived.
     """
-    days, most = (None, None) if thorough else (-CODEX_DAYS, CHATS)
+    most = None if thorough else CHATS
     home = os.path.expanduser("~")  # noqa: PTH111 - as above
-    claude = os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
-    named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
     config = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
-    files = _files(f"{claude}/projects/{named}") + _files(f"{config}/claude/projects/{named}")
+    claude = [os.environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude", f"{config}/claude"]
+    codex = os.environ.get("CODEX_HOME") or f"{home}/.codex"
+    here = os.fsencode(json.dumps(folder, ensure_ascii=False))
+    named = "".join(c if c.isascii() and c.isalnum() else "-" for c in folder)
+    files = [file for root in claude for file in _files(f"{root}/projects/{named}")]
     for name in {named, folder.replace("/", "-")}:
         files += _files(f"{home}/.pi/agent/sessions/-{name}--")
-    codex = os.environ.get("CODEX_HOME") or f"{home}/.codex"
-    codex_days = [codex + "/sessions"]
-    for _ in range(3):  # the last days of the last months, in folders of the year, the month and the day
-        codex_days = [f"{day}/{name}" for day in codex_days for name in sorted(_names(day))[days:]]
-    data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    gemini, older = f"{home}/.gemini/tmp", f"{data}/opencode/storage/session"  # of opencode before 1.2
-    here = os.fsencode(json.dumps(folder, ensure_ascii=False))
-    chats = [file for name in _names(gemini) for file in _files(f"{gemini}/{name}/chats", (".json", ".jsonl"))]
-    if chats:
+    files += _first(_codex_files(f"{codex}/sessions", None if thorough else -CODEX_DAYS), here, most)
+    if chats := _files_below(f"{home}/.gemini/tmp", "/chats", (".json", ".jsonl")):
         import hashlib
 
         files += _first(chats, hashlib.sha256(os.fsencode(folder)).hexdigest().encode(), most)
-    files += _first([file for day in codex_days for file in _files(day)], here, most)
     if thorough:
-        projects = [f"{root}/projects" for root in (claude, f"{config}/claude")]
-        elsewhere = [file for root in projects for name in _names(root) for file in _files(f"{root}/{name}")]
+        elsewhere = [file for root in claude for file in _files_below(f"{root}/projects")]
         files += _first(elsewhere + _files(f"{codex}/archived_sessions"), here, most)
-    files += _first([file for name in _names(older) for file in _files(f"{older}/{name}", ".json")], here, most)
-    changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(f"{data}/opencode", (".db", ".db-wal")))}
+    opencode = (os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share") + "/opencode"
+    files += _first(_files_below(f"{opencode}/storage/session", ending=".json"), here, most)  # before version 1.2
+    changed = {path.removesuffix("-wal"): time for time, path in sorted(_files(opencode, (".db", ".db-wal")))}
     files += [(time, path) for path, time in changed.items() if _database(path)]
     return max(files, default=(0.0, ""))[1]
+
+
+def _codex_files(sessions: str, first: int | None) -> list[tuple[float, str]]:
+    """The files in folders of the year, the month and the day; of each level those from index `first` on."""
+    folders = [sessions]
+    for _ in range(3):
+        folders = [f"{folder}/{name}" for folder in folders for name in sorted(_names(folder))[first:]]
+    return [file for folder in folders for file in _files(folder)]
 
 
 def _first(files: list[tuple[float, str]], mark: bytes, most: int | None) -> list[tuple[float, str]]:
@@ -278,6 +280,11 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 - as above
     except OSError:
         return []
+
+
+def _files_below(root: str, inside: str = "", ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[float, str]]:
+    """The files in every folder of `root`, or in the folder `inside` each."""
+    return [file for name in _names(root) for file in _files(f"{root}/{name}{inside}", ending)]
 
 
 def _files(folder: str, ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[float, str]]:
