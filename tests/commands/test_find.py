@@ -21,4 +21,5 @@ async def test_what_is_not_there_is_said(talk: Commands) -> None:
 async def test_in_lines_the_matches_are_listed(talk: Commands) -> None:
     talk.screen = None
     assert await talk.output("/find BOAT") == "user: What is a boat?\n1 line."
+    assert await talk.refusal("/find gulls") == "'gulls' is not in this conversation."
     assert await talk.refusal("/find") == "/find needs words to look for."

@@ -214,8 +214,9 @@ class Servers:
     def _server(self, name: str) -> McpServer:
         """Raises `ToolError`."""
         if name not in self._hub.servers:
-            names = ", ".join(sorted(self._hub.servers)) or "none"
-            raise ToolError(f"There is no MCP server {name!r}; the servers are: {names}.")
+            names = ", ".join(sorted(self._hub.servers))
+            others = f"; the servers are: {names}" if names else ": none is configured"
+            raise ToolError(f"There is no MCP server {name!r}{others}.")
         return self._hub.servers[name]
 
     # -- instructions ------------------------------------------------------------------------------------------------

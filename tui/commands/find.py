@@ -17,6 +17,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     elif args:
         lines = [(message.role, line) for message in chat.session.messages for line in message.text.splitlines()]
         matches = [f"{role}: {line}" for role, line in lines if args.lower() in line.lower()]
-        await ui.say("\n".join([*matches, f"{plural(len(matches), 'line')}."]))
-        return
+        if matches:
+            await ui.say("\n".join([*matches, f"{plural(len(matches), 'line')}."]))
+            return
     raise CommandError(f"{args!r} is not in this conversation." if args else "/find needs words to look for.")

@@ -73,9 +73,7 @@ def _offered(store: SessionStore) -> list[Path]:
     """Files of other programs not imported yet, if the person agrees; otherwise they are only listed."""
     new = [file for file in session_files(os.environ, Path.home()) if not was_imported(store, file)]
     if not new:
-        write(
-            "Nothing new: every session of other programs found here was imported before. Name files to import others."
-        )
+        write("No new sessions of other programs were found. Name files to import others.")
         return []
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         for file in new:
