@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tui import __version__
+from tui.config.values import parse_url
 from tui.providers.base import ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import CERTIFICATES, client_options, proxy_for
@@ -152,8 +153,10 @@ async def connect(config: ProviderConfig, key: str | None) -> Client:
 
         return httpx2.AsyncClient(**client_options(base_url, config.max_response), follow_redirects=True)
 
-    if not _is_address(base_url):
-        raise ProviderError("bad_request", _BAD_ADDRESS.format(redact(base_url)))
+    try:
+        parse_url(base_url)
+    except ValueError:
+        raise ProviderError("bad_request", _BAD_ADDRESS.format(redact(base_url))) from None
     try:
         return Client(config, await asyncio.to_thread(build), key)
     except Exception as error:
@@ -164,14 +167,6 @@ async def connect(config: ProviderConfig, key: str | None) -> Client:
 
 
 _BAD_ADDRESS = "{} is not a usable address. Check base_url."
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is not a number
-        return False
 
 
 def _no_client(error: Exception, base_url: str) -> ProviderError | None:
