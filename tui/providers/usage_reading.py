@@ -158,20 +158,14 @@ def _written(body: Body) -> int | None:
 def _whole(usage: Usage, total: int | None, *, beside: bool, apart: bool) -> Usage:
     """`usage` with the cached tokens inside the input and the reasoning inside the output.
 
-    `total` tells where they were counted, where the server gives one. Else cached tokens stand `beside` the input or
-    inside it by the dialect; more of them than there is input were never inside. More reasoning than output is `apart`,
-    unless it is a detail of the output and the total has no place for it: LiteLLM counts it by another tokenizer.
+    By the dialect, cached tokens stand `beside` the input and reasoning `apart` from the output, unless the numbers
+    prove otherwise: the server's `total`, or more cached tokens than input, which were never inside.
     """
-    prompt, output = usage.input_total, usage.output_total
-    cache = (usage.input_cached or 0) + (usage.input_cache_write or 0)
-    if output is not None and (usage.reasoning or 0) > output:
-        if apart or total is None or total > (prompt or 0) + cache + output:
-            output += usage.reasoning or 0
-            usage = replace(usage, output_total=output)
-        else:
-            usage = replace(usage, reasoning=output)
+    prompt, cache = usage.input_total, (usage.input_cached or 0) + (usage.input_cache_write or 0)
+    usage = _with_reasoning_inside(usage, total, cache, apart=apart)
     if prompt is None:
         return replace(usage, input_total=cache or None if beside else None)
+    output = usage.output_total
     if cache > prompt:
         beside = True
     elif cache and total is not None and output is not None:
@@ -181,13 +175,25 @@ def _whole(usage: Usage, total: int | None, *, beside: bool, apart: bool) -> Usa
         elif total - prompt - cache in outputs:
             beside = True
     whole = prompt + cache if beside else prompt
-    hidden = 0 if total is None else total - whole - (output or 0)
-    if hidden <= 0:
+    beyond = 0 if total is None else total - whole - (output or 0)
+    if beyond <= 0:
         return replace(usage, input_total=whole)
-    reasoning = usage.reasoning
-    if reasoning is None and output is not None:
-        reasoning = hidden  # Gemini's Chat endpoint shows thoughts in the total alone
-    return replace(usage, input_total=whole, output_total=(output or 0) + hidden, reasoning=reasoning)
+    # Gemini's Chat endpoint shows thoughts in the total alone.
+    reasoning = beyond if usage.reasoning is None and output is not None else usage.reasoning
+    return replace(usage, input_total=whole, output_total=(output or 0) + beyond, reasoning=reasoning)
+
+
+def _with_reasoning_inside(usage: Usage, total: int | None, cache: int, *, apart: bool) -> Usage:
+    """`usage` with an output that includes its reasoning: more reasoning than output stands beside it.
+
+    Unless it is a detail of the output and the total has no place for it: LiteLLM counts it by another tokenizer.
+    """
+    output, reasoning = usage.output_total, usage.reasoning or 0
+    if output is None or reasoning <= output:
+        return usage
+    if apart or total is None or total > (usage.input_total or 0) + cache + output:
+        return replace(usage, output_total=output + reasoning)
+    return replace(usage, reasoning=output)
 
 
 def _passes(entries: list[Json]) -> tuple[BilledPass, ...]:
