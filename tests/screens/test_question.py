@@ -37,6 +37,15 @@ async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_on
         assert answers == ["yes", "yes", ""]
 
 
+async def test_answers_are_aligned_where_a_wider_terminal_has_room() -> None:
+    answers = (Option("a", "Switch", "now"), Option("b", "Summarise first", "then switch"))
+    async with running(Talk(), size=(60, 20)) as run:
+        run.app.push_screen(QuestionPanel(Question("Which?", "text", answers)))
+        await run.shows("Switch  now")
+        await run.pilot.resize_terminal(100, 20)
+        await run.shows("Switch           now", "Summarise first  then switch")
+
+
 @pytest.mark.slow
 async def test_a_text_of_megabytes_is_shown_by_its_ends() -> None:
     text = "begin\n" + "x" * 3_000_000 + "\nthe end"

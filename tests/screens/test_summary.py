@@ -63,8 +63,8 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"cleared": ()}, "replaces 142 messages, 104,400 tokens; 2 of them stay as they are."),
-        ({"cleared": (("m", "c"),), "kept": ()}, "replaces 142 messages and 1 old tool result, 104,400 tokens."),
+        ({"cleared": ()}, "replaces 142 messages, ~104,400 tokens; 2 of them stay as they are."),
+        ({"cleared": (("m", "c"),), "kept": ()}, "replaces 142 messages and 1 old tool result, ~104,400 tokens."),
         (
             {"cleared": (("m", "c"), ("m", "d")), "kept": (), "source": PLAN.source[:1]},
             "1 message and 2 old tool results",

@@ -97,8 +97,11 @@ class QuestionPanel(Panel[str]):
         self.watch(self.query_one(LongText), "read", self.show_keys)
 
     @on(events.Resize)
-    def _wrap(self) -> None:
+    def _fit(self) -> None:
         self.query_one("LongText Static", Static).update(self.text())
+        options = self.query_one(OptionList)
+        for index, answer in enumerate(self.question.answers):
+            options.replace_option_prompt_at_index(index, self.answer_line(answer))
 
     def show_keys(self) -> None:
         """Show the keys on the edge."""

@@ -9,6 +9,7 @@ import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
 from tui.chat.attachments import make_attachment
+from tui.chat.compaction.compactor import SummaryEffect
 from tui.chat.conversation.events import (
     CompactionFinished,
     CompactionStarted,
@@ -317,3 +318,8 @@ async def test_a_retry_leaves_a_compaction_in_force(tmp_path: Path) -> None:
         assert first.kind == "summary"
         await drain(session.retry())
         assert provider.requests[-1].messages[0] is first and session.conversation.request().messages[0] is first
+
+
+@pytest.mark.parametrize(("source", "before"), [("exact", "100 -> "), ("delta", "~100 -> "), ("estimated", "~100 -> ")])
+def test_the_effect_of_a_summary_says_which_figures_are_estimates(source: str, before: str) -> None:
+    assert SummaryEffect(5, 100, 40, source).line == f"next request {before}~40 tokens (-60 %) · summary ~5 tokens"

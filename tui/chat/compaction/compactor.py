@@ -190,7 +190,7 @@ Start: TypeAlias = Callable[[Coroutine[Any, Any, "SummaryDraft"]], "asyncio.Task
 
 @dataclass(frozen=True, slots=True)
 class SummaryEffect:
-    """The effect of a summary: its tokens, and those of the next request `before` and `after`.
+    """The effect of a summary: its tokens, and those of the next request `before` (from `source`) and `after`.
 
     `problem` says why it would be refused; "" if accepted.
     """
@@ -198,6 +198,7 @@ class SummaryEffect:
     summary: int
     before: int
     after: int
+    source: str = "exact"
     problem: str = ""
 
     @property
@@ -208,11 +209,11 @@ class SummaryEffect:
     @property
     def line(self) -> str:
         """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
-        figures = f"{tokens_exact(self.before)} tokens"
+        before, after = tokens_exact(self.before, self.source), tokens_exact(self.after, "estimated")
+        figures = f"{before} tokens"
         if self.after != self.before:
             change = change_percent(self.before, self.after)
-            after = tokens_exact(self.after, "estimated")
-            figures = f"{tokens_exact(self.before)} -> {after} tokens{f' ({change})' if change else ''}"
+            figures = f"{before} -> {after} tokens{f' ({change})' if change else ''}"
         return f"next request {figures} · summary {tokens_exact(self.summary, 'estimated')} tokens"
 
 
@@ -236,8 +237,8 @@ class SummaryText(ABC):
         """A line on what the summary replaces."""
 
     @abstractmethod
-    def _record(self, summary: Message) -> tuple[CompactionRecord | SummaryEdit, ContextUsage]:
-        """What would be stored, and the measurement of the next request under it. Not on the event loop."""
+    def _record(self, summary: Message) -> tuple[CompactionRecord | SummaryEdit, str, ContextUsage]:
+        """What would be stored, the source of its `before`, and the next request under it. Not on the event loop."""
 
     @abstractmethod
     def _check(self, before: int, after: int, limit: int | None) -> None:
@@ -257,7 +258,7 @@ class SummaryText(ABC):
 
     def _measured(self, text: str) -> tuple[CompactionRecord | SummaryEdit, Message, SummaryEffect]:
         summary = self.summaries.compactor.summary_message(text)
-        record, usage = self._record(summary)
+        record, source, usage = self._record(summary)
         items = [item for row in usage.rows if row.key == "summaries" for item in row.items]
         tokens = sum(item.tokens for item in items if item.ref == summary.id)
         problem = "" if text.strip() else "An empty summary would leave all of it out: write something."
@@ -265,7 +266,7 @@ class SummaryText(ABC):
             self._check(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
         except CompactionRefusedError as error:
             problem = problem or str(error)
-        return record, summary, SummaryEffect(tokens, record.before, record.after, problem)
+        return record, summary, SummaryEffect(tokens, record.before, record.after, source, problem)
 
     async def ask(self, instructions: str) -> None:
         """Let the model write another one, which is in `text` afterwards."""
@@ -292,10 +293,11 @@ class SummaryDraft(SummaryText):
         if plan.cleared:
             what += f" and {plural(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
-        return f"The summary replaces {what}, {tokens_exact(effect.replaced)} tokens{stay}."
+        return f"The summary replaces {what}, {tokens_exact(effect.replaced, 'estimated')} tokens{stay}."
 
-    def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
-        return self.summaries.compactor.make_record(self.plan, summary, self.usage)
+    def _record(self, summary: Message) -> tuple[CompactionRecord, str, ContextUsage]:
+        record, usage = self.summaries.compactor.make_record(self.plan, summary, self.usage)
+        return record, self.usage.source, usage
 
     def _check(self, before: int, after: int, limit: int | None) -> None:
         if self.stamp != self.summaries.conversation.stamp:
@@ -323,12 +325,12 @@ class CurrentSummary(SummaryText):
         """What it replaces."""
         return f"It replaces {plural(self.record.messages, 'message')}. /undo undoes a change."
 
-    def _record(self, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
+    def _record(self, summary: Message) -> tuple[SummaryEdit, str, ContextUsage]:
         conversation, compactor = self.summaries.conversation, self.summaries.compactor
         edit = SummaryEdit(new_id(), time.time(), self.record.id, summary.id, conversation.frontier)
-        before = compactor.meter.measure(conversation.request()).total
+        before = compactor.meter.measure(conversation.request())
         usage = compactor.measure_under(edit, summary)
-        return replace(edit, before=before, after=usage.total), usage
+        return replace(edit, before=before.total, after=usage.total), before.source, usage
 
     def _check(self, before: int, after: int, limit: int | None) -> None:
         in_force = self.summaries.current(self.message.id)
