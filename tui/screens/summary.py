@@ -58,7 +58,7 @@ class SummaryPanel(Panel[bool]):
         self._confirming = False  # whether the question is shown
         self._working = False  # whether the model is writing another one
         self._note = ""
-        self._cost = 0.0  # seconds taken by the last measurement
+        self._measure_seconds = 0.0  # that the last measurement took
 
     def compose(self) -> ComposeResult:
         """Figures, text, keys."""
@@ -99,12 +99,12 @@ class SummaryPanel(Panel[bool]):
     @work(group="measure", exclusive=True, exit_on_error=False)
     async def measure(self) -> None:
         """Measure the next request with this text, off the event loop."""
-        await asyncio.sleep(max(PAUSE, 2 * self._cost) if self.effect is not None else 0)
+        await asyncio.sleep(max(PAUSE, 2 * self._measure_seconds) if self.effect is not None else 0)
         text, began = self.area.text, time.monotonic()
         self.effect = await self.subject.measure(text)
         if self.edited:
             await self._save_draft(text)
-        self._cost = min(1.0, time.monotonic() - began)
+        self._measure_seconds = min(1.0, time.monotonic() - began)
         self.redraw()
 
     async def _save_draft(self, text: str) -> None:

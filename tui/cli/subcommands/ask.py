@@ -84,7 +84,7 @@ async def ask(
         for notice in (*notices, *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
-        began = time.time()
+        started = time.time()
 
         def interrupt(why: str = "") -> None:
             interrupted.set()
@@ -98,14 +98,14 @@ async def ask(
         on_signals(("SIGINT",), interrupt)
         on_signals(ENDING, partial(interrupt, ENDED))
         reply, failure = await _stream(
-            chat, question, attachments, silent=as_json, allowed=allow, began=tell_of_servers
+            chat, question, attachments, silent=as_json, allowed=allow, on_request=tell_of_servers
         )
         for line in workspace.servers.news():
             complain(line)
         if as_json:
-            groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=began))
+            groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=started))
             result = _result(chat, reply, failure, totals("ask", groups))
-            write(json.dumps(result | {"seconds": round(time.time() - began, 3)}))
+            write(json.dumps(result | {"seconds": round(time.time() - started, 3)}))
         code = report(reply, failure)
         return INTERRUPTED if code and interrupted.is_set() else code
     finally:
@@ -195,12 +195,12 @@ async def _stream(
     *,
     silent: bool,
     allowed: Sequence[str],
-    began: Callable[[], None] = lambda: None,
+    on_request: Callable[[], None] = lambda: None,
 ) -> tuple[Message | None, str]:
     """Ask, and print the answer as it arrives unless `silent`. Tools in `allowed` run without asking.
 
-    `began` is called when a request has gone out, before anything of its answer is written. Returns the reply, complete
-    or not, and why there is none.
+    `on_request` is called when a request has gone out, before anything of its answer is written. Returns the reply,
+    complete or not, and why there is none.
     """
     reply: Message | None = None
     failure = ""
@@ -209,7 +209,7 @@ async def _stream(
         countdown.stop()
         match event:
             case ReplyStarted():
-                began()
+                on_request()
             case ReplyDelta(kind="text" | "refusal", text=piece) if not silent:
                 if sys.stdout.isatty():
                     sys.stdout.write(piece)

@@ -174,7 +174,7 @@ class DraftCost:
         self._files: dict[tuple[str, str], tuple[int, str]] = {}  # (model, file) -> tokens, the kind if not accepted
         self._resources: dict[tuple[str, str, str], int | None] = {}  # (model, server, uri) -> tokens
         self._prepared = ""  # the provider that can be asked at once
-        self._cost = 0.0  # seconds taken by the last count
+        self._count_seconds = 0.0  # that the last count took
 
     def changed(self, typed: str, pasted: Sequence[str]) -> None:
         """Count the changed draft after a short pause."""
@@ -190,7 +190,7 @@ class DraftCost:
         if session is not None and session.provider != self._prepared:
             self._prepared = session.provider
             self.screen.background(partial(self._load, session), "prepare")
-        self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._cost))
+        self.screen.soon(self._count, "draft-count", max(PAUSE, 2 * self._count_seconds))
 
     async def _load(self, session: ChatSession) -> None:
         await session.prepare()
@@ -212,7 +212,7 @@ class DraftCost:
                     self._pastes.clear()
                 self._pastes[key] = await asyncio.to_thread(session.draft_tokens, text)
             tokens += self._pastes[key]
-        self._cost = min(1.0, time.monotonic() - began)
+        self._count_seconds = min(1.0, time.monotonic() - began)
         window = session.usage.limits.context if session.usage is not None else None
         files, problem = await asyncio.to_thread(self._file_sizes, session) if "@" in self.typed else ([], "")
         if "@" in self.typed and self.screen.workspace is not None:

@@ -82,7 +82,7 @@ class TranscriptView(ScrollView):
         self._search: Search | None = None
         self._live_index = -1  # entry of the streaming reply
         self._flush_timer: Timer | None = None
-        self._flush_cost = 0.0  # seconds taken by the last drawing of the reply
+        self._flush_seconds = 0.0  # that the last drawing of the reply took
         self._warm = False
         self._large: dict[int, None] = {}  # entries to be drawn in a thread, the latest request last
         self._drawing = False  # whether that thread runs
@@ -213,7 +213,7 @@ class TranscriptView(ScrollView):
     def _flush_later(self) -> None:
         """Draw the reply after a pause that leaves most of the time to everything else."""
         if self._flush_timer is None:
-            gap = min(MAX_GAP, max(MIN_GAP, GAP_FACTOR * self._flush_cost))
+            gap = min(MAX_GAP, max(MIN_GAP, GAP_FACTOR * self._flush_seconds))
             self._flush_timer = self.set_timer(gap, self._flush, name="transcript-flush")
 
     def _flush(self) -> None:
@@ -223,7 +223,7 @@ class TranscriptView(ScrollView):
             return
         begin = monotonic()
         self._lay_out()
-        self._flush_cost = monotonic() - begin
+        self._flush_seconds = monotonic() - begin
 
     # --- position and scrolling
 
