@@ -16,7 +16,14 @@ from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibration, PreambleCost
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
-from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin, learned
+from tui.context.estimate.prediction import (
+    MARGIN_HEURISTIC,
+    MARGIN_TOKENIZER,
+    MARGIN_TOOLS,
+    Situation,
+    estimate_margin,
+    learned,
+)
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
@@ -269,18 +276,22 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         tokens[key] = prompts.tokens[key] * in_sections / prompts.sections.tokens if prompts.tokens[key] else 0.0
     tokens["tools"] = in_tools
 
-    sources, warning = _sources(rows, prompts, texts, measured=measured), ""
-    sources["hidden"] = sources["unattributed"] if by_template else "derived"
-    largest = max(tokens, key=tokens.__getitem__)
-    if abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0:
+    largest, warning = max(tokens, key=tokens.__getitem__), ""
+    is_rounding = abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0
+    if is_rounding:
         tokens[largest] += rest
     elif measured and 0 < rest <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
         tokens["hidden"] += rest
+        by_template += rest
     elif rest > 0:
         tokens["unattributed"] = rest
         if measured and rest > TEMPLATE:
             warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
-    else:
+    difference: CountSource = "derived" if measured else "estimated"
+    is_whole = measured and not by_template and "unattributed" not in tokens
+    sources = _sources(tokens, rows, prompts, texts, is_whole=is_whole)
+    sources |= {"hidden": difference if by_template else "derived", "unattributed": difference}
+    if rest < 0 and not is_rounding:
         came_to = round(sum(tokens.values()))
         warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
@@ -323,22 +334,29 @@ def _corrected(guesses: Sequence[Guess], missing: float) -> list[float]:
 
 
 def _sources(
-    rows: Mapping[str, tuple[float, float, float]], prompts: PreambleSplit, texts: float, *, measured: bool
+    tokens: Mapping[str, float],
+    rows: Mapping[str, tuple[float, float, float]],
+    prompts: PreambleSplit,
+    texts: float,
+    *,
+    is_whole: bool,
 ) -> dict[str, CountSource]:
-    """How the tokens of each row are known; a row is as sure as the least sure of its messages.
+    """How the `tokens` of each row are known; a row is as sure as the least sure of its messages.
 
-    The only estimated row of a measured total is the difference of it and the certain rows.
+    If they make up a measured total (`is_whole`), the only estimated row is the difference of it and the certain rows;
+    unless that is unlikely: then the server may have added something.
     """
-    rest: CountSource = "derived" if measured else "estimated"
-    sources: dict[str, CountSource] = {**prompts.sources, "unattributed": rest}
+    sources: dict[str, CountSource] = {**prompts.sources}
     for key, (_, guess, derived) in rows.items():
         sources[key] = "estimated" if guess > 0 else "derived" if derived > 0 else "measured"
     guessed = [key for key, (_, guess, _) in rows.items() if guess > 0]
-    sections = [key for key, tokens in prompts.tokens.items() if tokens > 0]
-    if measured and len(guessed) == 1 and not (sections and prompts.sections.margin + prompts.tools.margin):
+    before = [key for key, guess in prompts.tokens.items() if guess > 0]
+    if is_whole and len(guessed) == 1 and not (before and prompts.sections.margin + prompts.tools.margin):
         sources[guessed[0]] = "derived"
-    elif measured and len(sections) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[sections[0]]:
-        sources[sections[0]] = "counted" if prompts.sources[sections[0]] == "counted" else "derived"
+    elif is_whole and len(before) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[before[0]]:
+        guess, counted = prompts.tokens[before[0]], prompts.sources[before[0]] == "counted"
+        likely = abs(tokens[before[0]] - guess) <= MARGIN_TOOLS * guess
+        sources[before[0]] = "counted" if counted else "derived" if likely else "estimated"
     return sources
 
 
