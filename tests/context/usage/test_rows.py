@@ -201,18 +201,6 @@ def test_what_a_chat_template_adds_is_not_taken_for_part_of_a_message() -> None:
     assert (by_key["hidden"].source, by_key["user"].source) == ("derived", "estimated")
 
 
-@pytest.mark.parametrize(("share", "source"), [(1.1, "derived"), (1.4, "estimated")])
-def test_tools_that_cost_far_more_than_their_schemas_are_not_derived(share: float, source: str) -> None:
-    """A server may have added a prompt."""
-    hybrid = estimator()
-    outgoing = request(user("hi"), tools=TOOLS)
-    expected = rows(hybrid, outgoing)["tools"].tokens
-    hybrid.record(outgoing, answer("Certainly."), Usage(8 + round(share * expected), 6), at=1.0)
-    by_key = rows(hybrid, outgoing)
-    assert by_key["tools"].source == source
-    assert by_key["tools"].tokens == pytest.approx(share * expected, rel=0.05)
-
-
 @pytest.mark.parametrize(("model", "row"), [(MODEL, "hidden"), ("of-no-known-family", "unattributed")])
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn(model: str, row: str) -> None:
     hybrid = estimator()

@@ -16,14 +16,7 @@ from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibration, PreambleCost
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
-from tui.context.estimate.prediction import (
-    MARGIN_HEURISTIC,
-    MARGIN_TOKENIZER,
-    MARGIN_TOOLS,
-    Situation,
-    estimate_margin,
-    learned,
-)
+from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin, learned
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
@@ -289,7 +282,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
             warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
     difference: CountSource = "derived" if measured else "estimated"
     is_whole = measured and not by_template and "unattributed" not in tokens
-    sources = _sources(tokens, rows, prompts, texts, is_whole=is_whole)
+    sources = _sources(rows, prompts, texts, is_whole=is_whole)
     sources |= {"hidden": difference if by_template else "derived", "unattributed": difference}
     if rest < 0 and not is_rounding:
         came_to = round(sum(tokens.values()))
@@ -334,19 +327,13 @@ def _corrected(guesses: Sequence[Guess], missing: float) -> list[float]:
 
 
 def _sources(
-    tokens: Mapping[str, float],
-    rows: Mapping[str, tuple[float, float, float]],
-    prompts: PreambleSplit,
-    texts: float,
-    *,
-    is_whole: bool,
+    rows: Mapping[str, tuple[float, float, float]], prompts: PreambleSplit, texts: float, *, is_whole: bool
 ) -> dict[str, CountSource]:
-    """How the `tokens` of each row are known; a row is as sure as the least sure of its messages.
+    """How the tokens of each row are known; a row is as sure as the least sure of its messages.
 
-    If they make up a measured total (`is_whole`), the only estimated row is the difference of it and the certain rows;
-    unless that is unlikely: then the server may have added something.
+    If they make up a measured total (`is_whole`), the only estimated row is the difference of it and the certain rows.
     """
-    sources: dict[str, CountSource] = {**prompts.sources}
+    sources = dict(prompts.sources)
     for key, (_, guess, derived) in rows.items():
         sources[key] = "estimated" if guess > 0 else "derived" if derived > 0 else "measured"
     guessed = [key for key, (_, guess, _) in rows.items() if guess > 0]
@@ -354,9 +341,7 @@ def _sources(
     if is_whole and len(guessed) == 1 and not (before and prompts.sections.margin + prompts.tools.margin):
         sources[guessed[0]] = "derived"
     elif is_whole and len(before) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[before[0]]:
-        guess, counted = prompts.tokens[before[0]], prompts.sources[before[0]] == "counted"
-        likely = abs(tokens[before[0]] - guess) <= MARGIN_TOOLS * guess
-        sources[before[0]] = "counted" if counted else "derived" if likely else "estimated"
+        sources[before[0]] = "counted" if sources[before[0]] == "counted" else "derived"
     return sources
 
 
@@ -416,7 +401,8 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     tokens["tools"] = beyond
     several = sum(tokens[key] > 0 for key in SECTION_ROWS) > 1
     sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived")
+    sources["tools"] = "derived"
     agreed = whole.agreed and alone.agreed
     doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
     sections, tools = (Guess(size, doubt * size, 1 - within, 1 + within) for size in (measured, beyond))
-    return PreambleSplit(tokens, {**sources, "tools": "derived"}, sections, tools, hidden)
+    return PreambleSplit(tokens, sources, sections, tools, hidden)
