@@ -37,6 +37,7 @@ from tui.chat.workspace import Workspace
 from tui.config.settings import Settings, ToolSettings
 from tui.context.estimate.calibration import Calibration
 from tui.context.usage.usage import ContextUsage
+from tui.errors import UsageError
 from tui.messages import Message, Request, ToolResult, Usage
 from tui.providers.catalog import price
 
@@ -298,6 +299,22 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
     info = store.session("0a")
     assert info is not None
     return info
+
+
+def test_an_export_that_a_full_disk_cuts_off_is_not_left_in_the_way(
+    tmp_path: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, mode: str, **how: Any) -> Any:
+        path.open(mode).close()
+        return Path("/dev/full").open("w", **how)
+
+    path = tmp_path / "a.md"
+    with monkeypatch.context() as patch:
+        patch.setattr("tui.chat.interchange.export.open_private", full)
+        with pytest.raises(UsageError, match="No space left"):
+            exported(store, path)
+    export_session(path, store, "0a")
+    assert "hello" in path.read_text()
 
 
 def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from html import escape
 from importlib import import_module
@@ -68,6 +69,9 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     except FileExistsError:
         raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
     except OSError as error:
+        if not overwrite:
+            with suppress(OSError):
+                path.unlink()  # half of it: the next export would find it there
         raise UsageError(f"{shown} can't be written ({error.strerror}): name another place") from None
 
 
