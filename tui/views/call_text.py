@@ -86,7 +86,10 @@ def continued(width: int, label: str, text: str) -> Content:
 
 def continued_by_words(width: int, text: str) -> Content:
     """Like `continued`, for prose: blanks at the end of a line are not shown."""
-    return Content(f"\n{CONTINUED}".join(line.plain for line in Content(text).wrap(width - len(CONTINUED))))
+    first = Content(text).wrap(width)[0].plain
+    rest = text[len(first) :].lstrip()
+    more = Content(rest).wrap(width - len(CONTINUED)) if rest else []
+    return Content(f"\n{CONTINUED}".join([first, *(line.plain for line in more)]))
 
 
 def description_line(origin: str, description: str, width: int) -> str:

@@ -297,7 +297,7 @@ def project_text(project: ProjectFile) -> str:
 
     Possible secrets are shown too: they are in the project's file, and hidden parts could be the harmful ones.
     """
-    lines = [f"{project.path}", "comes with this folder and would start these programs on this machine, as you:", ""]
+    lines = [f"{project.path}", "comes with this folder and would start these programs here, as you:", ""]
     for server in project.servers:
         what = server.url or " ".join((server.command, *map(repr, server.args)))
         lines.append(f"{server.name}: {server.error or what}")
@@ -314,7 +314,7 @@ def project_text(project: ProjectFile) -> str:
         lines += [f"    sends {name}: {value}" for name, value in server.headers.items()]
         if server.oauth is not None and server.oauth.client_id:
             lines.append(f"    signs in as {server.oauth.client_id}, with the secret {server.oauth.client_secret!r}")
-    lines += ["", "Your answer is for this content of the file: if it changes, you are asked again."]
+    lines += ["", "Your answer is for this content of the file: a changed file asks again."]
     return "\n".join(map(visible, lines))
 
 
