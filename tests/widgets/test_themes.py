@@ -82,9 +82,9 @@ def test_the_picture_is_readable(name: str) -> None:
     [
         ("dark = ", "not valid TOML"),
         ("[colors]\nprimary = '#fff'\nbackground = '#000'", "colors.foreground is missing"),
-        ("[colors]\nprimary = 'blu'", "colors.primary is 'blu', which is no colour"),
-        ("[colors]\nprimary = 5", "colors.primary is 5, which is no colour"),
-        ("[colors]\nprimary = ['red']", "which is no colour"),
+        ("[colors]\nprimary = 'blu'", "colors.primary is 'blu', which is not a colour"),
+        ("[colors]\nprimary = 5", "colors.primary is 5, which is not a colour"),
+        ("[colors]\nprimary = ['red']", "which is not a colour"),
         ("[colors]\nprimry = '#fff'", "unknown colour colors.primry"),
         ("colors = 3", "colors is a table"),
         ("colours = 3", "unknown setting colours"),

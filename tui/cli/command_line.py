@@ -22,6 +22,7 @@ from tui.cli.parsing import (
     argument,
     flag,
     option,
+    with_help,
     with_session,
     write_examples,
 )
@@ -409,7 +410,8 @@ ROOT = _Root(
     callback=_open_chat,
     invoke_without_command=True,
     subcommand_metavar="[COMMAND]",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    context_settings={"max_content_width": 80},
+    add_help_option=False,
     params=[
         *_model_options(),
         option("--theme", metavar="NAME", about="colours to start with"),
@@ -423,7 +425,8 @@ A chat client for the terminal whose context numbers are true.
 Without a command, chatctx opens the chat. Without a key or a server it uses a small model on this machine. In the chat,
 / lists the commands, /context shows what fills the window.""",
 )
-click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(ROOT)
+click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s", help="show the version")(ROOT)
+with_help(ROOT)
 
 
 def parse(argv: Sequence[str]) -> Invocation:

@@ -146,6 +146,9 @@ def flag(*names: str, about: str) -> click.Option:
     return click.Option(names, help=about, is_flag=True)
 
 
+with_help = click.help_option("-h", "--help", help="show this help")
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +165,8 @@ class Command(click.Command):
         examples: Sequence[tuple[str, str]],
         inherits: Iterable[str] = (),
     ) -> None:
-        super().__init__(name, params=list(params), help=text, short_help=summary)
+        super().__init__(name, params=list(params), help=text, short_help=summary, add_help_option=False)
+        with_help(self)
         self.runs = runs or f"subcommands.{name}:run"
         self.examples = examples
         self.inherits = frozenset(inherits)

@@ -40,11 +40,10 @@ _LIGHT = {
 _ANSI = {
     "system": "ansi_blue", "memory": "ansi_cyan", "instructions": "ansi_bright_blue", "tools": "ansi_magenta",
     "hidden": "ansi_default", "user": "ansi_green", "assistant": "ansi_bright_green", "reasoning": "ansi_bright_cyan",
-    "calls": "ansi_bright_magenta",
-    "results": "ansi_bright_blue", "attachments": "ansi_cyan", "summaries": "ansi_green", "other": "ansi_default",
-    "free": "ansi_default", "buffer": "ansi_default", "reserve": "ansi_default",
+    "calls": "ansi_bright_magenta", "results": "ansi_bright_blue", "attachments": "ansi_cyan",
+    "summaries": "ansi_green", "other": "ansi_default", "free": "ansi_default", "buffer": "ansi_default",
+    "reserve": "ansi_default",
 }  # fmt: skip
-
 
 _STYLES = {"none", "not", "bold", "dim", "italic", "underline", "reverse", "strike"}
 
