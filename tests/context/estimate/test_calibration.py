@@ -228,6 +228,18 @@ def test_one_class_teaches_nothing_about_another() -> None:
     assert not calibration.knows(PYTHON)
 
 
+@pytest.mark.parametrize(("unproved", "learned"), [(DIGITS, 2.0), (LATIN, 1.0)])
+def test_reports_that_nothing_confirms_teach_where_one_vocabulary_explains_all(unproved: int, learned: float) -> None:
+    """Digits that cost twice as much are another vocabulary; text that costs more than before may be a wrong report."""
+    calibration = Calibration()
+    for number in range(12):
+        calibration = calibration.learn(300.0, 4.0, 304.0, pack({LATIN: 300.0}))
+        tokens = 900.0 - 50 * number
+        calibration = calibration.learn(tokens, 4.0, 2 * tokens + 4, pack({unproved: tokens}), sure=False)
+    assert calibration.class_factor(unproved) == pytest.approx(learned, rel=0.05)
+    assert calibration.class_factor(LATIN) == pytest.approx(1.0, rel=0.05)
+
+
 def test_classes_that_come_together_share_what_was_seen() -> None:
     calibration = Calibration()
     for index in range(25):

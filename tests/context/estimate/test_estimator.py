@@ -28,6 +28,7 @@ from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior
 from tui.context.counting.tokenizers import CountMethod
+from tui.context.counting.words import DIGITS, LATIN, pack
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
@@ -336,6 +337,20 @@ def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() ->
     assert trimmed.upper_bound > trimmed.tokens
     back = hybrid.estimate(request(*talk))  # and what was left out comes back
     assert (back.tokens, back.source) == (total, "exact")
+
+
+def test_removed_text_leaves_with_the_factor_of_its_class() -> None:
+    book = CalibrationBook()
+    hybrid, numbers, words = estimator(calibrations=book), user("1234567890" * 150), user("word " * 1_000)
+    calibration = Calibration().learn(5_000.0, 0.0, 5_000.0, pack({LATIN: 5_000.0}))
+    calibration = calibration.learn(5_000.0, 0.0, 10_000.0, pack({DIGITS: 5_000.0}))
+    book.put("p", "gpt-5", calibration)
+    whole = request(words, numbers, model="gpt-5")
+    counted = hybrid.estimate(whole).tokens
+    hybrid.record(whole, answer("a"), Usage(counted, 4), at=0.0)
+    trimmed = hybrid.estimate(request(words, answer("a"), model="gpt-5"))
+    assert calibration.class_factor(DIGITS) > 1.3
+    assert counted - trimmed.tokens == pytest.approx(calibration.class_factor(DIGITS) * 500, abs=10)
 
 
 def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimmed_too() -> None:

@@ -32,6 +32,7 @@ AGREE_SHARE, AGREE_SLACK = 0.05, 20.0  # largest difference between two observat
 FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
 ROUNDS = 25  # of the fit, at most
 CONVERGED = 1e-7  # of a factor: smaller steps change no number
+EXPLAINED, EXPLAINED_SLACK = 0.75, 8.0  # share of the observations that one vocabulary explains; tokens
 ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
@@ -61,6 +62,11 @@ class Fit(NamedTuple):
     factors: Mapping[int, float]
     markup: float
     tokens: Mapping[int, float]
+
+    def explains(self, seen: Observation) -> bool:
+        """Whether `seen`, one of those it was fitted to, cost about what these factors say."""
+        expected = sum(self.factors[kind] * tokens for kind, tokens in seen.classes) + self.markup * seen.markup
+        return abs(seen.actual - expected) <= AGREE_SHARE * seen.actual + EXPLAINED_SLACK
 
 
 def fit(observations: Sequence[Observation], sigma: float = SIGMA_FACTOR) -> Fit:
@@ -206,15 +212,22 @@ class Calibration:
 
     @cached_property
     def _fit(self) -> Fit:
-        """Fitted to the sure observations; while there are none, to all of them if the last two agree."""
-        if not self.observations:
-            return Fit({}, 1.0, {})
+        """Fitted to the sure observations, or to all of them where the others speak for one vocabulary.
+
+        They do if the last two agree while there are not two sure ones, or if together with these most of both are
+        explained: a vocabulary may differ most in what was added last (digits), where a wrong server differs in all.
+        """
         sure = [seen for seen in self.observations if seen.sure]
-        unsure = [seen for seen in self.observations[-2:] if not seen.sure]
-        if len(sure) < 2 and len(unsure) == 2:
-            low, high = sorted(seen.actual / max(1.0, seen.content + seen.markup) for seen in unsure)
-            if high <= ALIKE * low:
-                return fit(self.observations, self.sigma)
+        unsure = [seen for seen in self.observations if not seen.sure]
+        if len(sure) < 2:
+            last = (seen for seen in self.observations[-2:] if not seen.sure)
+            ratios = [seen.actual / max(1.0, seen.content + seen.markup) for seen in last]
+            agreed = len(ratios) == 2 and max(ratios) <= ALIKE * min(ratios)
+            return fit(self.observations if agreed else sure, self.sigma)
+        if len(unsure) > 2:
+            fitted = fit(self.observations, self.sigma)
+            if all(sum(map(fitted.explains, some)) >= EXPLAINED * len(some) for some in (sure, unsure)):
+                return fitted
         return fit(sure, self.sigma)
 
     def class_factor(self, kind: int) -> float:

@@ -40,6 +40,7 @@ from tui.context.estimate.measurements import (
     anchored_at,
     borrowed,
     corrected,
+    learned,
     trimmed,
     unexplained,
 )
@@ -50,7 +51,6 @@ from tui.context.estimate.prediction import (
     derive_costs,
     learn_refusal,
     learn_report,
-    learned,
     predict,
     text_margin,
 )

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.ledger import Sums
-from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict
-from tui.context.estimate.prediction import Situation, judged_by_learning, learned, preamble_margin, text_margin
+from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict, learned
+from tui.context.estimate.prediction import Situation, judged_by_learning, preamble_margin, text_margin
 from tui.messages import Usage
 
 UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up

@@ -268,6 +268,17 @@ def anchored_at(match: Match, account: Account, calibration: Calibration) -> Anc
     return Anchored(measurement, then, round(tokens))
 
 
+def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
+    """The estimate of the unknown costs in `sums`, in tokens, with the learned factors; never negative."""
+    files = sums.media * calibration.media_factor
+    return max(0.0, learned_text(sums, calibration, bias) + files + sums.fixed)
+
+
+def learned_text(sums: Sums, calibration: Calibration, bias: float) -> float:
+    """The part of it that is text and markup."""
+    return calibration.text(sums.content, sums.classes) + (sums.markup + bias) * calibration.markup_factor
+
+
 def corrected(match: Match, account: Account, preamble: Preamble, calibration: Calibration) -> Base:
     """`match` as a base: its measurement, corrected for reasoning that was added or dropped and a changed preamble."""
     covered, measurement, with_reply = match
@@ -327,12 +338,12 @@ def trimmed(anchored: Anchored, account: Account, preamble: Preamble, calibratio
     for sign, lines in ((-1, _difference(then, account)), (1, _difference(account, then))):
         for line in lines:
             reasoning -= sign * line.sums.reasoning
-            size = line.tokens - (1 - share) * line.sums.reasoning
-            uncertain += size
+            dropped = (1 - share) * line.sums.reasoning
+            uncertain += line.tokens - dropped
             if line.cost is not None:
-                tokens += sign * size
+                tokens += sign * (line.tokens - dropped)
             else:
-                adjust += sign * calibration.factor * size
+                adjust += sign * (learned(line.sums, calibration) - dropped)
     tokens += share * reasoning
     if measurement.preamble != preamble.digest:
         difference = preamble_change(measurement, anchored.tokens, then.sums, preamble, calibration)

@@ -15,7 +15,7 @@ from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN, total, unpack
 from tui.context.estimate.calibration import FACTOR_HIGH, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
-from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict
+from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict, learned, learned_text
 from tui.messages import Attachment, Message, Reasoning, ToolCall, Usage
 
 ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
@@ -74,16 +74,6 @@ class Situation(NamedTuple):
     account: Account
     preamble: Preamble
     calibration: Calibration
-
-
-def learned(sums: Sums, calibration: Calibration, bias: float = 0.0) -> float:
-    """The estimate of the unknown costs in `sums`, in tokens, with the learned factors; never negative."""
-    files = sums.media * calibration.media_factor
-    return max(0.0, _learned_text(sums, calibration, bias) + files + sums.fixed)
-
-
-def _learned_text(sums: Sums, calibration: Calibration, bias: float) -> float:
-    return calibration.text(sums.content, sums.classes) + (sums.markup + bias) * calibration.markup_factor
 
 
 def predict(
@@ -276,7 +266,7 @@ def _learn_messages(situation: Situation, fresh: Sums, actual: int, *, sure: boo
     """What the cost of new messages teaches: of the reasoning sent back, and of files or of text, whichever it is."""
     base, calibration = situation.base, situation.calibration
     thought = 0.0 if base.reply is None else base.reply.sums.reasoning
-    text, rest = _learned_text(fresh, calibration, base.bias), actual - base.tokens - fresh.known - fresh.fixed
+    text, rest = learned_text(fresh, calibration, base.bias), actual - base.tokens - fresh.known - fresh.fixed
     taught = calibration
     if thought >= max(REASONING_ENOUGH, 2 * abs(situation.estimate.uncleared - base.tokens)):
         # Some servers take reasoning back and drop it, or don't count it.
@@ -317,7 +307,7 @@ def learn_refusal(situation: Situation, actual: int | None) -> Calibration:
     if actual is None and not calibration.errors.calls and not calibration.preambles:
         return replace(calibration, floor=min(FACTOR_HIGH, calibration.factor * (1 + REFUSED_EXCESS)))
     fresh = account.since(base.covered)
-    text = _learned_text(fresh, calibration, 0.0)
+    text = learned_text(fresh, calibration, 0.0)
     excess = text * REFUSED_EXCESS if actual is None else actual - estimate.tokens
     return calibration.learn(fresh.content, fresh.markup, text + excess, fresh.classes) if excess > 0 else calibration
 

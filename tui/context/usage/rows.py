@@ -16,7 +16,8 @@ from tui.context.counting.words import LATIN
 from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibration, PreambleCost
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
-from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin, learned
+from tui.context.estimate.measurements import learned
+from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
