@@ -174,8 +174,10 @@ class Servers:
         names = [server.name for server in project.servers]
         if not yes:
             for name in names:
-                if name in self._hub.servers and self._hub.servers[name].config.where == str(project.path):
-                    await self._hub.servers[name].stop()
+                server = self._hub.servers.get(name)
+                if server is not None and server.config.where == str(project.path):
+                    await server.stop()
+                    server.log.close()
                     self._toolbox.remove_source(name)
                     del self._hub.servers[name]
             return
