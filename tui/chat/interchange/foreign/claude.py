@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from tui.chat.interchange.foreign.reading import Builder, Line, SourceFile, ancestors, blocks, seconds, text_or_none
@@ -56,22 +56,6 @@ def read(file: SourceFile) -> Iterator[Recording]:
     yield reader.recording(SOURCE, file.stem)
 
 
-@dataclass(slots=True)
-class _Path:
-    """What the last typed line follows from, continued by the next one if that follows from it.
-
-    `lines` are their ids, the `last` one is the typed line. `compared` messages were compared with them; those of these
-    that it does not follow from are `left`, until they are set aside: once an answer is among them.
-    """
-
-    last: str = ""
-    lines: set[str] = field(default_factory=set)
-    compared: int = 0
-    left: list[str] = field(default_factory=list)
-    left_answers: bool = False
-    left_calls: set[str] = field(default_factory=set)
-
-
 class Reader(Builder):
     """Reads a session line by line, also while it grows."""
 
@@ -84,7 +68,8 @@ class Reader(Builder):
         self._results: dict[str, str] = {}  # call id -> id of the message with its result
         self._parents: dict[str, str] = {}  # line -> the line it follows
         self._lines: dict[str, set[str]] = {}  # message id -> the lines it stands on
-        self._path = _Path()
+        self._last_typed, self._compared = "", 0  # the last line that a person typed, and the messages before it
+        self._left: set[str] = set()  # messages of this context that were set aside
         self._queue: list[tuple[str, float]] = []  # what a person typed meanwhile, and when
         self._dequeued = 0  # the first ones of them, which are sent with the next line
 
@@ -206,29 +191,32 @@ class Reader(Builder):
         typed = isinstance(content, str) or all(block.get("type") == "text" for block in content or [])
         if not typed or line.get("isMeta") or line.get("isCompactSummary"):
             return
-        newer = ancestors(self._parents, parent := str(line.get("parentUuid") or ""), end=self._path.last)
-        if (self._parents[newer[-1]] if newer else parent) != self._path.last:
-            self._path = _Path()
-        path, self._path.last = self._path, str(line.get("uuid"))
-        path.lines.update(newer, [path.last])
-        context = self.messages[max(self.start, path.compared) :]
-        path.compared = len(self.messages)
-        if not context or path.lines.isdisjoint(self._lines.get(self.messages[self.start].id, ())):
+        if not self._is_rewind(str(line.get("uuid")), str(line.get("parentUuid") or "")):
+            return
+        path = set(ancestors(self._parents, line.get("parentUuid")))
+        context = [m for m in self.messages[self.start :] if m.id not in self._left]
+        if not context or path.isdisjoint(self._lines.get(context[0].id, ())):
             return  # the beginning is in another file, or was compacted: it is unknown
-        abandoned = {
-            m.id for m in context if m.role != "tool" and path.lines.isdisjoint(self._lines.get(m.id, path.lines))
-        }
-        answers = [m for m in context if m.role == "assistant" and m.id in abandoned]
-        path.left_answers |= bool(answers)
-        path.left_calls.update(part.id for m in answers for part in m.parts if isinstance(part, ToolCall))
+        left = {m.id for m in context if m.role != "tool" and path.isdisjoint(self._lines.get(m.id, path))}
+        answers = [m for m in context if m.role == "assistant" and m.id in left]
+        calls = {part.id for m in answers for part in m.parts if isinstance(part, ToolCall)}
         for other in context:
             results = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
-            if results and path.left_calls.issuperset(results):
-                abandoned.add(other.id)
-        path.left += [m.id for m in context if m.id in abandoned]
-        if path.left_answers:
-            self.set_aside(path.left, seconds(line.get("timestamp")))
-            path.left = []
+            if results and calls.issuperset(results):
+                left.add(other.id)
+        if answers or self._left:  # without a rewind, what stands beside the path is sent too
+            self._left |= left
+            self.set_aside((m.id for m in context if m.id in left), seconds(line.get("timestamp")))
+
+    def _is_rewind(self, uuid: str, parent: str) -> bool:
+        """Whether a typed line does not follow the last one and all since then; looks at no more than that."""
+        newer = ancestors(self._parents, parent, end=self._last_typed)
+        follows = (self._parents[newer[-1]] if newer else parent) == self._last_typed
+        path = {*newer, self._last_typed}
+        roles = ("assistant", "user") if self._left else ("assistant",)
+        fresh = (m for m in self.messages[self._compared :] if m.role in roles)
+        self._last_typed, self._compared = uuid, len(self.messages)
+        return not follows or any(path.isdisjoint(self._lines.get(m.id, path)) for m in fresh)
 
     def _answer(self, line: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if message.get("model") == "<synthetic>":
@@ -264,6 +252,7 @@ class Reader(Builder):
         parts, at = self.parts(content, PROVIDER), seconds(line.get("timestamp"))
         if line.get("isCompactSummary"):
             self.compact(parts, at)
+            self._left.clear()
             return
         answered = (block for block in content if block.get("type") == "tool_result")
         pieces = (piece for block in answered for piece in blocks(block.get("content")))
