@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace
 from tests.tools.mcp.many_tools import describe
 from tui.config.settings import ToolSettings
-from tui.messages import ToolResult, ToolSchema
-from tui.providers.base import StreamEnd, ToolCallDelta
+from tui.messages import Request, ToolResult, ToolSchema
+from tui.providers.base import StreamEnd, StreamEvent, ToolCallDelta
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import SEARCH
 from tui.views.context_table import ContextView
@@ -156,6 +156,27 @@ async def test_a_schema_is_counted_as_the_provider_sends_it(tmp_path: Path) -> N
         await drain(session.send("Hello"))
         (request,) = provider.requests  # what the estimator was given, too
         assert {tool.parameters for tool in request.tools} == {'{"properties":{},"type":"object"}'}
+
+
+async def test_a_report_is_of_the_schemas_that_were_sent_after_a_refusal(tmp_path: Path) -> None:
+    """The provider asks again by itself, with shorter schemas; the request it was given has the long ones."""
+
+    class Refused(ScriptedProvider):
+        short = False
+
+        def tools_sent(self, model: str, tools: Sequence[ToolSchema]) -> tuple[ToolSchema, ...]:
+            return tuple(replace(tool, description="") for tool in tools) if self.short else tuple(tools)
+
+        async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+            self.short = True
+            async for event in super().stream(replace(request, tools=self.tools_sent("m", request.tools))):
+                yield event
+
+    async with open_workspace(tmp_path, Refused([answer("Yes.")]), sources=[Erp(2)]) as workspace:
+        session = await workspace.new_session()
+        await drain(session.send("Hello"))
+        base = workspace.services.estimator.situation(session.conversation.request()).base
+        assert (base.kind, base.covered, base.uncertain) == ("prefix", 2, 0)
 
 
 async def test_context_says_what_is_deferred_as_lines(tmp_path: Path) -> None:

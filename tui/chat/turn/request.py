@@ -198,6 +198,9 @@ class Attempt:
         request, usage = self.request, reply.usage
         if usage is not None and usage.input_total:
             estimator, models = self.services.estimator, self.services.models
+            provider = self.services.provider(request.provider)
+            # After a refusal the provider may have sent the tools otherwise.
+            request = replace(request, tools=provider.tools_sent(request.model, request.tools))
             usage = estimator.reread(request, usage)
             reply = replace(reply, usage=usage)
             window = models.limits(request.provider, request.model).context
