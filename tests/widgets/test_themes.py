@@ -114,6 +114,19 @@ def test_a_bad_file_is_skipped_and_the_others_are_there(tmp_path: Path) -> None:
     assert len(complaints) == 1 and "bad.toml" in complaints[0]
 
 
+def test_what_is_no_file_of_a_theme_is_named_and_delays_nothing(tmp_path: Path) -> None:
+    (tmp_path / "device.toml").symlink_to("/dev/zero")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "large.toml").write_bytes(b"#" * 2_000_000)
+    (tmp_path / "nested.toml").write_text("x = " + "[" * 100_000)
+    (tmp_path / "gone.toml").symlink_to("nothing")
+    themes, complaints = load_themes(tmp_path)
+    assert {theme.name for theme in themes} == set(SHIPPED)
+    assert [line.split()[1] for line in complaints] == [
+        "device.toml", "folder.toml", "gone.toml", "large.toml", "nested.toml",
+    ]  # fmt: skip
+
+
 def test_a_theme_of_ones_own_replaces_one_of_the_program(tmp_path: Path) -> None:
     theme = "[colors]\nprimary='#123456'\nforeground='#000'\nbackground='#fff'"
     (tmp_path / "ember.toml").write_text(theme, encoding="utf-8")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from tui.config.files import from_home, open_private, private_folder
+from tui.config.files import FileTooLargeError, from_home, open_private, private_folder, read_all
 from tui.config.values import (
     COMPACTION,
     EFFORT,
@@ -44,6 +44,7 @@ from tui.context.usage.limits import DEFAULT_COMPACTION, DEFAULT_RESERVE, Percen
 from tui.errors import ExpectedError
 
 DEFAULT_THEME = "chatctx-dark"
+MOST_BYTES = 5_000_000
 THEME_FILE = "theme"
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
 MOST_STEPS = 1_000
@@ -263,12 +264,15 @@ def remember_theme(data_dir: Path, name: str) -> None:
 
 def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        content = b"" if path.samefile(os.devnull) else read_all(path, MOST_BYTES)
+        data = tomllib.loads(content.decode("utf-8-sig"))
     except FileNotFoundError:
         if named:
             text = f"CHATCTX_CONFIG names {path}, which does not exist: create it or unset the variable"
             raise ConfigError(text) from None
         return defaults
+    except FileTooLargeError:
+        raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes: shorten or remove it") from None
     except OSError as error:
         raise ConfigError(f"{path} can't be read ({error.strerror}): fix or remove it") from None
     except UnicodeDecodeError:

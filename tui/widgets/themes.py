@@ -14,10 +14,12 @@ from typing import Any
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from tui.config.files import FileTooLargeError, read_all
 from tui.errors import ExpectedError
 from tui.views.context_picture import COLOURS
 
 DEFAULT_THEME = "chatctx-dark"
+MOST_BYTES = 1_000_000
 
 _COLORS = (
     "primary", "secondary", "accent", "success", "warning", "error", "foreground", "background", "surface", "panel",
@@ -93,10 +95,12 @@ def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
 def read_theme(path: Path) -> Theme:
     """One theme file. Raises `ThemeError`."""
     try:
-        return parse_theme(path.stem, tomllib.loads(path.read_text(encoding="utf-8")))
+        return parse_theme(path.stem, tomllib.loads(read_all(path, MOST_BYTES).decode()))
+    except FileTooLargeError:
+        raise ThemeError(f"theme {path.name} has more than {MOST_BYTES:,} bytes; it was skipped") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ThemeError(f"theme {path.name} can't be read ({error}); it was skipped") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ThemeError(f"theme {path.name} is not valid TOML: {error}; it was skipped") from None
     except ThemeError as error:
         raise ThemeError(f"theme {path.name}: {error}; it was skipped") from None
