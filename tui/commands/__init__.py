@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tui.errors import ExpectedError, UsageError
+from tui.errors import ExpectedError
 from tui.text.labels import did_you_mean
 from tui.views.view import Option, match, matching
 
@@ -274,26 +274,20 @@ def split_option(args: str, option: str) -> tuple[str, bool]:
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
-    """Run a command if it may run now, else say why not."""
+    """Run a command if it may run now. Shows why not, and expected errors."""
     try:
         _check(command, ui, chat)
         await command.run(ui, chat, args)
-    except CommandError as error:
-        await ui.refuse(_abridged(str(error)))
-    except Exception as error:
-        from tui.tools.base import ToolError  # loaded by now
-
-        if not isinstance(error, UsageError | ToolError):
-            raise
-        text = str(error).removesuffix(".")
-        await ui.refuse(_abridged(f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"))
+    except ExpectedError as error:
+        await ui.refuse(_refusal(str(error)))
 
 
-def _abridged(text: str) -> str:
-    """`text` without keys that it repeats, and without its middle if it names something pasted."""
+def _refusal(text: str) -> str:
+    """`text` as a sentence, without keys that it repeats, and without its middle if it names something pasted."""
     from tui.providers.keys import redact  # loaded by now
 
-    text = redact(text)
+    text = redact(text).removesuffix(".")
+    text = f"{text[:1].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
     return text if len(text) <= 2 * HALF_REFUSAL else f"{text[:HALF_REFUSAL]} … {text[-HALF_REFUSAL:]}"
 
 
