@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tui.chat.runtime.services import Services
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.database import StoreError
 from tui.context.usage.limits import UNKNOWN_LIMITS, ModelLimits
 from tui.providers.base import Capabilities, ModelInfo, Provider, ProviderError
@@ -146,7 +147,11 @@ class ModelList:
             stored = self._services.store.state(_KEY + name)
             if not stored and config.dialect == "demo":
                 return [_priced(name, ModelInfo(config.default_model))], time.time()
-            self._lists[name] = [_info(entry) for entry in stored.get("models", ())], stored.get("at", 0.0)
+            try:
+                self._lists[name] = [_info(entry) for entry in stored.get("models", ())], float(stored.get("at", 0.0))
+            except MALFORMED as error:
+                log.warning("the stored models of %s can't be read: %r", name, error)
+                self._lists[name] = [], 0.0
         return self._lists[name]
 
     def _listed(self, provider: Provider, info: ModelInfo, used: Mapping[str, float]) -> ListedModel:
@@ -196,10 +201,12 @@ def _priced(provider: str, info: ModelInfo) -> ModelInfo:
 
 
 def _info(entry: dict[str, Any]) -> ModelInfo:
-    limits, price, thinking = (entry.pop(name, None) for name in ("limits", "price", "thinking"))
+    limits, price, thinking, efforts = (entry.pop(name, None) for name in ("limits", "price", "thinking", "efforts"))
     return ModelInfo(
+        str(entry.pop("id")),
         **entry,
         limits=ModelLimits(**limits) if limits else None,
         price=(price[0], price[1]) if price else None,
         thinking=None if thinking is None else tuple(thinking),
+        efforts=None if efforts is None else tuple(efforts),
     )

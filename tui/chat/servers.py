@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.runtime.services import Toolbox
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings
@@ -351,7 +353,10 @@ class Servers:
 
     def _read(self, folder: Path) -> tuple[Configured, dict[str, bool], dict[str, CachedOffer], dict[str, bool]]:
         settings = self._settings
-        answers = {path: (answer[0], bool(answer[1])) for path, answer in self._store.state(AGREED).items()}
+        answers: dict[str, tuple[str, bool]] = {}
+        for path, answer in self._store.state(AGREED).items():
+            with suppress(*MALFORMED):  # such a file is asked about again
+                answers[path] = str(answer[0]), bool(answer[1])
         configured = find_servers(settings.mcp_servers, settings.config_file, folder, answers)
         cached = {config.name: self._cached_offer(config) for config in configured.servers}
         return configured, self._store.state(SWITCHED), cached, self._store.state(INSTRUCTING)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from tui.chat.attachments import not_taken
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.store import Record
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import (
@@ -149,7 +150,7 @@ def unreadable(records: Sequence[Record]) -> list[Record]:
     for record in records:
         try:
             fold_records((record,))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except MALFORMED:
             damaged.append(record)
     return damaged
 

@@ -13,14 +13,9 @@ from statistics import quantiles
 from tui.chat.conversation.history import Projection, fold_records
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.reading import Line, SourceFile, loaded
-from tui.chat.interchange.recording import (
-    MALFORMED,
-    NoMessagesError,
-    Recording,
-    RecordingError,
-    checked,
-)
+from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError, checked
 from tui.chat.interchange.replay import LEARNED_CALLS, Scorer, learn_call, recorded_calls, target_of
+from tui.chat.store.codec import MALFORMED
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
 from tui.messages import Usage

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from tui.chat.conversation.history import fold_records
 from tui.chat.store.calls import CallRow
-from tui.chat.store.codec import dump, message_from_dict
+from tui.chat.store.codec import MALFORMED, dump, message_from_dict
 from tui.chat.store.store import Record, SessionInfo, storable
 from tui.errors import ExpectedError
 from tui.messages import Message, MessageKind, MessageStatus, Role, Usage
@@ -20,9 +20,6 @@ from tui.providers.wire import object_of
 from tui.text.clean import abbreviated
 
 Row = TypeVar("Row", SessionInfo, Record, CallRow, Message)
-
-MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors raised by reading a file in the wrong format."""
 
 
 class RecordingError(ExpectedError):

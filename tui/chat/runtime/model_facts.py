@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from math import inf
+from types import NoneType
 from typing import Any, Literal
 
 from tui.chat.store.database import StoreError
@@ -19,6 +21,13 @@ from tui.providers.catalog import resolve_limits
 
 log = logging.getLogger(__name__)
 
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("set", "learned", "cut", "answer", "taken"), int),
+    **dict.fromkeys(("answering", "how"), str),
+    "asked": dict,
+    "raised": bool,
+    "tools": (bool, NoneType),
+}
 AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
 
 
@@ -245,13 +254,22 @@ class ModelFacts:
     def _of(self, provider: str, model: str) -> dict[str, Any]:
         key = _key(provider, model)
         if key not in self._facts:
-            self._facts[key] = self._store.state(key)
+            self._facts[key] = _readable(self._store.state(key))
         return self._facts[key]
 
     def _change(self, provider: str, model: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Raises `StoreError`. Changes stored by another program in the meantime are kept, and apply here too."""
         key = _key(provider, model)
-        self._facts[key] = self._store.change_state(key, change)
+        self._facts[key] = self._store.change_state(key, lambda stored: change(_readable(stored)))
+
+
+def _readable(stored: dict[str, Any]) -> dict[str, Any]:
+    """Those of the stored facts that have the type they have here: others are of a newer version, or damaged."""
+    facts: dict[str, Any] = {key: value for key, value in stored.items() if isinstance(value, _TYPES.get(key, object))}
+    if (asked := facts.pop("asked", None)) is not None:
+        with suppress(TypeError):
+            facts["asked"] = asdict(ModelLimits(**asked))
+    return facts
 
 
 def _reconfigured(facts: dict[str, Any], answers: dict[str, Any]) -> dict[str, Any]:

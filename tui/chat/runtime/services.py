@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.store.calls import CallLog
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
 from tui.chat.store.store import SessionStore
 from tui.config.settings import Settings, ToolSettings
@@ -80,10 +81,11 @@ class Toolbox:
 
     def remembered(self) -> Mapping[str, Remembered]:
         """The answers "always" and "never", by tool; read each time, since another program may have stored some."""
-        stored = self._store.state(APPROVALS).items()
-        answers = {  # older versions wrote "seal"
-            name: Remembered(name, entry["rule"], entry.get("fingerprint") or entry["seal"]) for name, entry in stored
-        }
+        answers: dict[str, Remembered] = {}
+        for name, entry in self._store.state(APPROVALS).items():
+            with suppress(*MALFORMED):  # such an answer is asked for again
+                fingerprint = entry.get("fingerprint") or entry["seal"]  # as older versions called it
+                answers[name] = Remembered(name, entry["rule"], str(fingerprint))
         return answers | self._unsaved
 
     def remember(self, answer: Remembered) -> None:

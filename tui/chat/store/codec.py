@@ -41,6 +41,9 @@ from tui.providers.base import (
 )
 from tui.providers.text_repairs import thought_before
 
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors raised by reading JSON that is damaged, or of another format or version."""
+
 _PARTS: dict[str, type[Part]] = {
     "text": Text,
     "reasoning": Reasoning,

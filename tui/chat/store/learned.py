@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.database import Database, StoreError
 from tui.context.estimate.calibration import CalibrationStore
 from tui.context.estimate.measurements import REMEMBERED, Measurement, MeasurementStore
@@ -95,10 +96,15 @@ class StoredMeasurements(MeasurementStore):
             (provider, model, REMEMBERED),
         )
         for sent, preamble, at, text in reversed(rows):
-            data = json.loads(text)
-            replied = data["replied"]
-            data["replied"] = None if replied is None else bytes.fromhex(replied)
-            yield Measurement(provider=provider, model=model, sent=sent, preamble=preamble, at=at, **data)
+            try:
+                data = json.loads(text)
+                replied = data["replied"]
+                data["replied"] = None if replied is None else bytes.fromhex(replied)
+                measurement = Measurement(provider=provider, model=model, sent=sent, preamble=preamble, at=at, **data)
+            except MALFORMED as error:
+                log.warning("a measurement of %s/%s can't be read: %r", provider, model, error)
+            else:
+                yield measurement
 
     def save(self, measurement: Measurement) -> None:
         """Add one, and drop the model's oldest above a limit."""

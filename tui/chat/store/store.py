@@ -365,8 +365,13 @@ class SessionStore(Database):
 
     def prompts(self, limit: int = 500) -> list[str]:
         """The newest prompts over all sessions, oldest of them first."""
-        rows = self.query("SELECT text FROM prompts ORDER BY id DESC LIMIT ?", (limit,))
-        return [json.loads(text) for (text,) in reversed(rows)]
+        prompts = []
+        for ident, text in reversed(self.query("SELECT id, text FROM prompts ORDER BY id DESC LIMIT ?", (limit,))):
+            try:
+                prompts.append(str(json.loads(text)))
+            except ValueError:
+                self.damage[f"prompts/{ident}"] = "a prompt of the history can't be read"
+        return prompts
 
     def put_blob(self, sha256: str, data: bytes) -> None:
         """Store an attachment's bytes."""

@@ -416,7 +416,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
-        """The inverse of `to_json`. Raises ValueError, TypeError, KeyError or AttributeError for malformed data."""
+        """The inverse of `to_json`. Malformed data raises what `CalibrationBook.get` catches."""
         observations = [
             Observation(
                 float(content),
@@ -487,7 +487,7 @@ class CalibrationBook:
                 try:
                     data = self._store.load(provider, model)
                     calibration = Calibration() if data is None else Calibration.from_json(data)
-                except (ValueError, TypeError, KeyError, AttributeError):
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                     calibration = Calibration()
                 sigma = SIGMA_VOCABULARY if get_tokenizer(model).how == "vocabulary" else SIGMA_FACTOR
                 calibration = self._models[provider, model] = replace(calibration, sigma=sigma)

@@ -339,7 +339,7 @@ class TrimLog:
             return cls(
                 int(data["requests"]), int(data["trimmed"]), float(data["utilisation_sum"]), tuple(map(int, latest))
             )
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return cls()
 
 

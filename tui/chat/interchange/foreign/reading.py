@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.interchange.recording import MALFORMED, YEAR_9999, Recording, RecordingError, first_words
+from tui.chat.interchange.recording import YEAR_9999, Recording, RecordingError, first_words
+from tui.chat.store.codec import MALFORMED
 from tui.chat.store.database import new_id
 from tui.chat.store.store import Record
 from tui.config.files import FileTooLargeError, read_all
