@@ -19,11 +19,11 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     screen = ui.screen
     try:
         content = await read(*await asyncio.to_thread(paste_tools, os.environ))
-    except ClipboardError as error:
+    except ClipboardError:
         if screen is not None and screen.clipboard:  # copied within this program
             await screen.paste(screen.clipboard)
             return
-        raise CommandError(str(error)) from None
+        raise
     if isinstance(content, str):
         if screen is None:
             raise CommandError("The clipboard holds text: the terminal pastes it.")

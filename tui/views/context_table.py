@@ -117,7 +117,7 @@ def table_lines(usage: ContextUsage, width: int, *, expanded: AbstractSet[str], 
     messages = [row for row in usage.rows if row.key in MESSAGE_ROWS]
     before = [row for row in usage.rows if row.key in BEFORE_MESSAGES]
     after = [row for row in usage.rows if row.key not in (*MESSAGE_ROWS, *BEFORE_MESSAGES)]
-    lines = [table.header()] if table.how else []
+    lines = [table.header()] if table.with_source else []
     for row in before:
         lines += table.row(row)
     lines += table.group(messages)
@@ -137,10 +137,12 @@ class _Table:
         self.width = width
         self.expanded = expanded
         self.hints = hints
-        self.shares = width >= 46
-        self.how = width >= 66
-        figures = 11 + 9 * self.shares + 19 * self.how
-        self.name = min(24, width - figures - 2) if self.how else max(10, width - figures - 2)
+        self.with_share = width >= 46
+        self.with_source = width >= 66
+        figures = 11 + (9 if self.with_share else 0) + (19 if self.with_source else 0)
+        self.name_width = max(10, width - figures - 2)
+        if self.with_source:
+            self.name_width = min(24, self.name_width)
 
     def header(self) -> Line:
         hint = "what you can do"
@@ -230,7 +232,7 @@ class _Table:
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:
-        return tokens_exact(tokens, "estimated" if how == "estimated" and not self.how else "exact")
+        return tokens_exact(tokens, "estimated" if how == "estimated" and not self.with_source else "exact")
 
     def _share(self, tokens: int) -> str:
         return share(tokens, self.usage.limits.context or self.usage.total)
@@ -251,9 +253,11 @@ class _Table:
         indent: int = 0,
         style: str = "",
     ) -> Content:
-        available = self.name - indent
+        available = self.name_width - indent
         text = pad(plain(name), available)
-        figures = f"{tokens:>11}" + (f"{share:>9}" if self.shares else "") + (f"   {how:<16}" if self.how else "")
+        figures = (
+            f"{tokens:>11}" + (f"{share:>9}" if self.with_share else "") + (f"   {how:<16}" if self.with_source else "")
+        )
         pieces = Content.assemble(
             " " * indent,
             (f"{glyph} ", f"$context-{colour}" if colour else style),
