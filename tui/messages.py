@@ -1,4 +1,4 @@
-"""What a conversation is made of: frozen values without behaviour, the lowest layer.
+"""Messages, their parts, and requests: frozen values without behaviour, the lowest layer.
 
 The store keeps `Message`s, the projection turns them into a `Request`, the accounting measures the `Request`, and a
 provider turns it into its wire format.
@@ -229,7 +229,7 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What would be sent: the projection of a session for one provider and model.
+    """A request: the projection of a session for one provider and model.
 
     `max_output` is in tokens. `reasoning` is the requested effort (one of `EFFORTS`; None is the provider's default).
     `server_edits`: the provider may clear old tool results by itself. `blobs` maps attachment hashes to bytes and is

@@ -73,7 +73,7 @@ class Screen(Protocol):
 
 
 class UI(Protocol):
-    """What commands may do with the user interface. Every method returns once the person is done with it."""
+    """The user interface for commands. Every method returns once the person is done with it."""
 
     @property
     def busy(self) -> bool:

@@ -73,7 +73,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 
 async def learned_line(session: ChatSession, *, forget: bool) -> str:
-    """What was learned about the current model, which `forget` forgets, in a line."""
+    """A line with what was learned about the current model. With `forget` it is forgotten."""
     name, lines = f"{session.provider}/{session.model}", session.learned
     if not lines:
         return f"Nothing was learned about {name}."

@@ -39,7 +39,7 @@ Count = tuple[int | None, str]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a message's rows depend on besides the message.
+    """Everything that a message's rows depend on besides the message.
 
     `label` "" continues the message above. `open` has the indexes of unfolded parts, `answered` those of calls
     whose results another message has; `calls` are the calls that the results of a tool message answer, by their index.

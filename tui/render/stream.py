@@ -99,7 +99,7 @@ class StreamRenderer:
         return final, tail
 
     def _without_markup(self) -> tuple[list[Row], list[Row]]:
-        """What follows the first `LONG` characters of an open block."""
+        """The rows after the first `LONG` characters of an open block."""
         text, self._pending = self._pending, ""
         self._until_redrawn -= len(text)
         self.stale = self.stale or ("\n" in text and self._until_redrawn <= 0)

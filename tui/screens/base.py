@@ -1,4 +1,4 @@
-"""What all screens share: copying, background work, the look and keys of panels, a guard for the mouse."""
+"""Base classes of screens: copying, background work, the look and keys of panels, a guard for the mouse."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ class LongText(VerticalScroll, can_focus=False):
 
     @property
     def hint(self) -> str:
-        """What to press to read on, in front of a panel's keys."""
+        """The key to read on, shown before a panel's keys."""
         if not self.read:
             return "page down first   "
         return "page down more   " if self.max_scroll_y else ""

@@ -75,7 +75,7 @@ def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[K
 
 
 def is_key(text: str) -> bool:
-    """Whether it is a key in Textual's notation: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
+    """Whether `text` is a key in Textual's notation: `f2`, `ctrl+s`, `ctrl+slash`, `question_mark` (or `?`)."""
     *modifiers, key = text.split("+") if text != "+" else [text]
     if len(key) == 1 and modifiers:  # with modifiers, punctuation is written by its name
         named = key.isalnum() or key in _NAMED

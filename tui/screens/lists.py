@@ -362,7 +362,7 @@ class SessionPicker(Picker):
         self._deleted: list[Option] = []
 
     def hints(self) -> Sequence[Hint]:
-        """What can be done with a conversation."""
+        """The keys for the highlighted conversation."""
         restore = [("^z", "restore", "undelete")] if self._deleted else []
         return [("enter", "open", "choose"), *restore, ("^r", "rename", "rename"), ("^d", "delete", "delete"), CLOSE]
 

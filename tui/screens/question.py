@@ -73,7 +73,7 @@ class QuestionPanel(Panel[str]):
             yield OptionList(*(ListOption(self.answer_line(answer)) for answer in self.question.answers), compact=True)
 
     def notes(self) -> Iterable[Widget]:
-        """What stands above the text and does not scroll."""
+        """Widgets above the text, which do not scroll."""
         return ()
 
     def text(self) -> Content:
@@ -198,7 +198,7 @@ class ApprovalPanel(QuestionPanel):
         self._last_key = clock()
 
     def notes(self) -> Iterable[Widget]:
-        """What the server says of the tool, and the special reason."""
+        """The server's description of the tool, and the special reason."""
         if self.asked.origin != BUILT_IN:
             about = description_line(f"MCP server {self.asked.origin}", self.asked.description, 240)
             yield Static(plain(about), classes="about", markup=False)

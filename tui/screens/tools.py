@@ -104,7 +104,7 @@ class ToolsPanel(ToolListPanel):
         self.draw(list(map(Content, head)), rows)
 
     def hints(self) -> Sequence[Hint]:
-        """What can be done with the highlighted tool, source or answer."""
+        """The keys for the highlighted tool, source or answer."""
         return HINTS.get(self.chosen_item[0], ())
 
     def action_choose(self) -> None:
@@ -168,7 +168,7 @@ class McpPanel(ToolListPanel):
         self.draw([Content.styled(line, "$text-muted") for line in head], rows)
 
     def hints(self) -> Sequence[Hint]:
-        """What can be done with the highlighted server, tool or project file."""
+        """The keys for the highlighted server, tool or project file."""
         kind, name = self.chosen_item
         first = [SIGN_IN] if kind == "server" and self._wants_sign_in(name) else []
         return [*first, *MCP_HINTS.get(kind, ())]

@@ -1,4 +1,4 @@
-"""What Textual writes to the terminal: without control characters, only what changed, as long as it is there."""
+"""Textual's output: without control characters, reduced to what changed, discarded once the terminal is gone."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ScreenChanges:
         return update.render_segments(console)
 
     def _reduced(self, update: ChopsUpdate, console: Console) -> str:
-        """What an update changes."""
+        """The sequences for what an update changes."""
         wanted: dict[int, dict[int, Piece]] = {}
         for y, x1, x2 in update.spans:
             line = wanted.setdefault(y, dict(self._lines.get(y, {})))

@@ -271,7 +271,7 @@ def chart_lines(calls: Sequence[Call], width: int, height: int, *, window: int |
 
 
 def legend(calls: Sequence[Call], window: int | None) -> str:
-    """What the chart shows, in one line."""
+    """The legend of the chart, in one line."""
     count = len(calls)
     parts = [plural(count, "call")]
     if calls:

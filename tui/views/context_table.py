@@ -182,7 +182,7 @@ class _Table:
         return lines
 
     def left_out(self) -> list[Line]:
-        """What rolling context leaves out now; sent and left out are the whole conversation."""
+        """The line of what rolling context leaves out; sent and left out are the whole conversation."""
         usage = self.usage
         messages, tokens = usage.left_out
         if not (messages or usage.rolling):

@@ -99,7 +99,7 @@ def model_menu(models: ModelList, session: ChatSession) -> ModelMenu:
 
 
 def model_options(models: Iterable[ListedModel], query: str, present: str) -> list[Option]:
-    """Those that match `query`, best first, among equals the last used first."""
+    """The models that match `query`, best first; among equals the last used first."""
     return [
         Option(
             model.full_name,

@@ -47,7 +47,7 @@ class UsageView:
         return (await self.drawing(chart=False))(width)
 
     async def drawing(self, *, chart: bool = True) -> Callable[[int], Sequence[Content]]:
-        """What draws the figures, which are read and summed now, at any width."""
+        """Reads and sums the figures; returns a function that draws them at a width."""
         import asyncio
 
         from textual.content import Content

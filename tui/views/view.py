@@ -1,4 +1,4 @@
-"""What commands show and ask, as values: a screen makes panels of them, `--plain` lines, tests a record."""
+"""Output and questions of commands, as values: a screen makes panels of them, `--plain` lines."""
 
 from __future__ import annotations
 

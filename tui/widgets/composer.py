@@ -1,4 +1,4 @@
-"""Where a person writes: a growing prompt, and the list of completions for what is being typed."""
+"""The prompt, which grows with its text, and the list of completions for what is being typed."""
 
 from __future__ import annotations
 

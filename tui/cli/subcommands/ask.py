@@ -278,7 +278,7 @@ class Countdown:
 
 
 def event_line(event: SessionEvent) -> str:
-    """What to tell a person meanwhile, on standard error."""
+    """The notice for an event, on standard error; "" for none."""
     match event:
         case Notice(text=text):
             return text

@@ -66,7 +66,7 @@ class Drafts:
         return "\n\n".join(_without_key(text) for text in texts if text).strip("\n")
 
     def set_form(self, text: str) -> None:
-        """What an open form holds by now; a part of the draft until it is closed."""
+        """Set what was typed into an open form, which is a part of the draft until the form is closed."""
         from tui.providers.keys import redact  # not before the first frame
 
         if (text := redact(text)) != self._form:

@@ -253,7 +253,7 @@ class ScreenUI:
 
     @property
     def clipboard(self) -> str:
-        """What was copied in this program last."""
+        """The text copied last in this program."""
         return self.chat.app.clipboard
 
     async def edit_draft(self) -> None:

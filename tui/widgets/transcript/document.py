@@ -164,7 +164,7 @@ class Document:
         self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
 
     def view(self, index: int) -> View:
-        """What the rows of entry `index` depend on besides its message."""
+        """The view of entry `index`, by which its message is drawn."""
         entry = self.entries[index]
         if (message := entry.message) is None:
             return NO_VIEW

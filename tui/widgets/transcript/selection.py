@@ -1,4 +1,4 @@
-"""What is under the mouse, and what a selection covers."""
+"""The character under the mouse, and the text of a selection."""
 
 from __future__ import annotations
 

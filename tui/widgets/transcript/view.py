@@ -234,7 +234,7 @@ class TranscriptView(ScrollView):
 
     @property
     def reader_place(self) -> MessagePlace | None:
-        """What is at the top of the view (of a notice, the message before it); None while the end is followed."""
+        """The message at the top of the view (before a notice), and the row; None while the end is followed."""
         if (place := self._place_of_reader()) is None:
             return None
         index, row = place
