@@ -234,13 +234,13 @@ def _possible_cuts(
     last_turn = max((g.turn for g in groups), default=-1)
     rest, verbatim = sum(sizes), 0  # tokens from this group on, and of pinned groups before it
     replaced = 0  # messages before it
-    reach = begun = -1  # the last message of all groups before it, and the one that began its turn if not pinned
+    end = turn_start = -1  # the last message of all groups before it, and the one that began its turn if not pinned
     for group in groups:
         position, starts = group.indices[0], starts_turn(messages[group.indices[0]])
-        keeps_begun = begun >= 0 and not starts
+        keeps_start = turn_start >= 0 and not starts
         recent = group.turn > last_turn - preserve_recent_turns if starts else group.turn == last_turn
-        if recent and reach < position and replaced > keeps_begun:
-            yield position, rest + verbatim + (sizes[begun] if keeps_begun else 0)
+        if recent and end < position and replaced > keeps_start:
+            yield position, rest + verbatim + (sizes[turn_start] if keeps_start else 0)
         tokens = sum(sizes[i] for i in group.indices)
         rest -= tokens
         is_pinned = any(messages[i].id in pinned for i in group.indices)
@@ -249,8 +249,8 @@ def _possible_cuts(
         else:
             replaced += sum(messages[i].kind != "summary" for i in group.indices)
         if starts:
-            begun = -1 if is_pinned else position
-        reach = max(reach, group.indices[-1])
+            turn_start = -1 if is_pinned else position
+        end = max(end, group.indices[-1])
 
 
 def _verbatim_ids(
