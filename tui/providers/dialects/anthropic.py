@@ -317,8 +317,8 @@ def _piece(block: _Block, piece: Json) -> Iterator[StreamEvent]:
         yield ReasoningDelta(thinking, block.index)
     for citation in (*objects_of(piece.get("citations")), object_of(piece.get("citation"))):
         if place := next((str(citation[key]) for key in _CITED if citation.get(key)), ""):
-            title = citation.get("title") or citation.get("document_title") or ""
-            yield SourceCited(place, str(title), str(citation.get("cited_text") or ""))
+            title = citation.get("title") or citation.get("document_title")
+            yield SourceCited(place, text_of(title), text_of(citation.get("cited_text")))
 
 
 class AnthropicMessages(DialectProvider[AnthropicStyle]):

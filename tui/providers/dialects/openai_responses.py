@@ -285,7 +285,7 @@ class ResponsesReader(Reader):
         match item.kind:
             case "reasoning":
                 summary = objects_of(wire.get("summary"))
-                yield from item.rest("\n\n".join(str(part.get("text") or "") for part in summary or parts))
+                yield from item.rest("\n\n".join(text_of(part.get("text")) for part in summary or parts))
                 yield ReasoningMeta(
                     item.index,
                     encrypted=text_of(wire.get("encrypted_content")) or None,
@@ -293,8 +293,8 @@ class ResponsesReader(Reader):
                     details=json.dumps(summary, ensure_ascii=False) if len(summary) > 1 else None,
                 )
             case "message":
-                yield from item.rest("".join(str(part.get("text") or "") for part in parts))
-                refusal = "".join(str(part.get("refusal") or "") for part in parts)
+                yield from item.rest("".join(text_of(part.get("text")) for part in parts))
+                refusal = "".join(text_of(part.get("refusal")) for part in parts)
                 if refusal.startswith(item.refused) and (rest := refusal[len(item.refused) :]):
                     yield RefusalDelta(rest)
                 for part in parts:
@@ -311,7 +311,7 @@ class ResponsesReader(Reader):
             case "response.failed":
                 raise classify_error(None, response.get("error") or response, provider=self._provider)
             case "response.incomplete":
-                reason = str(object_of(response.get("incomplete_details")).get("reason") or "")
+                reason = text_of(object_of(response.get("incomplete_details")).get("reason"))
                 self._end = StreamEnd(finish_kind(reason or "incomplete"), reason or "incomplete")
             case _:
                 called = any(item.kind == "function_call" for item in self._items)
@@ -337,7 +337,7 @@ def _named(item: _Item, wire: Json) -> Iterator[StreamEvent]:
 def _cited(annotation: Json) -> Iterator[StreamEvent]:
     """A page cited by a text, or a file of OpenAI's, by its name."""
     if place := text_of(next((annotation[key] for key in ("url", "filename", "file_id") if annotation.get(key)), "")):
-        yield SourceCited(place, str(annotation.get("title") or ""))
+        yield SourceCited(place, text_of(annotation.get("title")))
 
 
 class OpenAIResponses(DialectProvider[ResponsesStyle]):
