@@ -83,6 +83,8 @@ def test_hidden_reasoning_tokens_go_to_the_first_block() -> None:
         ReasoningMeta(0, signature="s"), ReasoningMeta(1, redacted="r"), UsageUpdate(Usage(1, 9, reasoning=8))
     )
     assert [part.tokens for part in builder.parts() if isinstance(part, Reasoning)] == [8, 0]
+    builder = build(ReasoningDelta("", 0), ReasoningMeta(1, signature="s"), UsageUpdate(Usage(1, 9, reasoning=8)))
+    assert [part.tokens for part in builder.parts() if isinstance(part, Reasoning)] == [8]  # an empty block is no part
 
 
 EVENTS = st.one_of(

@@ -234,7 +234,8 @@ class PartsBuilder:
 
     def _reasoning_shares(self) -> dict[int, int]:
         """The reported reasoning tokens, divided by length of text; all to the first block if none has text."""
-        sizes = {part.key: sum(map(len, part.pieces)) for part in self._open if part.kind == "reasoning"}
+        blocks = [part for part in self._open if part.kind == "reasoning" and (any(part.pieces) or part.meta)]
+        sizes = {part.key: sum(map(len, part.pieces)) for part in blocks}
         reported, total = None if self.usage is None else self.usage.reasoning, sum(sizes.values())
         if reported is None:
             return {}
