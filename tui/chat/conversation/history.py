@@ -134,14 +134,16 @@ def fold_records(records: Iterable[Record]) -> HistoryState:
             (str(record.data["message"]), str(record.data["sha256"])): int(record.data.get("keep", 0))
             for record in in_force(RecordKind.LEAVE_OUT)
         },
-        memory=None
-        if memory is None
-        else {str(file["path"]): (str(file["sha256"]), bool(file["on"])) for file in memory["files"]},
+        memory=None if memory is None else dict(map(_memory_file, memory["files"])),
         tools=tuple((str(record.data["name"]), bool(record.data["on"])) for record in by_kind[RecordKind.TOOLS]),
         loaded=tuple(
             dict.fromkeys(str(name) for record in by_kind[RecordKind.LOADED] for name in record.data["names"])
         ),
     )
+
+
+def _memory_file(entry: Mapping[str, Any]) -> tuple[str, tuple[str, bool]]:
+    return str(entry["path"]), (str(entry["sha256"]), bool(entry["on"]))
 
 
 def unreadable(records: Sequence[Record]) -> list[Record]:
