@@ -62,7 +62,7 @@ def unprinted(character: str | None) -> str:
     return character if unicodedata.category(character) in _TEXT else ""
 
 
-class Palette(CommandPalette, GuardedScreen[None]):
+class GuardedPalette(CommandPalette, GuardedScreen[None]):
     """The command palette, without three errors of Textual 8.2.8.
 
     A page of a list that is not laid out yet raises `KeyError`, a search that goes on after it was closed `NoMatches`,
@@ -211,8 +211,8 @@ class ChatApp(CopyingApp):
 
     def action_command_palette(self) -> None:
         """Open the palette."""
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette())
+        if not isinstance(self.screen, GuardedPalette):
+            self.push_screen(GuardedPalette())
 
     async def run_action(
         self,

@@ -15,7 +15,7 @@ from tui.messages import (
     ToolCall,
     ToolResult,
 )
-from tui.render.message import HEAD_CHARS, LiveReply, View, copy_text, divider_row, message_rows
+from tui.render.message import HEAD_CHARS, LiveReply, MessageView, copy_text, divider_row, message_rows
 from tui.render.palette import Palette
 from tui.render.rows import Row, rows_text
 from tui.render.stream import StreamRenderer
@@ -28,19 +28,19 @@ def texts(rows: list[Row]) -> list[str]:
 
 
 def test_a_question_has_its_label_and_tokens(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("Why?"),)), 40, palette, View("you", (1_234, "measured")))
+    rows = message_rows(Message("user", (Text("Why?"),)), 40, palette, MessageView("you", (1_234, "measured")))
     assert texts(rows) == ["", "you 1.2k tok", "Why?"]
     assert rows[1].cells == 40
 
 
 def test_what_a_person_typed_is_no_markdown(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("# not a heading\n  *stars*"),)), 40, palette, View("you"))
+    rows = message_rows(Message("user", (Text("# not a heading\n  *stars*"),)), 40, palette, MessageView("you"))
     assert [row.text for row in rows[2:]] == ["# not a heading", "  *stars*"]
 
 
 def test_an_answer_folds_reasoning_and_calls(palette: Palette) -> None:
     message = Message("assistant", (Reasoning("deep\n\nthoughts", tokens=840), Text("**Yes.**"), CALL))
-    rows = message_rows(message, 60, palette, View("claude", thought=6.2))
+    rows = message_rows(message, 60, palette, MessageView("claude", thought=6.2))
     assert texts(rows) == [
         "",
         "claude",
@@ -54,31 +54,31 @@ def test_an_answer_folds_reasoning_and_calls(palette: Palette) -> None:
 
 def test_unfolded_parts_stand_under_their_line(palette: Palette) -> None:
     message = Message("assistant", (Reasoning("deep"), CALL))
-    rows = texts(message_rows(message, 60, palette, View("claude", open=frozenset({0, 1}))))
+    rows = texts(message_rows(message, 60, palette, MessageView("claude", open=frozenset({0, 1}))))
     assert rows[2:4] == ["▾ thought", "│ deep"]
     assert any('"path": "src/parser.py"' in row for row in rows)
 
 
 def test_a_result_takes_the_place_of_its_call(palette: Palette) -> None:
-    answered = message_rows(Message("assistant", (CALL,)), 60, palette, View("", answered={0}))
+    answered = message_rows(Message("assistant", (CALL,)), 60, palette, MessageView("", answered={0}))
     assert texts(answered) == [""]
     result = Message("tool", (ToolResult("c1", "read_file", "a\n\x1b[31mb\x1b[0m\n"),))
-    view = View("", (2_100, "estimated"), calls={0: CALL})
+    view = MessageView("", (2_100, "estimated"), calls={0: CALL})
     assert texts(message_rows(result, 60, palette, view)) == ["▸ read_file src/parser.py · 2 lines · ~2.1k tok"]
-    opened = View("", None, frozenset({0}), {0: CALL})
+    opened = MessageView("", None, frozenset({0}), {0: CALL})
     assert rows_text(message_rows(result, 60, palette, opened)).strip() == "a\nb"
 
 
 def test_a_failed_call_says_so(palette: Palette) -> None:
     result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
-    rows = message_rows(result, 80, palette, View("", calls={0: CALL}))
+    rows = message_rows(result, 80, palette, MessageView("", calls={0: CALL}))
     assert texts(rows) == ["▸ read_file src/parser.py · failed: no such file"]
     assert rows[0].segments[0].style == palette.error
 
 
 def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
     result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
-    view = View("", (30, "estimated"), calls={0: CALL})
+    view = MessageView("", (30, "estimated"), calls={0: CALL})
     assert message_rows(result, 44, palette, view)[0].text == "▸ read_file src/pars… · failed: no such file"
     assert message_rows(result, 30, palette, view)[0].text == "▸ read_file src… · failed: no…"
 
@@ -86,9 +86,9 @@ def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
 def test_a_long_paste_shows_its_beginning(palette: Palette) -> None:
     text = "\n".join([f"line {number}" for number in range(300)])
     message = Message("user", (Text(text),))
-    folded = message_rows(message, 60, palette, View("you"))
+    folded = message_rows(message, 60, palette, MessageView("you"))
     assert texts(folded)[2:] == [*[f"line {n}" for n in range(6)], "▸ 294 more lines · 2.5k characters"]
-    opened = message_rows(message, 60, palette, View("you", open=frozenset({0})))
+    opened = message_rows(message, 60, palette, MessageView("you", open=frozenset({0})))
     assert [row.copy for row in opened if row.copy] == text.split("\n")
     assert [row.text for row in opened[:8]] == [row.text for row in folded[:8]]  # what was visible stays in place
 
@@ -106,7 +106,7 @@ def test_of_a_folded_paste_only_what_is_shown_is_cleaned(palette: Palette, monke
 
 
 def test_one_endless_line_is_folded_too(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("x" * 1_000_000),)), 60, palette, View("you"))
+    rows = message_rows(Message("user", (Text("x" * 1_000_000),)), 60, palette, MessageView("you"))
     assert len(rows) < 20
     assert "999k characters" in rows[-1].text
 
@@ -166,7 +166,7 @@ def test_nothing_is_said_to_be_kept_where_nothing_came(status: MessageStatus, pa
 def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
     message = Message("assistant", (Text("# Old\n\n**answer**"),))
     rows = message_rows(
-        message, 60, palette, View("claude", not_sent="trimmed", divider="not sent any more: 2 messages")
+        message, 60, palette, MessageView("claude", not_sent="trimmed", divider="not sent any more: 2 messages")
     )
     colours = {segment.style.color for row in rows for segment in row.segments if segment.style}
     assert colours == {palette.muted.color, palette.faint.color}
@@ -174,7 +174,9 @@ def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
 
 
 def test_left_out_messages_say_so(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("x"),)), 40, palette, View("you", (5, "measured"), not_sent="excluded"))
+    rows = message_rows(
+        Message("user", (Text("x"),)), 40, palette, MessageView("you", (5, "measured"), not_sent="excluded")
+    )
     assert texts(rows)[1] == "you left out · 5 tok"
 
 
@@ -190,7 +192,7 @@ def test_attachments_refusals_summaries(palette: Palette) -> None:
     assert texts(message_rows(Message("user", (Text("see"), image)), 60, palette))[-1] == "@ a.png · 640×480 · 120 kB"
     assert texts(message_rows(Message("assistant", (Refusal("I can't."),)), 60, palette))[-1] == "refused: I can't."
     summary = Message("user", (Text("## Goals"),), kind="summary")
-    assert texts(message_rows(summary, 60, palette, View("summary", (900, "estimated"))))[-1] == (
+    assert texts(message_rows(summary, 60, palette, MessageView("summary", (900, "estimated"))))[-1] == (
         "▸ summary of the earlier conversation · ~900 tok"
     )
 
@@ -229,7 +231,7 @@ def test_private_reasoning_is_named(palette: Palette) -> None:
 @pytest.mark.parametrize("width", [8, 20, 38])
 def test_every_kind_of_row_fits(width: int, palette: Palette) -> None:
     message = Message("assistant", (Reasoning("x " * 40, tokens=123_456), CALL, Text("word " * 30)), status="failed")
-    view = View(
+    view = MessageView(
         "a-very-long-model-name-for-a-label", (123_456, "estimated"), frozenset({0, 1}), divider="not sent any more"
     )
     assert all(row.cells <= width for row in message_rows(message, width, palette, view))
@@ -247,7 +249,7 @@ def lines(rows: list[Row]) -> list[str]:
 def test_a_reply_with_reasoning_ends_as_the_message_it_becomes(open_parts: frozenset[int], palette: Palette) -> None:
     thoughts, answer = "I *think* " * 40, DOCUMENTS["long list"]
     live = LiveReply()
-    view = View("model", open=open_parts)
+    view = MessageView("model", open=open_parts)
     live.draw(60, palette, view, 0.0)
     for position in range(0, len(thoughts), 7):
         live.feed("reasoning", thoughts[position : position + 7], "", 1.0)
@@ -259,7 +261,7 @@ def test_a_reply_with_reasoning_ends_as_the_message_it_becomes(open_parts: froze
         Message("assistant", (Reasoning(thoughts), Text(answer))),
         60,
         palette,
-        View("model", None, open_parts, thought=6.0),
+        MessageView("model", None, open_parts, thought=6.0),
     )
     assert lines(live.rows) == lines(whole)
     assert live.thought() == 6.0
@@ -267,7 +269,7 @@ def test_a_reply_with_reasoning_ends_as_the_message_it_becomes(open_parts: froze
 
 def test_update_tells_from_where_rows_changed(palette: Palette) -> None:
     live = LiveReply()
-    live.draw(60, palette, View("model"), 0.0)
+    live.draw(60, palette, MessageView("model"), 0.0)
     assert lines(live.rows) == ["", "model", "…"]
     live.feed("text", "".join([f"paragraph {number}\n\n" for number in range(50)]), "", 0.0)
     live.update(0.0)
@@ -292,14 +294,14 @@ def test_a_part_that_begins_while_another_thread_draws_doubles_nothing(
         return update(stream, text)
 
     monkeypatch.setattr(StreamRenderer, "update", meanwhile)
-    other.draw(60, palette, View("model"), 0.0)
+    other.draw(60, palette, MessageView("model"), 0.0)
     other.update(0.0)
     assert lines(other.rows) == ["", "model", "one", "", "two", "▸ look · preparing"]
 
 
 def test_thinking_counts_seconds_until_it_ends(palette: Palette) -> None:
     live = LiveReply()
-    live.draw(60, palette, View("model"), 0.0)
+    live.draw(60, palette, MessageView("model"), 0.0)
     live.feed("reasoning", "hm", "", 10.0)
     live.update(13.0)
     assert live.rows[-1].text == "▸ thinking · 3 s"
@@ -310,7 +312,7 @@ def test_thinking_counts_seconds_until_it_ends(palette: Palette) -> None:
 
 def test_tool_calls_show_their_name_while_arguments_arrive(palette: Palette) -> None:
     live = LiveReply()
-    live.draw(60, palette, View("model"), 0.0)
+    live.draw(60, palette, MessageView("model"), 0.0)
     live.feed("tool_call", "", "read_file", 0.0)
     live.feed("tool_call", '{"pa', "", 0.0)
     live.feed("tool_call", "", "list_files", 0.0)
@@ -321,10 +323,10 @@ def test_tool_calls_show_their_name_while_arguments_arrive(palette: Palette) -> 
 
 def test_a_new_width_draws_everything_anew(palette: Palette) -> None:
     live = LiveReply()
-    live.draw(60, palette, View("model"), 0.0)
+    live.draw(60, palette, MessageView("model"), 0.0)
     live.feed("text", "some words that wrap at a narrow width", "", 0.0)
     live.update(0.0)
-    live.draw(20, palette, View("model"), 0.0)
+    live.draw(20, palette, MessageView("model"), 0.0)
     assert all(row.cells <= 20 for row in live.rows)
     assert "".join(lines(live.rows)).endswith("a narrow width")
 
@@ -333,7 +335,7 @@ def test_what_arrived_unseen_is_drawn_like_what_was_seen(palette: Palette) -> No
     text = "".join(f"* item {number}\n\n" + "word " * 60 + "\n\n" for number in range(60))
     seen, unseen = LiveReply(), LiveReply()
     for live in (seen, unseen):
-        live.draw(60, palette, View(), 0.0)
+        live.draw(60, palette, MessageView(), 0.0)
         for start in range(0, len(text), 500):
             live.feed("text", text[start : start + 500], "", 0.0)
             if live is seen:
@@ -347,7 +349,7 @@ def test_what_arrived_unseen_is_drawn_like_what_was_seen(palette: Palette) -> No
 
 def test_a_refusal_of_any_length_costs_no_more_than_its_beginning(palette: Palette) -> None:
     live = LiveReply()
-    live.draw(60, palette, View("model"), 0.0)
+    live.draw(60, palette, MessageView("model"), 0.0)
     for _ in range(20):
         live.feed("refusal", "I can't help with that. " * 500, "", 0.0)
         live.update(0.0)

@@ -16,7 +16,7 @@ from textual.worker import WorkerCancelled
 from tests.screens import tool_scene
 from tests.screens.conftest import running
 from tests.screens.talks import Talk, assistant, user
-from tui.app import Palette
+from tui.app import GuardedPalette
 from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
 from tui.screens.chat.screen import ChatScreen
@@ -43,7 +43,7 @@ async def test_a_palette_closed_before_its_search_begins() -> None:
     async with running(Talk()) as run:
         run.app.action_command_palette()
         palette = run.app.screen
-        assert isinstance(palette, Palette)
+        assert isinstance(palette, GuardedPalette)
         await run.until(lambda: palette.is_mounted)
         palette.dismiss()
         await run.until(lambda: not palette.is_attached)

@@ -38,7 +38,7 @@ Count = tuple[int | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MessageView:
     """Everything that a message's rows depend on besides the message.
 
     `label` "" continues the message above. `open` has the indexes of unfolded parts, `answered` those of calls
@@ -56,7 +56,7 @@ class View:
     when: str = ""
 
 
-NO_VIEW = View()
+NO_VIEW = MessageView()
 
 
 def folds(message: Message, part: Part) -> bool:
@@ -75,7 +75,7 @@ def is_long(text: str) -> bool:
     return len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES
 
 
-def message_rows(message: Message, width: int, palette: Palette, view: View = NO_VIEW) -> list[Row]:
+def message_rows(message: Message, width: int, palette: Palette, view: MessageView = NO_VIEW) -> list[Row]:
     """All rows of a message, including the blank line above it."""
     colours = dimmed(palette) if view.not_sent else palette
     rows = head_rows(message.role, width, colours, view)
@@ -97,7 +97,7 @@ def message_rows(message: Message, width: int, palette: Palette, view: View = NO
     return rows
 
 
-def head_rows(role: str, width: int, palette: Palette, view: View) -> list[Row]:
+def head_rows(role: str, width: int, palette: Palette, view: MessageView) -> list[Row]:
     """The blank line above a message and its label with the tokens; without a label the blank line has the tokens."""
     if role == "tool":
         return []
@@ -153,7 +153,7 @@ def attachment_text(part: Attachment) -> str:
     return f"@ {clean_line(part.name)} · {details} · {size_text(part.size)}"
 
 
-def part_rows(message: Message, index: int, part: Part, width: int, palette: Palette, view: View) -> list[Row]:
+def part_rows(message: Message, index: int, part: Part, width: int, palette: Palette, view: MessageView) -> list[Row]:
     """The rows of one part."""
     opened = index in view.open
     match part:
@@ -224,7 +224,7 @@ def _typed_rows(text: str, width: int, palette: Palette, opened: bool) -> list[R
     return rows + (plain_rows(clean_text(rest), palette.base, width) if opened else [])
 
 
-def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: View, opened: bool) -> list[Row]:
+def _reasoning_rows(part: Reasoning, width: int, palette: Palette, view: MessageView, opened: bool) -> list[Row]:
     words = "thought" if view.thought is None else f"thought for {duration(view.thought)}"
     if not part.text:
         words = f"{words}, kept private by the provider" if part.redacted or part.encrypted else words
@@ -240,7 +240,9 @@ def _arguments_rows(arguments: str, width: int, palette: Palette) -> list[Row]:
     return indented(code_rows(clean_text(arguments), "json", width - 2, palette), palette)
 
 
-def _result_rows(message: Message, index: int, part: ToolResult, width: int, palette: Palette, view: View) -> list[Row]:
+def _result_rows(
+    message: Message, index: int, part: ToolResult, width: int, palette: Palette, view: MessageView
+) -> list[Row]:
     call, opened = view.calls.get(index), index in view.open
     name = clean_line(part.name or (call.name if call else "") or "tool")
     about = arguments_summary(call.arguments) if call else ""
@@ -311,7 +313,7 @@ class LiveReply:
 
     _width: int  # these are set by `draw`
     _palette: Palette
-    _view: View
+    _view: MessageView
 
     def __init__(self) -> None:
         self.parts: list[LivePart] = []
@@ -354,7 +356,7 @@ class LiveReply:
                 size += sum(map(len, self.parts[index].chunks[self._fed if index < self._drawn else 0 :]))
         return size
 
-    def draw(self, width: int, palette: Palette, view: View, now: float) -> None:
+    def draw(self, width: int, palette: Palette, view: MessageView, now: float) -> None:
         """Draw everything from the start: the first time, after a change of width, colours or folds, and if `stale`."""
         self._width, self._palette, self._view = width, palette, view
         self._stream, self._drawn, self._fed, self._summary = None, 0, 0, -1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textual.strip import Strip
 
 from tui.messages import Message, ToolCall, ToolResult
-from tui.render.message import NO_VIEW, Count, LiveReply, View
+from tui.render.message import NO_VIEW, Count, LiveReply, MessageView
 from tui.render.palette import Palette
 from tui.render.rows import Row
 from tui.text.clean import clean_text
@@ -163,13 +163,13 @@ class Document:
         self._not_sent, self._last_counts = dict(not_sent), last
         self._dividers = find_dividers(self.entries, self._not_sent, self._last_counts)
 
-    def view(self, index: int) -> View:
+    def view(self, index: int) -> MessageView:
         """The view of entry `index`, by which its message is drawn."""
         entry = self.entries[index]
         if (message := entry.message) is None:
             return NO_VIEW
         counts = self._last_counts if message.id in self._not_sent else self.counts
-        return View(
+        return MessageView(
             label=entry_label(self.entries, index),
             count=counts.get(message.id) if index < self._counted else None,
             open=entry.open,

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from tui.messages import Message, Reasoning, Text, ToolResult
-from tui.render.message import HEAD_LINES, Count, LiveReply, View, folds, is_long, message_rows, part_text
+from tui.render.message import HEAD_LINES, Count, LiveReply, MessageView, folds, is_long, message_rows, part_text
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
 from tui.text.labels import label_of
@@ -227,7 +227,7 @@ class Drawing:
     notice: tuple[Level, str, bool] | None
     width: int
     palette: Palette
-    view: View
+    view: MessageView
     live: LiveReply | None = field(compare=False)
 
     def rows(self) -> list[Row]:
