@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, answer, call, estimator, request, user
+from tests.context.helpers import MODEL, WordTokenizer, answer, call, estimator, registered, request, user
+from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.ledger import Account, Ledger, preamble_steps
@@ -86,10 +87,18 @@ def test_with_tools_alone_before_the_messages_the_first_call_tells() -> None:
     assert rows(hybrid, outgoing)["tools"].tokens == pytest.approx(TRUE_TOOLS, abs=6)
 
 
-def test_what_one_call_cannot_tell_apart_stays_an_estimate() -> None:
-    hybrid = estimator()
-    by_key = rows(hybrid, measure(hybrid, request(user("hello"), system=SYSTEM, tools=TOOLS)))
+@pytest.mark.parametrize(("how", "is_told"), [("vocabulary", True), ("estimated", False)])
+def test_one_call_tells_tools_from_a_system_prompt_in_the_models_own_vocabulary(
+    how: CountMethod, is_told: bool
+) -> None:
+    tokenizer = WordTokenizer()
+    tokenizer.how = how
+    with registered("words-2", tokenizer):
+        hybrid = estimator()
+        outgoing = request(user("hello"), system=SYSTEM, tools=TOOLS, model="words-2")
+        by_key = rows(hybrid, measure(hybrid, outgoing))
     assert (by_key["tools"].source, by_key["system"].source) == ("estimated", "estimated")
+    assert (by_key["tools"].tokens == pytest.approx(TRUE_TOOLS + TRUE_SYSTEM - 2 * 20, abs=6)) == is_told
 
 
 def test_other_tools_are_estimated_again() -> None:

@@ -364,8 +364,9 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     """The rows before the messages.
 
     The provider's own counts come first. Else calls of this model with this preamble measure its total, calls with the
-    same system prompt and no tools measure that part; the tools are the difference. What calls can't tell apart remains
-    an estimate, and so does what is unlikely as long as one call alone says so. If two say so, the server adds it.
+    same system prompt and no tools measure that part, or the model's own vocabulary counts it; the tools are the
+    difference. What can't be told apart remains an estimate, and so does what is unlikely as long as one call alone
+    says so. If two say so, the server adds it.
     """
     if preamble.counted is not None:
         counts = preamble.counted._asdict()
@@ -393,6 +394,9 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     hidden = max(0.0, added - calibration.hidden)
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
+    counted = alone is None and tokenizer.how == "vocabulary"
+    if counted:
+        alone = PreambleCost(prompts, prompts + added, agreed=True)
     beyond = 0.0 if whole is None or alone is None else whole.actual - alone.actual
     if whole is None or alone is None or beyond <= 0 or tools.limited(beyond) != beyond:
         return PreambleSplit(tokens, dict.fromkeys(PREAMBLE_ROWS, "estimated"), sections, tools, hidden)
@@ -401,8 +405,8 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
         tokens[key] *= measured / prompts if prompts else 0.0
     tokens["tools"] = beyond
     several = sum(tokens[key] > 0 for key in SECTION_ROWS) > 1
-    sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived")
-    sources["tools"] = "derived"
+    sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several or counted else "derived")
+    sources["tools"] = "estimated" if counted else "derived"  # a prompt of the server's would be in it
     agreed = whole.agreed and alone.agreed
     doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
     sections, tools = (Guess(size, doubt * size, 1 - within, 1 + within) for size in (measured, beyond))
