@@ -68,13 +68,13 @@ def test_a_second_compaction_takes_the_first_ones_summary_and_undo_goes_back_lev
     second = compaction(2, "m000011", "m000008", "m000012")
     records: list[Checkpoint] = [first, second]
     assert ids(apply_compactions(messages, records)) == ["m000012", "m000009", "m000010"]
-    assert last_undoable(records) == second
+    assert last_undoable(records, active_compactions(records)) == second
     records.append(CompactionUndo("u1", 3.0, "c2"))
     assert ids(apply_compactions(messages, records)) == ["m000011", *(f"m{n:06d}" for n in range(5, 11))]
-    assert last_undoable(records) == first
+    assert last_undoable(records, active_compactions(records)) == first
     records.append(CompactionUndo("u2", 4.0, "c1"))
     assert apply_compactions(messages, records) == tuple(messages[:10])
-    assert last_undoable(records) is None
+    assert last_undoable(records, active_compactions(records)) is None
 
 
 def test_an_edited_summary_takes_the_place_of_the_first_also_under_a_later_compaction() -> None:
@@ -97,7 +97,7 @@ def test_edits_are_taken_back_one_by_one_before_the_compaction_itself() -> None:
     records: list[Checkpoint] = [first, *edits]
     assert active_compactions(records)[0].after == 50 + 5 + 10
     undone = []
-    while (newest := last_undoable(records)) is not None:
+    while (newest := last_undoable(records, active_compactions(records))) is not None:
         undone.append((newest.id, ids(apply_compactions(messages, records))[0]))
         records.append(CompactionUndo(f"u{newest.id}", 9.0, newest.id))
     assert undone == [("e2", "m000013"), ("e1", "m000012"), ("c1", "m000011")]
@@ -114,12 +114,12 @@ def test_a_later_compaction_goes_before_an_earlier_edit_and_still_finds_its_rang
         compaction(2, "m000012", "m000008", "m000013"),  # made elsewhere while the edit still stood
     ]
     assert ids(apply_compactions(messages, records)) == ["m000013", "m000009", "m000010"]
-    newest = last_undoable(records)
+    newest = last_undoable(records, active_compactions(records))
     assert newest is not None and newest.id == "c2"
     records.append(CompactionUndo("u2", 3.0, "c1"))  # what was edited is gone: the edit cannot be taken back
     records.insert(2, SummaryEdit("e2", 2.2, "c1", "m000014"))
     records.append(CompactionUndo("u3", 3.0, "c2"))
-    assert last_undoable(records) is None
+    assert last_undoable(records, active_compactions(records)) is None
 
 
 def test_a_range_of_another_branch_changes_nothing() -> None:
@@ -195,7 +195,7 @@ def test_undoing_all_of_them_gives_the_history_back(messages: list[Message], dat
         records.append(compaction(level, active[first].id, active[last].id, made.id))
         now = apply_compactions(everything, records)
         assert ids(now) == [*ids(active[:first]), made.id, *ids(active[last + 1 :])]
-    while (newest := last_undoable(records)) is not None:
+    while (newest := last_undoable(records, active_compactions(records))) is not None:
         before = len(active_compactions(records))
         records.append(CompactionUndo(f"u{newest.id}", 9.0, newest.id))
         assert len(active_compactions(records)) == before - 1

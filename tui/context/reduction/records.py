@@ -121,14 +121,11 @@ def active_compactions(records: Sequence[Checkpoint]) -> tuple[CompactionRecord,
 
 
 def last_undoable(
-    records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord] | None = None
+    records: Sequence[Checkpoint], compactions: Sequence[CompactionRecord]
 ) -> CompactionRecord | SummaryEdit | None:
-    """The record that `/undo` takes back next: the newest compaction or edited summary in force, or None.
-
-    Only of `compactions`, if given: a model may not use all of them (`in_force`).
-    """
+    """The record that `/undo` takes back next: the newest of `compactions` (`in_force`) or of their edits, or None."""
     undone = _taken_back(records)
-    here = {c.id for c in (active_compactions(records) if compactions is None else compactions)}
+    here = {compaction.id for compaction in compactions}
     for record in reversed(records):
         match record:
             case CompactionRecord(id=ident) if ident in here:
