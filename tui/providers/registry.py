@@ -22,11 +22,7 @@ PROBE_TIMEOUT = 0.8  # seconds for connection and answer; a server on this machi
 PROBE_BYTES = 1_000_000  # bytes read of a model list
 
 
-_DIALECTS: Mapping[str, Dialect] = {  # by `kind` in the config file
-    "openai-compatible": "openai-chat",
-    "openai": "openai-responses",
-    "anthropic": "anthropic",
-}
+_DIALECTS: Mapping[str, Dialect] = {"openai": "openai-responses", "anthropic": "anthropic"}  # by `kind` in the file
 
 
 # A dialect's route at the end of an address: people copy it along.
@@ -51,17 +47,16 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
             hint = did_you_mean(name, PRESETS) or f"add [providers.{name}] with base_url to the config file"
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
-    base_url = _ROUTE.sub("", table.base_url or "") or (preset.base_url if preset else "")
+    config = preset or ProviderConfig(name)
+    base_url = _ROUTE.sub("", table.base_url or "") or config.base_url
     if not base_url and table.kind in ("openai", "anthropic"):
         base_url = PRESETS[table.kind].base_url
-    if not base_url and not (preset and preset.dialect in ("local", "demo")):
+    if not base_url and config.dialect not in ("local", "demo"):
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
-    own_address = preset is None or base_url != preset.base_url
-    dialect = preset.dialect if preset and table.kind == "openai-compatible" else _DIALECTS[table.kind]
+    dialect = config.dialect if table.kind == "openai-compatible" else _DIALECTS[table.kind]
     if table.context_management and dialect != "anthropic":
         raise ValueError(f"provider {name!r} has no context_management: only Anthropic's Messages API has it")
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
-    config = preset or ProviderConfig(name)
     return replace(
         config,
         dialect=dialect,
@@ -72,7 +67,7 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         context_management=table.context_management,
         idle_timeout=table.idle_timeout or config.idle_timeout,
         max_response=table.max_response or config.max_response,
-        needs_key=bool(table.api_key_env) or (config.needs_key and not own_address) or official,
+        needs_key=official or bool(table.api_key_env) or (config.needs_key and base_url == config.base_url),
     )
 
 
