@@ -241,7 +241,7 @@ async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
         assert session.summaries.current(session.messages[0].id) is None
         await current.accept("Boats, and 9 gulls.")
         assert session.summaries.current(current.message.id) is None
-        with pytest.raises(CompactionRefusedError, match="not in force"):
+        with pytest.raises(CompactionRefusedError, match="replaced or undone"):
             await current.accept("other")
         with pytest.raises(CompactionRefusedError, match="empty"):
             in_force = session.summaries.current()
