@@ -113,7 +113,8 @@ class ChatSession:
             conversation = self.conversation
             try:
                 if not conversation.info.title and text.strip():
-                    await conversation.update(title=abbreviated(" ".join(text.split()), TITLE_LENGTH))
+                    beginning = text.lstrip()[: 100 * TITLE_LENGTH]  # splitting megabytes takes a fifth of a second
+                    await conversation.update(title=abbreviated(" ".join(beginning.split()), TITLE_LENGTH))
                 await conversation.add_message(message)
                 self._emit(MessageAdded(message))
             except StoreError as error:
