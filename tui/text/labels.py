@@ -105,7 +105,7 @@ def arguments_summary(arguments: str) -> str:
     return abbreviated(clean_line(str(text)[: 4 * _SUMMARY_LENGTH]), _SUMMARY_LENGTH)
 
 
-_MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
+_MENTION = re.compile(r'@(?<!\S@)(?:"([^"\n]+)"|(\S+))')  # begins with a literal, which is searched for fast
 
 
 def mention_of(path: str) -> str:
