@@ -240,7 +240,7 @@ async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFix
     assert notices[2].startswith("chatctx: wants to run write_file (files)")
     assert notices[3:] == [
         "  path: a␛[2J",
-        "chatctx: Context trimmed: 2 messages, 300 tokens left out", "chatctx: It did not work. /retry asks again.",
+        "chatctx: Context trimmed: 2 messages, ~300 tokens left out", "chatctx: It did not work. /retry asks again.",
     ]  # fmt: skip
     await PlainChat(workspace, session, lines, interactive=False).turn(events())
     assert decided[1:] == [("a1", "no")]

@@ -10,7 +10,7 @@ async def test_the_last_turn_leaves_what_is_sent_and_comes_back(talk: Commands) 
     sent = [message.id for message in talk.session.messages]
     line = await talk.output("/leave-out")
     after = await talk.session.refresh_usage()
-    assert f"{before.total - after.total:,} tokens less" in line
+    assert f": ~{before.total - after.total:,} tokens less" in line  # the difference of two estimates
     assert before.total > after.total
     not_sent = talk.session.conversation.not_sent()
     assert set(not_sent.values()) == {"excluded"} and not_sent.keys() <= set(sent)

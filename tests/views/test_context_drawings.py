@@ -136,14 +136,14 @@ def test_the_panel_at_100_columns() -> None:
     assert "· free                        104,300   52.1 %                   until compaction" in lines
     assert "basis   last input 50,000 + last output 2,000 (all of it sent back) + new ~100" in text
     assert "this model: factor 1.31, 95 % of estimates within 0.6 %" in text
-    assert "1 compaction, saved 84k" in text
+    assert "1 compaction, saved ~84k" in text
 
 
 def test_what_is_left_out_and_what_is_sent_are_the_whole_conversation() -> None:
     usage = replace(make_usage(rolling=True), left_out=LeftOut(12, 38_400), rolling=True)
     text = "\n".join(panel(usage, 100))
     [line] = [line.split() for line in text.splitlines() if "not sent" in line]
-    assert line == ["not", "sent", "38,400", "estimated", "12", "messages;", "all", "of", "it", "90,500"]
+    assert line == ["not", "sent", "38,400", "estimated", "12", "messages;", "all", "of", "it", "~90,500"]
     nothing = "\n".join(panel(replace(usage, left_out=LeftOut()), 100))
     assert "rolling context leaves nothing out" in nothing
     assert "not sent " not in "\n".join(panel(make_usage(), 100))

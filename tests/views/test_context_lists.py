@@ -48,7 +48,7 @@ def test_a_line_has_what_was_predicted_reported_and_why_it_is_not_believed() -> 
     heads, line = ledger_rows([DOUBTED])
     assert heads == CALL_HEADS
     assert line[1:] == (
-        *("1,010", "1,100", "1,000", "", "64,000", "38,400", "anthropic/x-2026-11-01"),
+        *("1,010", "1,100", "1,000", "", "64,000", "~38,400", "anthropic/x-2026-11-01"),
         "not believed: 100 tokens again, although about 900 were added",
     )
     entry = ledger_entry(DOUBTED)
@@ -132,7 +132,7 @@ def test_the_details_of_a_request() -> None:
         "800 from the cache, 0 written to it",
         "200 tokens, 50 of them reasoning",
         "not believed: 100 tokens again",
-        "38,400 tokens, by rolling context",
+        "~38,400 tokens, by rolling context",
         "$0.25",
     ):
         assert part in text
@@ -196,7 +196,7 @@ def test_calls_are_read_from_the_answers() -> None:
     assert [call.tokens for call in calls] == [1_100, 2_100, 550, 350]
     assert [call.event for call in calls] == ["", "", "compacted", "trimmed"]
     believed = calls_of(messages, [replace(DOUBTED, message=messages[-2].id, predicted=900)])
-    assert believed[-1:] == [Call(950)]
+    assert believed[-1:] == [Call(950, source="estimated")]
     assert legend(calls, 8_000) == "4 calls   now 350, most 2.1k   window 8k   ▼ compacted   ▽ trimmed"
 
 

@@ -25,7 +25,7 @@ def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
     log = log.add(60.0, 5_000)
     lines = shown(log)
     assert "rolling context: 121 of 241 requests trimmed, 60 % of the budget used on average" in lines
-    assert "the last 100 left out 104,000 tokens, 5,000 the latest" in lines
+    assert "the last 100 left out ~104,000 tokens, ~5,000 the latest" in lines
     assert all(len(line) <= 30 for line in shown(log, 30))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tui.commands import UI, Chat, CommandError, command
 from tui.context.reduction.groups import starts_turn
-from tui.text.numbers import tokens_exact
+from tui.text.numbers import SURE, tokens_exact
 from tui.views.context_lists import why_not
 
 
@@ -25,7 +25,8 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         await session.exclude(message_id, out)
     after = await session.refresh_usage()
     await ui.changed()
-    change = tokens_exact(abs(before.total - after.total))
+    source = after.source if before.source in SURE else before.source
+    change = tokens_exact(abs(before.total - after.total), source)
     if out:
         await ui.say(f"The last turn is not sent any more: {change} tokens less. /leave-out includes it again.")
     else:

@@ -83,7 +83,7 @@ def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
     lines: list[tuple[str, ...]] = [CALL_HEADS]
     for row in rows:
         sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
-        left_out = tokens_exact(row.left_out) if row.left_out else ""
+        left_out = tokens_exact(row.left_out, "estimated") if row.left_out else ""
         window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
         lines.append((timestamp(row.at), *sizes, _off(row), window, left_out, model, verdict_text(row)))
     return lines
@@ -104,7 +104,7 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     when = when if len(when) <= 5 else " ".join(when.split()[:2])  # the day without the time
     predicted, reported = tokens_exact(row.predicted), tokens_exact(reported_tokens(row))
     figures = _figures(width, f"{number}", when, predicted, margin, reported, _off(row) or "·")
-    extra = [f"{row.left_out:,} left out"] if row.left_out else []
+    extra = [f"{tokens_exact(row.left_out, 'estimated')} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
     extra += [money(row.cost)] if row.cost else []
     verdict, columns = verdict_text(row), max(1, width - len(figures))
@@ -154,7 +154,7 @@ def request_details(row: CallRow) -> str:
         ("output", f"{tokens_exact(row.output_total)} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
         ("off by", _off(row) or "?"),
         ("verdict", verdict_text(row)),
-        ("left out", f"{row.left_out or 0:,} tokens, by rolling context"),
+        ("left out", f"{tokens_exact(row.left_out, 'estimated') if row.left_out else 0} tokens, by rolling context"),
         ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
         ("time", seconds),
         ("ended", row.finish_reason or row.error or row.status),
@@ -217,6 +217,7 @@ class Call:
 
     tokens: int
     event: Event = ""
+    source: str = "exact"  # of the tokens
 
 
 def calls_of(messages: Iterable[Message], requests: Iterable[CallRow] = ()) -> list[Call]:
@@ -236,7 +237,8 @@ def calls_of(messages: Iterable[Message], requests: Iterable[CallRow] = ()) -> l
             continue
         read = predicted.get(message.id, usage.input_total)
         event: Event = "compacted" if summary else "trimmed" if read < DROP * last_input else ""
-        calls.append(Call(read + (usage.output_total or 0), event))
+        reported = usage.source == "provider" and message.id not in predicted
+        calls.append(Call(read + (usage.output_total or 0), event, "exact" if reported else "estimated"))
         last_input, summary = read, False
     return calls
 
@@ -275,7 +277,8 @@ def legend(calls: Sequence[Call], window: int | None) -> str:
     count = len(calls)
     parts = [plural(count, "call")]
     if calls:
-        parts.append(f"now {tokens_short(calls[-1].tokens)}, most {tokens_short(max(call.tokens for call in calls))}")
+        now, most = calls[-1], max(calls, key=lambda call: call.tokens)
+        parts.append(f"now {tokens_short(now.tokens, now.source)}, most {tokens_short(most.tokens, most.source)}")
     if window:
         parts.append(f"window {tokens_short(window, strip=True)}")
     for event, sign in (("compacted", "▼"), ("trimmed", "▽")):

@@ -187,7 +187,7 @@ class _Table:
         messages, tokens = usage.left_out
         if not (messages or usage.rolling):
             return []
-        whole = f"{plural(messages, 'message')}; all of it {tokens_exact(usage.total + tokens)}"
+        whole = f"{plural(messages, 'message')}; all of it {tokens_exact(usage.total + tokens, 'estimated')}"
         hint = whole if messages else "rolling context leaves nothing out"
         how = "estimated" if tokens else ""
         return [Line(self._line("not sent", self._tokens(tokens, how), how=how, hint=hint), "left_out")]
@@ -291,9 +291,8 @@ def basis_lines(usage: ContextUsage, width: int) -> list[Content]:
     if basis.cleared:
         facts.append(f"the provider clears {tokens_exact(basis.cleared)} of old tool results by itself")
     if basis.compactions:
-        facts.append(
-            f"{plural(basis.compactions, 'compaction')}, saved {tokens_short(basis.compaction_saved, strip=True)}"
-        )
+        saved = tokens_short(basis.compaction_saved, "estimated", strip=True)
+        facts.append(f"{plural(basis.compactions, 'compaction')}, saved {saved}")
     lines = [*textwrap.wrap(f"basis   {_sum(usage)}", width), *joined(facts, width)]
     return [Content.styled(line, "$text-muted") for line in lines]
 

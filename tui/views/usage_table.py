@@ -86,7 +86,8 @@ def usage_lines(
         lines += [(), *_sentence(text, width)]
     if trims.latest:
         last = f"the last {len(trims.latest)}" if len(trims.latest) > 1 else "the last one"
-        text = f"{last} left out {tokens_exact(sum(trims.latest))} tokens, {tokens_exact(trims.latest[-1])} the latest"
+        tokens, latest = (tokens_exact(size, "estimated") for size in (sum(trims.latest), trims.latest[-1]))
+        text = f"{last} left out {tokens} tokens, {latest} the latest"
         lines += _sentence(text, width)
     if report.models:
         lines += [(), *_table("by model", report.models, width)]

@@ -245,7 +245,7 @@ def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None
         "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
     )
     assert CompactionFinished(3, 9_000, 4_000, None).line == "Cleared 3 old tool results: 9,000 -> 4,000 tokens (-56 %)"
-    assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, 38,400 tokens left out"
+    assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, ~38,400 tokens left out"
 
 
 async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_path: Path) -> None:

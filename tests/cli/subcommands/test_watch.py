@@ -50,6 +50,18 @@ def test_no_line_is_wider_than_the_terminal_and_none_is_cut_where_it_could_be_tw
     assert any("from the cache" in text for text in texts)
 
 
+def test_the_tokens_of_a_group_are_marked_where_they_are_estimated(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    append(path, *lines(8))
+    followed = state(Follower(path), window=20_000)
+    [groups] = [
+        line.plain for line in watch_lines(followed, 120) if line.plain.startswith("  ") and "messages" in line.plain
+    ]
+    rows = [row for row in followed.usage.rows if row.key in ("user", "assistant") and row.tokens]
+    assert any(row.source == "estimated" for row in rows)
+    assert f"messages ~{sum(row.tokens for row in rows):,}" in groups
+
+
 def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     append(path, *lines(8))

@@ -206,7 +206,7 @@ async def test_what_happens_on_the_way_is_shown() -> None:
 
     async with running() as run:
         run.turn(events())
-        await run.shows("Context trimmed: 12 messages, 38,400 tokens left out", "attempt 2 · rate limit")
+        await run.shows("Context trimmed: 12 messages, ~38,400 tokens left out", "attempt 2 · rate limit")
         for seconds in ("5 s", "4 s"):  # it counts down while one looks
             await run.shows(f"asking again in {seconds} · esc stops")
         gate.set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.messages import Message, ToolCall
-from tui.text.numbers import plural
+from tui.text.numbers import plural, tokens_exact
 
 if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
@@ -72,7 +72,8 @@ class ContextTrimmed:
     @property
     def line(self) -> str:
         """Its effect, for a person."""
-        return f"Context trimmed: {plural(self.messages, 'message')}, {self.tokens:,} tokens left out"
+        tokens = tokens_exact(self.tokens, "estimated")
+        return f"Context trimmed: {plural(self.messages, 'message')}, {tokens} tokens left out"
 
 
 @dataclass(frozen=True, slots=True)

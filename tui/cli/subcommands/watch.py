@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from textual.content import Content
@@ -18,6 +19,7 @@ from tui.cli import write
 from tui.cli.subcommands.status_line import line_text, newest
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
+from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import usage_to_json
 from tui.errors import UsageError
 from tui.text.cells import clip, plain
@@ -135,11 +137,16 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
         number if number.cell_length + len(note) > width else number.append(note),
         *picture_lines(usage, width, 1),
     ]
-    groups = [(name, sum(row.tokens for row in usage.rows if row.key in keys)) for name, keys in _GROUPS]
-    parts = [f"{name} {tokens_exact(tokens)}" for name, tokens in groups if tokens]
+    groups = [(name, [row for row in usage.rows if row.key in keys and row.tokens]) for name, keys in _GROUPS]
+    parts = [f"{name} {_tokens(rows)}" for name, rows in groups if rows]
     lines.append(Content(clip("  " + "   ".join(parts), width)))
     lines += map(Content, joined(_sentences(followed), width))
     return lines
+
+
+def _tokens(rows: Sequence[UsageRow]) -> str:
+    source = "exact" if all(row.source in SURE for row in rows) else "estimated"
+    return tokens_exact(sum(row.tokens for row in rows), source)
 
 
 def status_text(followed: Followed) -> str:
