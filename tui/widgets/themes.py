@@ -99,7 +99,8 @@ def read_theme(path: Path) -> Theme:
     except FileTooLargeError:
         raise ThemeError(f"theme {path.name} has more than {MOST_BYTES:,} bytes; it was skipped") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ThemeError(f"theme {path.name} can't be read ({error}); it was skipped") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ThemeError(f"theme {path.name} can't be read ({reason}); it was skipped") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ThemeError(f"theme {path.name} is not valid TOML: {error}; it was skipped") from None
     except ThemeError as error:
