@@ -189,6 +189,10 @@ class Settings:
     data_dir: Path = Path()
     log_dir: Path = Path()
 
+    def key(self, name: str, default: str) -> str:
+        """The first key that the person has set for a binding, or else the `default`."""
+        return self.keys.get(name, default).split(",")[0]
+
     def for_model(self, full_name: str) -> ModelSettings:
         """The settings of one model ("provider/model"), completed with the general ones."""
         model = self.models.get(full_name, ModelSettings())

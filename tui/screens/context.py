@@ -94,14 +94,18 @@ class ContextPanel(RowsPanel[Next, Line]):
 
     def _row_hints(self, usage: ContextUsage) -> dict[str, str]:
         """The possible actions for each row."""
-        hints = {"messages": "m  list messages", **row_hints(self.session.tools.plan)}
+        key = self.workspace.services.settings.key
+        messages, compact, trim = key("context.messages", "m"), key("context.compact", "c"), key("context.rolling", "t")
+        hints = {"messages": f"{messages}  list messages", **row_hints(self.session.tools.plan)}
         rolling = self.session.conversation.info.rolling
         if usage.space.buffer:
-            hints["buffer"] = "kept free; c compacts now"
+            hints["buffer"] = f"kept free; {compact} compacts now"
         if any(row.key == "tool_results" for row in usage.rows):
-            hints["tool_results"] = "trimmed when it gets tight" if rolling else "t  trims old ones when it gets tight"
+            hints["tool_results"] = (
+                "trimmed when it gets tight" if rolling else f"{trim}  trims old ones when it gets tight"
+            )
         if usage.space.over:
-            hints["over"] = "c compacts, t trims" if not rolling else "c compacts"
+            hints["over"] = f"{compact} compacts, {trim} trims" if not rolling else f"{compact} compacts"
         return hints
 
     def hints(self) -> Sequence[Hint]:

@@ -22,7 +22,7 @@ from textual.widgets.option_list import Option as ListOption
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, LONGEST_LINE, SHORT, Hint, KeyLine, Panel, Result, key_line, set_title
+from tui.screens.base import CLOSE, LONGEST_LINE, SHORT, Hint, KeyLine, Panel, Result, key_line, key_now, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
@@ -391,7 +391,8 @@ class SessionPicker(Picker):
             return
         await self.workspace.delete_session(chosen.key)
         self._deleted.append(chosen)
-        self.app.notify(f"{chosen.label!r} is deleted. ctrl+z restores it.", timeout=8, markup=False)
+        restore = key_now(self, "ctrl+z", "undelete")
+        self.app.notify(f"{chosen.label!r} is deleted. {restore} restores it.", timeout=8, markup=False)
         self.set_keys(*self.hints())
         self.search(self.query_one(Input).value)
 

@@ -128,11 +128,7 @@ class StatusBar(Bar):
     DEFAULT_CSS = "StatusBar { color: $text-muted; }"
 
 
-TRY = (
-    ("ask anything", "enter sends, ctrl+j new line"),
-    ("/context", "what fills the window"),
-    ("/model", "change the model"),
-)
+TRY = (("/context", "what fills the window"), ("/model", "change the model"))
 
 PROVIDER = ("/provider", "OpenAI, Anthropic, or any other server")
 """Offered in addition if nothing was set up yet and the embedded model is used."""
@@ -142,8 +138,8 @@ _WIDTHS = (2, 2, 2, 3, 4, 6, 2, 2)
 _GLYPHS = {category.colour: category.glyph for category in CATEGORIES.values()}
 
 
-def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -> Content:
-    """The static text of an empty conversation. The model's name is not parsed as markup."""
+def welcome(provider: str, model: str, usage: ContextUsage | None, where: str, keys: str) -> Content:
+    """The static text of an empty conversation; `keys` says how to send. The model's name is not parsed as markup."""
     window = usage.limits.context if usage is not None else None
     unknown = "asking for its window …" if usage is None else "window unknown"
     size = f"{tokens_short(window, strip=True)} token window" if window else unknown
@@ -153,7 +149,7 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str) -
             for colour, width in zip(_BAND, _WIDTHS, strict=True)
         )
     )
-    tries = (*TRY, PROVIDER) if provider in ("local", "demo") else TRY
+    tries = (("ask anything", keys), *TRY, *([PROVIDER] if provider in ("local", "demo") else []))
     lines = [
         Content(""),
         band,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,10 +51,13 @@ class PromptArea(TextArea):
         Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
-    def __init__(self, composer: Composer) -> None:
+    def __init__(self, composer: Composer, own_keys: Iterable[str]) -> None:
         super().__init__(
             placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
         )
+        for key in own_keys:  # bindings without a name are TextArea's, and would hide those of the screen
+            if bindings := self._bindings.key_to_bindings.pop(key, None):
+                self._bindings.key_to_bindings[key] = [binding for binding in bindings if binding.id]
         self.composer = composer
         self.chips = composer.chips
 
@@ -192,7 +195,10 @@ class PromptArea(TextArea):
 
 
 class Composer(Widget):
-    """Prompt, cost line and completions. Posts what was written; independent of the session."""
+    """Prompt, cost line and completions. Posts what was written; independent of the session.
+
+    `own_keys` are those that the person has bound to something: they have no other meaning in the prompt.
+    """
 
     DEFAULT_CSS = """
     Composer { height: auto; layout: vertical; }
@@ -221,12 +227,12 @@ class Composer(Widget):
     class PasteWanted(Message):
         """The content of the system clipboard is requested."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_keys: Iterable[str] = ()) -> None:
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
         self.outgoing: list[str] = []  # submitted texts, until the screen has handled them
-        self.area = PromptArea(self)
+        self.area = PromptArea(self, own_keys)
         self.rule = RuleLine()
         self.completions = CompletionList()
         self.queued = False  # whether there is a message for `Recall`

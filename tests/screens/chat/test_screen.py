@@ -375,6 +375,20 @@ async def test_keys_can_be_changed_by_id() -> None:
         await run.shows("next request, as it would be sent")
 
 
+async def test_every_text_names_the_keys_that_were_set() -> None:
+    keys = {"composer.newline": "f7,f10", "chat.stop": "ctrl+x", "context.messages": "z", "context.compact": "k"}
+    async with running(Talk(server=EchoProvider(gate=asyncio.Event())), keys=keys) as run:
+        await run.shows("enter sends, f7 new line")
+        await run.press("f2")
+        await run.shows("z  list messages", "kept free; k compacts now")
+        await run.press("escape")
+        run.chat.composer.value = "go on"
+        run.chat.composer.submit()
+        await run.shows("● answering", "ctrl+x stops")
+        await run.press("ctrl+x")  # which cuts in a text area
+        await run.until(lambda: not run.chat.turns.busy)
+
+
 async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
         unguarded = GuardedScreen.get_widget_and_offset_at

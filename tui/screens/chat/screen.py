@@ -100,14 +100,14 @@ class ChatScreen(BackgroundScreen):
         super().__init__(settings.log_file)
         self.rescue_folders = (settings.data_dir, settings.log_dir)  # for what can't be stored
         self.open_workspace = open_workspace
-        self.keymap = settings.keys
+        self.keymap, self.key = settings.keys, settings.key
         self.themes_dir = settings.themes_dir
         self.state = Chat()  # the workspace and the conversation
         self.cost: Cost | None = None  # of this session; None before it is computed
         self.title_bar = Bar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
-        self.composer = Composer()
+        self.composer = Composer(key.strip() for keys in self.keymap.values() for key in keys.split(","))
         self.status_bar = StatusBar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
@@ -258,7 +258,8 @@ class ChatScreen(BackgroundScreen):
         session = self.session
         if session is not None and not session.messages:
             where = self.workspace.place(session.provider) if self.workspace is not None else ""
-            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where))
+            keys = f"{self.key('composer.send', 'enter')} sends, {self.key('composer.newline', 'ctrl+j')} new line"
+            self.transcript.show_static(welcome(session.provider, session.model, session.usage, where, keys))
 
     def show_error(self, text: str) -> None:
         """Show an error in the conversation."""

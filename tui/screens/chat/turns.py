@@ -149,15 +149,16 @@ class Turns:
 
     def tick(self) -> None:
         """Update the elapsed time of the turn, or the countdown to the retry; called once a second."""
+        stops = f" · {self.screen.key('chat.stop', 'esc')} stops"
         if self.busy and self._retry_at is not None:
             remaining = max(0, ceil(self._retry_at - time.monotonic()))
             when = f"asking again in {duration(remaining)}" if remaining else "asking again"
-            line = Content.assemble((f"● {when}", "$warning"), (f" · esc stops · {self._phase}", "$text-muted"))
+            line = Content.assemble((f"● {when}", "$warning"), (f"{stops} · {self._phase}", "$text-muted"))
             self.screen.composer.rule.show(left=line)
         elif self.busy:
             seconds = time.monotonic() - self._since
             took = f" {duration(seconds)}" if seconds >= 1 else ""
-            line = Content.assemble((f"● {self._phase}{took}", "$primary"), (" · esc stops", "$text-muted"))
+            line = Content.assemble((f"● {self._phase}{took}", "$primary"), (stops, "$text-muted"))
             self.screen.composer.rule.show(left=line)
 
     def _start(self, work: Awaitable[None]) -> None:
