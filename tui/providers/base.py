@@ -145,7 +145,7 @@ ErrorKind: TypeAlias = Literal[
     "network",
     "stalled",  # the server went silent in mid-answer, or takes too long to start
     "server",
-    "unknown",  # the server names no cause that is known
+    "unknown",  # an error that is not understood
     "protocol",  # the answer violates the protocol
 ]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.providers.collect import collect
 from tests.providers.http.refusal_sentences import SENTENCES
 from tests.providers.replay import Answer, End, replay_server, sse
-from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, pieces, serving
+from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
 from tui.messages import Request, ToolSchema, Usage
 from tui.providers.base import ProviderError, StreamEnd, StreamEvent, TextDelta
 from tui.providers.config import Dialect, ProviderConfig
@@ -299,6 +299,15 @@ async def test_a_kept_connection_that_is_closed_just_then_is_no_error(dialect: D
             assert [model.id for model in await provider.models()] == ["m"]
         await provider.close()
     assert opened == 2
+
+
+async def test_usage_in_every_chunk_takes_nothing_from_the_longest_answer() -> None:
+    """vLLM, xAI and Perplexity report it so; an answer of 250,000 tokens ended as too large."""
+    chunks = [chunk("a", usage={"prompt_tokens": 9, "completion_tokens": number}) for number in range(1, 101)]
+    async with serving("openai-chat", max_response=10_000) as (server, provider):
+        server.answers.append(Answer([*map(sse, chunks), sse(chunk(finish="stop"))]))
+        got = await collect(provider, REQUEST)
+    assert (got.error, len(got.text), got.usage) == (None, 100, Usage(9, 100))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

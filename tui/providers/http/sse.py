@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tui.providers.base import ProviderError, StreamEvent
+from tui.providers.base import ProviderError, StreamEvent, UsageUpdate
 from tui.text.numbers import size_text
 
 _PIECE = 64  # bytes of a piece of a line in addition to its characters
@@ -120,7 +120,9 @@ def check_json_cost(content: bytes | str, limit: int) -> None:
 
 
 def event_cost(event: StreamEvent) -> int:
-    """Bytes of memory that `event` takes as part of an answer."""
+    """Bytes of memory that `event` takes as part of an answer; 0 for usage, which replaces the one before."""
+    if isinstance(event, UsageUpdate):
+        return 0
     values = (getattr(event, name) for name in event.__slots__)
     return _EVENT + sum(text_cost(value) for value in values if isinstance(value, str))
 
