@@ -101,6 +101,8 @@ def test_an_error_without_a_reason_is_named_by_its_code(status: int | None, body
         ({}, openai("Quota exceeded. Please retry in 33.511577426s.", None), 33.511577426),  # Gemini
         ({}, openai("Too many requests, please wait 20 seconds before trying again.", None), 20.0),
         ({}, openai("Too many requests: available are 500 models, not 3 hosts.", None), None),
+        ({}, openai("Rate limited, retry in 500 milliseconds.", None), 0.5),
+        ({}, openai("Rate limited, retry after 1 hr 5 mins.", None), 3900.0),
         ({}, [{"error": {"code": 429, "details": [{"@type": "RetryInfo", "retryDelay": "33s"}]}}], 33.0),
         ({}, None, None),
     ],

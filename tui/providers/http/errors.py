@@ -300,10 +300,10 @@ def body_message(pairs: list[tuple[str, object]]) -> str:
 
 _WAIT = re.compile(
     r"(?i)(?:try again|retry|available|wait)\D{0,24}?"
-    r"((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|h|hours?|m|min(?:ute)?s?|s|sec(?:ond)?s?)(?![a-z])\s*)+)"
+    r"((?:\d+(?:\.\d+)?\s*(?:(?:ms|h|m|s)(?:ecs?)?|(?:milli)?seconds?|h(?:ou)?rs?|min(?:ute)?s?)(?![a-z])\s*)+)"
 )
-_WAIT_PART = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*(ms|h|m|s)")
-_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_WAIT_PART = re.compile(r"(?i)(\d+(?:\.\d+)?)\s*(ms|milli|h|m|s)")
+_UNIT = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def retry_after(headers: Mapping[str, str], text: str, pairs: list[tuple[str, object]], now: float) -> float | None:
