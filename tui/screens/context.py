@@ -203,7 +203,7 @@ class FitsPanel(ReadingPanel):
     closing = BACK
 
     def __init__(self, usage: ContextUsage, workspace: Workspace) -> None:
-        super().__init__("Fits where?", partial(_fit_lines, usage, (), "asking the servers …"))
+        super().__init__("Fits where?", self.read, partial(_fit_lines, usage, (), "asking the servers …"))
         self.usage = usage
         self.workspace = workspace
 

@@ -26,13 +26,10 @@ class HelpPanel(ReadingPanel):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
 
     def __init__(self, view: HelpView, keys: Callable[[], Mapping[str, Sequence[Key]]]) -> None:
-        super().__init__(view.title)
-        self._view = view
-        self._keys = keys
+        async def read() -> Lines:
+            return partial(help_lines, view.commands, await asyncio.to_thread(keys))
 
-    async def read(self) -> Lines:
-        """Both lists."""
-        return partial(help_lines, self._view.commands, await asyncio.to_thread(self._keys))
+        super().__init__(view.title, read)
 
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:

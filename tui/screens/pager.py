@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, TypeAlias
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -26,9 +25,6 @@ from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, set_title
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
-
-if TYPE_CHECKING:
-    from tui.views.usage_table import UsageView
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +163,10 @@ Lines: TypeAlias = Callable[[int], Sequence[Content]]
 
 
 class ReadingPanel(Panel[None]):
-    """A text that is read once, and laid out for each width. `lines` are shown until it is read."""
+    """A text that is read once, and laid out for each width; `lines` are shown until then.
+
+    `read` may raise; the error is shown instead.
+    """
 
     DEFAULT_CSS = """
     ReadingPanel VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
@@ -176,14 +175,13 @@ class ReadingPanel(Panel[None]):
 
     closing: ClassVar[Hint] = CLOSE
 
-    def __init__(self, title: str, lines: Lines = lambda _width: [Content("loading …")]) -> None:
+    def __init__(
+        self, title: str, read: Callable[[], Awaitable[Lines]], lines: Lines = lambda _width: [Content("loading …")]
+    ) -> None:
         super().__init__()
         self._heading = title
+        self._read = read
         self._lines = lines
-
-    @abstractmethod
-    async def read(self) -> Lines:
-        """The text. May raise; the error is shown instead."""
 
     def compose(self) -> ComposeResult:
         """One text."""
@@ -201,7 +199,7 @@ class ReadingPanel(Panel[None]):
     @work(exit_on_error=False)
     async def _load(self) -> None:
         try:
-            self._lines = await self.read()
+            self._lines = await self._read()
         except Exception as error:
             log.exception("a panel could not be filled")
             line = Content(error_line(error))
@@ -222,11 +220,3 @@ class UsagePanel(ReadingPanel):
     """`/usage`: tokens, cost, and the accuracy of the estimates; this conversation, today, all time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "close", "close", id="usage.close", show=False)]
-
-    def __init__(self, view: UsageView) -> None:
-        super().__init__(view.title)
-        self._view = view
-
-    async def read(self) -> Lines:
-        """Sum up, off the event loop."""
-        return await self._view.drawing()

@@ -123,7 +123,7 @@ class ScreenUI:
             case UsageView():
                 from tui.screens.pager import UsagePanel
 
-                await self._open(UsagePanel(view))
+                await self._open(UsagePanel(view.title, view.drawing))
             case HelpView():
                 from tui.screens.help import HelpPanel
 
