@@ -12,27 +12,41 @@ ESTIMATED = "estimated"  # the family of models that belong to no other; an entr
 
 # Family by prefix of the model's name; the longest prefix wins. Those that are not encodings are in `fitted.json`.
 _PREFIXES = {
-    "o200k": "gpt codex o1 o3 o4 computer-use gpt-4o gpt-4.1 gpt-4.5",
-    "cl100k": "gpt-4 gpt-3.5 gpt-35 text-embedding-ada text-embedding-3",
+    "o200k": "gpt codex o1 o3 o4 computer-use gpt-4o gpt-4.1 gpt-4.5 phi4-mini phi-4-mini phi-4-multimodal",
+    "cl100k": (
+        "gpt-4 gpt-3.5 gpt-35 text-embedding-ada text-embedding-3 phi4 phi-4 phi-3-small olmo2 olmo-2 olmo3 olmo-3"
+    ),
     "claude-4.7": "claude claude-4-7 claude-4-8 claude-opus-4-7 claude-opus-4-8 claude-sonnet-4-7",
     "claude-3": "claude-1 claude-2 claude-3 claude-instant claude-opus-4 claude-sonnet-4 claude-haiku-4 claude-4",
-    "gemma3": "gemini gemma",
-    "gemma2": "gemini-1 gemma2 gemma-2 gemma-7b gemma-1 gemma: codegemma",
-    "llama3": "llama meta-llama smollm3 deepseek-r1-distill-llama deepseek-r1:70b hermes-3-llama nemotron",
+    "gemma3": "gemini gemma medgemma translategemma functiongemma embeddinggemma",
+    "gemma2": "gemini-1 gemma2 gemma-2 gemma-7b gemma-1 gemma: codegemma shieldgemma",
+    "llama2": (
+        "llama2 llama-2 meta-llama-2 meta-llama2 codellama phind-codellama vicuna tinyllama phi3 phi-3 llava orca2 "
+        "orca-2 orca-mini wizardlm wizard-vicuna solar nous-hermes yarn-llama2 everythinglm stable-beluga meditron"
+    ),
+    "llama3": (
+        "llama meta-llama smollm3 deepseek-r1-distill-llama deepseek-r1:70b hermes3 hermes-3 dolphin3 dolphin-3 "
+        "dolphin-llama3 llava-llama3 tulu3 tulu-3 reflection cogito nemotron"
+    ),
     "llama4": "llama4 llama-4 meta-llama-4",
     "qwen2": (
         "qwen qwq qvq coder-model deepseek-r1-distill-qwen "
-        "deepseek-r1:1.5b deepseek-r1:7b deepseek-r1:8b deepseek-r1:14b deepseek-r1:32b"  # Ollama's distillations
+        "deepseek-r1:1.5b deepseek-r1:7b deepseek-r1:8b deepseek-r1:14b deepseek-r1:32b "  # Ollama's distillations
+        "cogito:14b cogito:32b athene-v2 marco-o1 openthinker deepscaler sailor2 smallthinker codeqwen"
     ),
     "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6",
     "deepseek": "deepseek r1-v1 v3-v1 v3.1 v3.2",  # r1-v1: Bedrock's deepseek.r1-v1:0
+    "deepseek-v2": "deepseek-v2 deepseek-coder-v2 deepseek-llm",
+    "deepseek-coder": "deepseek-coder: deepseek-coder-1.3b deepseek-coder-6.7b deepseek-coder-7b deepseek-coder-33b",
     "tekken": (
         "mistral ministral magistral pixtral codestral devstral voxtral open-mistral-nemo open-codestral "
         "mistral-large-2411"
     ),
     "mistral-v3": (
         "mistral: mistral-7b mistral-tiny open-mistral mathstral zephyr mixtral open-mixtral dolphin-mixtral "
-        "mistral-large-24 mistral-small-2402 mistral-medium-2312 codestral-2405 codestral-22b"
+        "mistral-large-24 mistral-small-2402 mistral-medium-2312 codestral-2405 codestral-22b dolphin-mistral "
+        "mistral-openorca mistrallite openhermes nous-hermes2-mixtral neural-chat starling-lm openchat wizardlm2 "
+        "bakllava"
     ),
     "glm4": "glm zai-glm chatglm",
     "glm5": "glm-5 glm5 zai-glm-5",
@@ -201,7 +215,7 @@ _OWN_TEMPLATES = {
     "claude-4.7": "claude-opus-4-7 claude-sonnet-4-7 claude-4-7",
     "llama-3": "llama3- llama-3- meta-llama-3-",
     "llama-3.1": "llama3-1- llama3-2- llama3-3-",  # Bedrock's names
-    "default": "hermes nemotron smollm3 zephyr dolphin",
+    "default": "hermes nemotron smollm3 zephyr dolphin tulu phi olmo deepseek-v2 deepseek-coder deepseek-llm",
 }
 MODEL_PRIORS: dict[str, str] = {prefix: prior for prior, names in _OWN_TEMPLATES.items() for prefix in names.split()}
 
@@ -209,7 +223,8 @@ MODEL_PRIORS: dict[str, str] = {prefix: prior for prior, names in _OWN_TEMPLATES
 # to carry a measurement over from one model to another.
 RELATIVE_SIZES = {
     "claude-3": 1.21, "claude-4.7": 1.57, "gemma3": 1.15, "gemma2": 1.14, "qwen3.5": 1.09, "deepseek": 1.04,
-    "tekken": 1.05, "mistral-v3": 1.26, "command-r": 1.10, "smollm2": 1.17,
+    "tekken": 1.05, "mistral-v3": 1.26, "command-r": 1.10, "smollm2": 1.17, "llama2": 1.28,
+    "deepseek-coder": 1.28, "deepseek-v2": 1.20,
 }  # fmt: skip
 
 
