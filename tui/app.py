@@ -48,13 +48,13 @@ SECOND_PRESS = 2.0
 
 
 _TEXT = frozenset({"Cf", "Zs", "Co", "Cn"})
-"""Unicode categories of text that `str.isprintable` rejects: joiners, blanks, private use, newer than this Python."""
+"""Unicode categories of text that `str.isprintable` rejects: joiners, spaces, private use, newer than this Python."""
 
 
 def unprinted(character: str | None) -> str:
     """A typed character that Textual takes for unprintable and would drop; "" for all others.
 
-    The joiner in an emoji, the non-joiner of Persian, the blank of Chinese and Japanese, a no-break space. It is
+    The joiner in an emoji, the non-joiner of Persian, the space of Chinese and Japanese, a no-break space. It is
     handled as a paste, which every text widget accepts.
     """
     if character is None or len(character) != 1 or character.isprintable():

@@ -219,7 +219,7 @@ class SystemSection:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool offered to the model. `parameters` is its JSON schema as canonical JSON text (sorted keys, no blanks)."""
+    """A tool offered to the model. `parameters` is its JSON schema as canonical JSON text (sorted keys, no spaces)."""
 
     name: str
     description: str

@@ -26,7 +26,7 @@ def write(text: str) -> None:
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Columns separated by two blanks; those in `right` are right-aligned. Removes control characters."""
+    """Columns separated by two spaces; those in `right` are right-aligned. Removes control characters."""
     from rich.cells import cell_len
 
     from tui.text.cells import pad, plain

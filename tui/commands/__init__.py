@@ -267,7 +267,7 @@ def parse(text: str) -> tuple[Command, str]:
 
 def split_option(args: str, option: str) -> tuple[str, bool]:
     """The argument without `option`, which may be its first or last word, and whether it was there."""
-    words = args.split(" ")  # a name may have several blanks
+    words = args.split(" ")  # a name may have several spaces
     if is_there := option in (words[0], words[-1]):
         words.remove(option)
     return " ".join(words).strip(), is_there
@@ -304,11 +304,11 @@ def _check(command: Command, ui: UI, chat: Chat) -> None:
 
 
 async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:
-    """Completions for the draft `text`: command names, or arguments after a blank. Best first."""
+    """Completions for the draft `text`: command names, or arguments after a space. Best first."""
     if not text.startswith("/") or "\n" in text:
         return []
-    name, blank, args = text[1:].partition(" ")
-    if not blank:
+    name, space, args = text[1:].partition(" ")
+    if not space:
         scored = []
         for command in all_commands() if "/" not in name else ():
             score = max(match(name, command.name), *(match(name, alias) - 0.5 for alias in command.aliases), 0.0)

@@ -59,7 +59,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """List the servers, change one, or ask whether those of this folder may be started."""
     servers = chat.workspace.servers
     word, _, name = args.partition(" ")
-    name = name.strip()  # may contain blanks
+    name = name.strip()  # may contain spaces
     if word == "instructions":
         word, _, name = name.partition(" ")
         word, name = f"instructions {word}", name.strip()

@@ -13,8 +13,8 @@ USAGE = "/tools lists the tools; /tools on NAME, /tools off NAME (github__* for 
 
 async def complete(_ui: UI, chat: Chat, args: str) -> Sequence[Option]:
     """on, off, and the tools."""
-    word, blank, _ = args.partition(" ")
-    if not blank or word not in ("on", "off"):
+    word, space, _ = args.partition(" ")
+    if not space or word not in ("on", "off"):
         return [Option("on ", "on", "offer a tool"), Option("off ", "off", "stop offering it")]
     lines = await chat.session.tools.lines()
     return [Option(f"{word} {line.name}", f"{word} {plain(line.name)}", "on" if line.on else "off") for line in lines]

@@ -138,8 +138,8 @@ def _line_rows(line: list[Run], width: int, margin: list[Segment], palette: Pale
         segments = [*margin, Segment(mark, palette.block_muted)] if mark else [*margin]
         segments += starmap(Segment, piece.runs)
         if palette.boxed:
-            blanks = width - cell_len(mark) - piece.cells + 1
-            segments.append(Segment(" " * max(0, blanks), palette.block))
+            spaces = width - cell_len(mark) - piece.cells + 1
+            segments.append(Segment(" " * max(0, spaces), palette.block))
         start = 1 + len(mark)
         length = sum([len(run.text) for run in piece.runs])
         rows.append(Row(tuple(segments), start, start + length, ""))

@@ -20,7 +20,7 @@ class Row:
     """A line of cells.
 
     `segments` are the cells without the view's gutter. Characters `start:end` of their text are copied (no borders,
-    marks or padding); `joint` is put between this row and the next in a copy: a newline, or the blank removed by
+    marks or padding); `joint` is put between this row and the next in a copy: a newline, or the space removed by
     wrapping. `part` is the index of the message part (-1: none), `fold` is set on the line that folds and unfolds that
     part. `strip` is the view's cache of the finished line.
     """
@@ -125,7 +125,7 @@ def rows_text(rows: Sequence[Row], start: tuple[int, int] = (0, 0), end: tuple[i
 MIN_WIDTH = 4
 """Cells; text is never wrapped to less."""
 
-# Scripts without blanks: a line may break before and after each of these characters.
+# Scripts without spaces: a line may break before and after each of these characters.
 _WIDE = (
     "\u2e80-\u303f\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 )
@@ -137,7 +137,7 @@ _NO_END = frozenset("（「『【《〈〔")  # nor at its end
 
 @cache
 def _atoms() -> re.Pattern[str]:
-    """Blanks, single wide characters, everything else. Compiled on first use, since that takes as long as a small
+    """Spaces, single wide characters, everything else. Compiled on first use, since that takes as long as a small
     import."""
     return re.compile(f" +|[{_WIDE}]|[^ {_WIDE}]+")
 
@@ -234,7 +234,7 @@ def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
 
 
 def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
-    """Split into unbreakable words: the preceding blanks, the runs, the cells."""
+    """Split into unbreakable words: the preceding spaces, the runs, the cells."""
     space: list[Run] = []
     word: list[Run] = []
     cells = 0

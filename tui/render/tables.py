@@ -33,7 +33,7 @@ class Extents:
 
 
 GAP = 3
-"""Blanks between columns; one less on narrow screens."""
+"""Spaces between columns; one less on narrow screens."""
 _NARROW = 60
 _LONGEST_WORD = 20  # cells; words longer than this may be broken
 

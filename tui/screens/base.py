@@ -201,7 +201,7 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
     @on(events.Resize)
     def _draw_keys(self) -> None:
         before, hints = self._edge
-        width = min(self.max_width or self.app.size.width, self.app.size.width) - 6  # corners, lines and blanks
+        width = min(self.max_width or self.app.size.width, self.app.size.width) - 6  # corners, lines and spaces
         keys = _fitting([_key_label(self, hint) for hint in hints], width - len(before))
         self.query_one(".panel").border_subtitle = Content.assemble(before, keys)
 

@@ -85,7 +85,7 @@ def continued(width: int, label: str, text: str) -> Content:
 
 
 def continued_by_words(width: int, text: str) -> Content:
-    """Like `continued`, for prose: blanks at the end of a line are not shown."""
+    """Like `continued`, for prose: spaces at the end of a line are not shown."""
     first = Content(text).wrap(width)[0].plain
     rest = text[len(first) :].lstrip()
     more = Content(rest).wrap(width - len(CONTINUED)) if rest else []

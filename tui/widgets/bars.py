@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tui.context.usage.usage import ContextUsage
 
 GAP = 3
-"""Blanks between two pieces of the status line."""
+"""Spaces between two pieces of the status line."""
 
 QUEUE_SHOWN = 3
 """Waiting messages shown; of the others only their number."""

@@ -144,8 +144,8 @@ class PromptArea(TextArea):
         """Attach a file: its name goes into the text, separated from the words around it."""
         row, column = self.cursor_location
         before = self.document[row][:column]
-        blank = " " if before and not before[-1].isspace() else ""
-        self.insert(f"{blank}{clean_text(mention_of(path))} ", maintain_selection_offset=False)
+        space = " " if before and not before[-1].isspace() else ""
+        self.insert(f"{space}{clean_text(mention_of(path))} ", maintain_selection_offset=False)
 
     def get_cursor_left_location(self) -> Location:
         """One grapheme to the left."""
