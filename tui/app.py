@@ -107,6 +107,7 @@ class ChatApp(CopyingApp):
     """  # at the top, where they cover no draft; on a panel at the bottom, where they don't cover its content
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+p", "command_palette", "Palette of commands", id="app.palette", show=False, priority=True),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", show=False, priority=True),
         Binding("ctrl+c", "interrupt", "Copy, stop, quit", id="app.interrupt", show=False, system=True),
     ]
