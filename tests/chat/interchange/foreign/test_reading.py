@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tui.chat.conversation.history import Target, build_request, fold_records
-from tui.chat.interchange.foreign.reading import Builder, ancestors, usage_apart
+from tui.chat.interchange.foreign.reading import Builder, SourceFile, ancestors, usage_apart
 from tui.messages import Text, Usage
 
 
@@ -71,3 +73,12 @@ def test_a_usage_without_input_is_none() -> None:
     assert usage_apart({"in": 5, "out": 3, "read": 10}, "in", "out", "read", "write") == Usage(15, 3, 10, 0)
     assert usage_apart({"out": 3}, "in", "out", "read", "write") is None
     assert usage_apart(None, "in", "out", "read", "write") is None
+
+
+def test_each_of_many_damaged_lines_is_numbered(tmp_path: Path) -> None:
+    """Each took as long as all before it, since the decoder's errors count the lines up to them."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n' + '{"b": \nlog\n{x\n' * 10_000 + '{"c": 2}\n', encoding="utf-8")
+    file = SourceFile(path)
+    assert file.lines == ({"a": 1}, {"c": 2})
+    assert file.damaged == [number for start in range(2, 30_002, 3) for number in (start, start + 2)]
