@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tui.providers import keys
+
 # A property has no deadline: on a busy machine an example may take any time.
 settings.register_profile("chatctx", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=30)
@@ -97,6 +99,12 @@ def word_tokenizer() -> Iterator[None]:
 
     with registered(MODEL, WordTokenizer()):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_keys_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test takes for a key is none in the next; those of servers that several tests share stay."""
+    monkeypatch.setattr(keys, "_secrets", set(keys._secrets))
 
 
 @pytest.fixture
