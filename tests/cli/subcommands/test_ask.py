@@ -273,6 +273,16 @@ def test_how_it_ended_and_what_it_cites_is_told(
         assert done.stdout == "CutNo.\n\nSources:\n1. A page https://example.com/a\n"
 
 
+def test_a_refusal_by_the_model_ends_with_a_newline(
+    run: Run, tmp_path: Path, answering: Callable[[bytes], str]
+) -> None:
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    url = answering(sse({"choices": [{"delta": {"refusal": "I can't."}}]}) + sse(end) + b"data: [DONE]\n\n")
+    (tmp_path / "config.toml").write_text(f'[providers.mine]\nbase_url = "{url}"\n')
+    done = run("ask", "-m", "mine/m", "hi")
+    assert (done.stdout, done.stderr, done.returncode) == ("I can't.\n", "", 0)
+
+
 @pytest.mark.parametrize(
     ("allowed", "ran", "notices"),
     [

@@ -204,6 +204,7 @@ async def _stream(
     """
     reply: Message | None = None
     failure = ""
+    last = ""  # piece that was written
     countdown = Countdown()
     async for event in session.send(text, attachments):
         countdown.stop()
@@ -216,11 +217,13 @@ async def _stream(
                 else:
                     write_raw(sys.stdout, piece)
                 sys.stdout.flush()
+                last = piece
             case ReplyFinished(message):
                 reply = message
                 calls = call_lines(message)
                 if calls and not silent and message.text:
                     sys.stdout.write("\n")  # text before a tool call and the answer are separate texts
+                    last = ""
                 for line in calls:
                     complain(line)
             case ApprovalAsked(id=ask_id, call=call, why=why):
@@ -236,7 +239,7 @@ async def _stream(
             case _:
                 if line := event_line(event):
                     complain(_outside(line))
-    if not silent and reply is not None and reply.text and not reply.text.endswith("\n"):
+    if last and not last.endswith("\n"):
         sys.stdout.write("\n")
     if not silent and reply is not None and (lines := source_lines(reply)):
         sys.stdout.write("\n".join(["", "Sources:", *lines, ""]))
