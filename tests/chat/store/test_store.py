@@ -410,6 +410,19 @@ def test_nothing_is_written_to_a_file_that_is_not_there_any_more(store: SessionS
     store.add_message(session, user("again"))
 
 
+def test_nothing_is_lost_after_this_program_has_read_its_own_database(store: SessionStore) -> None:
+    """Closing the file ends the locks of SQLite, so that the next program to leave removes the write-ahead log."""
+    session = add_session(store)
+    another = f"import sqlite3; db = sqlite3.connect({str(store.path)!r}); print(*db.execute(%r)); db.close()"
+    store.path.read_bytes()
+    subprocess.run([sys.executable, "-c", another % "SELECT 1 FROM sessions"], check=True)
+    store.add_message(session, user("hello"))
+    query = "SELECT count(*) FROM messages"
+    seen = subprocess.run([sys.executable, "-c", another % query], check=True, capture_output=True, text=True).stdout
+    assert seen.strip() == "(1,)"
+    assert [info.id for info in store.sessions("hello")] == [session]  # its functions are there
+
+
 def test_a_message_restores_a_session_that_another_program_has_deleted(store: SessionStore) -> None:
     session = add_session(store)
     with closing(SessionStore(store.path)) as other:

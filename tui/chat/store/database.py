@@ -56,7 +56,7 @@ class Database:
                 close_to_others(file)
             self._liveness = Liveness(path.parent / "running")
             undo.callback(self._liveness.close)
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._connect()
             undo.callback(self._db.close)
             if self._liveness.killed or is_cut:
                 self._check_pages()
@@ -101,6 +101,10 @@ class Database:
                 "it was left untouched: update chatctx"
             )
 
+    def _connect(self) -> None:
+        self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._log_identity: tuple[int, int] | None = None
+
     def _open(self) -> None:
         db = self._db
         # Text that is not UTF-8 (due to another program, or the disk) loses its invalid bytes, not the row.
@@ -117,6 +121,11 @@ class Database:
                         db.execute(statement)
                     db.execute(f"PRAGMA user_version = {number}")
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self._log_identity = _identity(self._log_path)
+
+    @property
+    def _log_path(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
@@ -185,6 +194,12 @@ class Database:
                 raise StoreError(
                     f"{self.path} was removed or replaced: start chatctx again; /export saves what is here"
                 )
+            if self._log_identity not in (None, _identity(self._log_path)):
+                # This program has read the file (a tool, an attachment), which ended its locks: see section 2.2 of
+                # https://www.sqlite.org/howtocorrupt.html. Another one then took itself for the last, and removed this.
+                self._db.close()
+                self._connect()
+                self._open()
             self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from sys import intern
 from typing import Any
 
@@ -77,8 +76,8 @@ LONGEST_ID = 100
 class SessionStore(Database):
     """An open database. Every method raises `StoreError` if the database can't be used."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def _connect(self) -> None:
+        super()._connect()
         self._db.create_function("contains", 2, contains, deterministic=True)
         self._db.create_function("parts_contain", 2, parts_contain, deterministic=True)
 
