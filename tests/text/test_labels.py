@@ -115,6 +115,12 @@ def test_a_source_is_a_link_only_to_the_web(source: Source, markdown: str) -> No
         ("gpt-5.1", "gpt-5.1"),
         ("models/gemini-2.5-pro", "gemini-2.5-pro"),
         ("llama3.2:3b", "llama3.2"),
+        ("global.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5"),
+        ("openai.gpt-oss-120b-1:0", "gpt-oss"),
+        ("databricks-claude-sonnet-4-5", "claude-sonnet-4-5"),
+        ("claude-opus-4-8@20260101", "claude-opus-4-8"),  # Vertex
+        ("tiny.en.gguf", "tiny.en"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::x1", "gpt-4o-mini"),
         ("SmolLM2-135M-Instruct.Q4_1.gguf", "SmolLM2"),
         ("qwen3-coder-30b-a3b", "qwen3-coder"),
         ("\x1b[31m", "assistant"),

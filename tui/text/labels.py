@@ -37,6 +37,12 @@ PREAMBLE_ROWS = (*SECTION_ROWS, "tools")
 MESSAGE_ROWS = ("user", "assistant", "reasoning", "tool_calls", "tool_results", "attachments", "summaries")
 """Keys of the rows for parts of messages."""
 
+VENDOR = re.compile(
+    r"^(?:databricks-|(?:[a-z-]{2,8}\.)?(?:anthropic|openai|google|meta|mistral|qwen|deepseek|amazon|moonshot|moonshotai"
+    r"|minimax|zai|cohere|nvidia)\.)(?=.)"
+)
+"""The vendor before a model's name, and the region before that ("us.", "global."), as Bedrock and Databricks write."""
+
 # Parts of a model's name left out of labels: dates, sizes, quantisations, tuning words.
 _NOISE = re.compile(
     r"^(\d{4,8}|\d+(\.\d+)?[bm]|instruct|chat|it|latest|preview|gguf|i?q\d.*|f16|bf16|fp8|awq|gptq)$", re.I
@@ -56,8 +62,9 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 def short_model(model: str) -> str:
     """A model's name for a label, without vendor, date and size: `openai/gpt-5-mini-2025-08-07` -> `gpt-5-mini`."""
-    name = clean_line(model).rsplit("/", 1)[-1].split(":", 1)[0]
-    name = re.sub(r"\.(gguf|bin|safetensors)$", "", name, flags=re.I)
+    name = clean_line(model).rsplit("/", 1)[-1].removeprefix("ft:")  # OpenAI's fine-tuned models
+    name = re.split("[:@]", name)[0]
+    name = VENDOR.sub("", re.sub(r"\.(gguf|bin|safetensors)$", "", name, flags=re.I))
     words = re.split(r"[-_ ]", name)
     parts = [words[0]]
     for index, word in enumerate(words[1:], 1):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from tui.text.labels import VENDOR
+
 ESTIMATED = "estimated"  # the family of models that belong to no other; an entry of `fitted.json`
 
 # Family by prefix of the model's name; the longest prefix wins. Those that are not encodings are in `fitted.json`.
@@ -34,7 +36,7 @@ _PREFIXES = {
         "deepseek-r1:1.5b deepseek-r1:7b deepseek-r1:8b deepseek-r1:14b deepseek-r1:32b "  # Ollama's distillations
         "cogito:14b cogito:32b athene-v2 marco-o1 openthinker deepscaler sailor2 smallthinker codeqwen"
     ),
-    "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6",
+    "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6 qwen35",
     "deepseek": "deepseek r1-v1 v3-v1 v3.1 v3.2",  # r1-v1: Bedrock's deepseek.r1-v1:0
     "deepseek-v2": "deepseek-v2 deepseek-coder-v2 deepseek-llm",
     "deepseek-coder": "deepseek-coder: deepseek-coder-1.3b deepseek-coder-6.7b deepseek-coder-7b deepseek-coder-33b",
@@ -56,21 +58,12 @@ _PREFIXES = {
 }
 FAMILIES: dict[str, str] = {prefix: family for family, names in _PREFIXES.items() for prefix in names.split()}
 
-_VENDORS = (
-    "anthropic.", "openai.", "google.", "meta.", "mistral.", "qwen.", "deepseek.", "amazon.", "moonshot.",
-    "moonshotai.", "minimax.", "zai.", "cohere.", "nvidia.",
-)  # fmt: skip
-
 
 def plain_name(model: str) -> str:
     """`model` in lower case without vendor prefixes: "openai/GPT-5" -> "gpt-5", "us.anthropic.claude-x" likewise;
     "chatgpt-4o" is "gpt-4o"."""
     name = model.lower().rsplit("/", 1)[-1].removeprefix("ft:")  # OpenAI's fine-tuned models
-    for vendor in _VENDORS:
-        head, vendor_found, rest = name.partition(vendor)
-        if vendor_found and rest and len(head) <= 3:  # a region such as "us." may stand before it
-            name = rest
-            break
+    name = VENDOR.sub("", name)
     if name.startswith("claude"):
         return name.replace(".", "-")  # gateways write claude-sonnet-4.5
     return name.removeprefix("chat") if name.startswith("chatgpt") else name
