@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.chat.interchange.foreign.files import write
+from tests.chat.interchange.foreign.files import sent, write
 from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, build_request, fold_records
 from tui.messages import Reasoning, ToolCall, ToolResult, Usage
@@ -135,6 +135,18 @@ def test_a_rollback_sets_the_last_turns_aside(tmp_path: Path) -> None:
     recording = read_recording(rollout.write(tmp_path))
     request = build_request(recording.messages, fold_records(recording.records), Target("openai", "gpt-5.4"))
     assert [message.text for message in request.messages] == ["first", "about the first"]
+
+
+def test_a_second_rollback_goes_back_from_where_the_first_one_led(tmp_path: Path) -> None:
+    rollout = Rollout()
+    for text in ("first", "second", "third"):
+        rollout.user(text)
+        rollout.answer(f"about the {text}")
+        rollout.usage(100 + len(text), 5)
+    rollout.add("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
+    rollout.add("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
+    rollout.user("fourth")
+    assert sent(read_recording(rollout.write(tmp_path))) == ["first", "about the first", "fourth"]
 
 
 def test_what_agents_say_and_tools_that_are_loaded_are_context(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class Reader(Builder):
         self._at = 0.0
         self._answer: list[Part] = []  # parts of an answer whose token count has not come yet
         self._results: list[Part] = []  # outputs of calls in `_answer`
+        self._rolled_back: set[str] = set()  # ids of messages
 
     def read_line(self, line: Line) -> None:
         """Take one line."""
@@ -85,13 +86,17 @@ class Reader(Builder):
                 self.window = find_count(payload, "model_context_window")
             case "thread_rolled_back":
                 self.close_answer()
-                questions = [i for i, m in enumerate(self.messages) if m.role == "user" and m.kind == "chat"]
-                turns = find_count(payload, "num_turns") or 0
-                if questions and turns:
-                    first = questions[max(0, len(questions) - turns)]
-                    self.set_aside((message.id for message in self.messages[first:]), self._at)
+                self._roll_back(find_count(payload, "num_turns") or 0)
             case "turn_aborted":
                 self.close_answer()
+
+    def _roll_back(self, turns: int) -> None:
+        thread = [message for message in self.messages if message.id not in self._rolled_back]
+        questions = [i for i, message in enumerate(thread) if message.role == "user" and message.kind == "chat"]
+        if questions and turns:
+            ids = [message.id for message in thread[questions[max(0, len(questions) - turns)] :]]
+            self._rolled_back.update(ids)
+            self.set_aside(ids, self._at)
 
     def _token_count(self, info: Mapping[str, Any]) -> None:
         """A call is a count whose running sum differs from the one before: the same one is written again and again."""
