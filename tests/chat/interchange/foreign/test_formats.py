@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.chat.interchange.foreign.files import sent, write
 from tests.recordings import read_recording
 from tui.chat.interchange.foreign import read_recordings
@@ -30,6 +32,26 @@ def test_qwen_the_last_branch_is_the_conversation(tmp_path: Path) -> None:
     assert (recording.source, recording.window) == ("qwen-code", 131_072)
     assert sent(recording) == ["first", "taken", "second"]
     assert recording.messages[2].usage == Usage(50, 5, 2, reasoning=1)
+
+
+@pytest.mark.parametrize(("parent", "expected"), [("5", ["s", "q4", "a5", "q6"]), ("2", ["q1", "a2", "q6"])])
+def test_qwen_a_compression_counts_on_its_own_branch(tmp_path: Path, parent: str, expected: list[str]) -> None:
+    def line(uuid: str, parent: str | None, kind: str, text: str) -> dict[str, Any]:
+        message = {"role": "model" if kind == "assistant" else "user", "parts": [{"text": text}]}
+        return {"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": kind, "message": message}
+
+    history = [{"role": "user", "parts": [{"text": "s"}]}]
+    payload = {"subtype": "chat_compression", "systemPayload": {"compressedHistory": history}}
+    path = write(
+        tmp_path / "chat.jsonl",
+        line("1", None, "user", "q1"),
+        line("2", "1", "assistant", "a2"),
+        {"uuid": "3", "parentUuid": "2", "sessionId": "s", "type": "system", **payload},
+        line("4", "3", "user", "q4"),
+        line("5", "4", "assistant", "a5"),
+        line("6", parent, "user", "q6"),
+    )
+    assert sent(read_recording(path)) == expected
 
 
 def test_kimi_code_counts_a_step_once(tmp_path: Path) -> None:

@@ -36,13 +36,13 @@ def read(file: SourceFile) -> Iterator[Recording]:
     def add(line: Line) -> None:
         if line.get("agentId"):
             return
-        at = seconds(line.get("timestamp"))
+        at, uuid = seconds(line.get("timestamp")), str(line.get("uuid"))
         if line.get("type") == "system" and line.get("subtype") == "chat_compression":
             history = contents((line.get("systemPayload") or {}).get("compressedHistory") or [], PROVIDER)
-            chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
+            if uuid in path:
+                chat.compact([Text("\n\n".join(message.text for message in history if message.text))], at)
             return
         chat.window = find_count(line, "contextWindowSize", least=1) or chat.window
-        uuid = str(line.get("uuid"))
         for message in _messages(line, at):
             if message.role == "assistant" and uuid in answers:
                 before = chat.messages[answers[uuid]]
