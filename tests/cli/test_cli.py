@@ -70,6 +70,9 @@ def test_ask_reads_standard_input(run: Run) -> None:
     [
         (["--nonsense"], 2, "No such option '--nonsense'"),
         (["ask", "--nonsense"], 2, "See chatctx ask --help"),
+        (["ask", "--sesion", "x"], 2, "'--sesion'. Did you mean one of: '--json', '--session'? See chatctx ask --help"),
+        (["what is a monad?"], 2, 'ask a question with: chatctx ask "..."'),
+        (["models", "a", "b"], 2, "extra argument (b). See chatctx models --help"),
         (["completion", "tcsh"], 2, "'fish'. See chatctx completion --help"),
         (["ask"], 2, "the question is empty"),
         (["ask", "-s", "", "hi"], 2, "no session ''"),

@@ -57,6 +57,11 @@ def _main(argv: Sequence[str]) -> int:
     except click.UsageError as error:
         program = error.ctx.command_path if error.ctx else PROGRAM
         message = error.format_message().rstrip(".")
+        if "(Did you mean" in message:
+            message = message.replace("(Did", "Did").removesuffix(")")
+        if " " in getattr(error, "command_name", ""):
+            message = 'There is no such command; ask a question with: chatctx ask "..."'
+            return complain(message, BAD_USAGE)
         return complain(f"{message}{'' if message.endswith('?') else '.'} See {program} --help", BAD_USAGE)
     from tui.cli.start import run
 
