@@ -109,7 +109,7 @@ class Failure:
 
 
 Rule: TypeAlias = tuple[ErrorKind, Collection[int | None], Callable[[Failure], bool]]  # kind, status, and what matches
-_ANY = (None, *range(1000))
+_ANY = frozenset((None, *range(1000)))
 RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("long_context_tier", _ANY, lambda of: of.says(_TIER)),
     ("overflow_input", {403}, lambda of: is_overflow(of.text)),  # Together
