@@ -72,7 +72,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """Has a summary written by the model of `sent`, the conversation's next request.
+    """Lets a model write a summary: that of `sent`, the conversation's next request.
 
     `budget` is that of this model, `allowance` the most tokens that the summary should have. `count` gives the tokens
     of a text and runs in a thread. If a server read less than the share `least_read` of a request's tokens (by
