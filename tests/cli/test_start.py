@@ -47,6 +47,11 @@ def test_no_key_reaches_the_log_whatever_way_it_came(log_file: Path) -> None:
         assert secret not in text
 
 
+def test_the_log_can_be_printed_to_a_terminal(log_file: Path) -> None:
+    logging.getLogger("tui.anything").warning("model=%s", "m\x1b]52;c;QQ==\x07\x9b31m\u202e")
+    assert log_file.read_text().endswith(" model=m\u241b]52;c;QQ==\u2407\ufffd31m\ufffd\n")
+
+
 def test_what_libraries_log_is_written_nowhere(
     log_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

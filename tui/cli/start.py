@@ -117,13 +117,14 @@ def _free_large_blocks() -> None:
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
 
-class _Redacted(logging.Formatter):
-    """A formatter that removes everything that looks like a key from messages and tracebacks."""
+class _Cleaned(logging.Formatter):
+    """A formatter that removes control characters, and everything that looks like a key."""
 
     def format(self, record: logging.LogRecord) -> str:
         from tui.providers.keys import redact
+        from tui.text.clean import clean_text
 
-        return redact(super().format(record))
+        return redact(clean_text(super().format(record)))
 
 
 def start_logging(path: Path) -> None:
@@ -136,7 +137,7 @@ def start_logging(path: Path) -> None:
         handler = private_log(path, most_bytes=LOG_BYTES, older=2)
     except OSError:
         handler = logging.NullHandler()
-    handler.setFormatter(_Redacted("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Cleaned("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
