@@ -128,18 +128,14 @@ def export(settings: Settings, *, session: str, file: Path, force: bool) -> int:
 def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, no_learning: bool, as_json: bool) -> int:
     """Score the estimates on recorded sessions. Returns 1 if a file could not be read; the others are scored."""
     results: list[Replay] = []
-    errors: list[RecordingError] = []
+    failed = False
     for path in files:
-        try:
-            for outcome in _scored(path, method, learn=not no_learning):
-                if isinstance(outcome, RecordingError):
-                    errors.append(outcome)
-                else:
-                    results.append(outcome)
-        except RecordingError as error:
-            errors.append(error)
-    for reason in errors:
-        complain(str(reason))
+        for outcome in _scored(path, method, learn=not no_learning):
+            if isinstance(outcome, RecordingError):
+                complain(str(outcome))
+                failed = True
+            else:
+                results.append(outcome)
     rows = [summary(result) for result in (*results, together(results))]
     if results and as_json:
         write(json.dumps({"files": rows[:-1], "all": rows[-1]}, indent=2))
@@ -147,12 +143,16 @@ def replay_files(settings: Settings, *, files: Sequence[Path], method: Method, n
         heads = tuple(head for _, head, _ in _COLUMNS)
         cells = [["-" if row[key] is None else form.format(row[key]) for key, _, form in _COLUMNS] for row in rows]
         write(table([heads, *cells], right=frozenset(range(1, len(heads)))))
-    return FAILED if errors else 0
+    return FAILED if failed else 0
 
 
 def _scored(path: Path, method: Method, *, learn: bool) -> Iterator[Replay | RecordingError]:
-    """The score of each session in a file, or why it has none. Raises `RecordingError` for an unreadable file."""
-    recordings = list(read_recordings(path))
+    """The score of each session in a file, or why it has none."""
+    try:
+        recordings = list(read_recordings(path))
+    except RecordingError as error:
+        yield error
+        return
     if recordings[0].skipped:
         complain(f"{path.name}: {recordings[0].skipped}")
     scorable = [recording for recording in recordings if any(m.usage for m in recording.messages)]
