@@ -24,12 +24,12 @@ from unittest import mock
 from tests.bench.actions_server import ODD, PICTURE, OddServer, OddTools
 from tests.chat.fakes import FakeWorkspace, open_workspace
 from tui.chat.attachments import make_attachment
-from tui.chat.compaction.compactor import FAILURES
 from tui.chat.conversation.events import ApprovalAsked, ReplyDelta, SessionEvent
 from tui.chat.store import database
 from tui.chat.store.database import Database, StoreError
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ToolSettings
+from tui.errors import ExpectedError
 from tui.messages import Attachment, Message
 from tui.providers.base import Capabilities
 from tui.tools.approval import Decision
@@ -118,7 +118,7 @@ class Person:
             case "compact":
                 await self._hear(session.compact(), chance.choice((0, 0, 1, 2)))
             case "preview" | "summary":
-                with contextlib.suppress(*FAILURES):
+                with contextlib.suppress(ExpectedError):
                     await self._summary(action == "preview")
             case "rolling":
                 await session.set_rolling(not session.conversation.info.rolling)

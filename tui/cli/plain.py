@@ -385,8 +385,6 @@ class PlainChat:
 
     async def edit(self, text: SummaryText) -> bool:
         """Print it, and ask until it is accepted or left. Nobody is asked in a pipe."""
-        from tui.chat.compaction.compactor import FAILURES
-
         edited = text.text
         while True:
             weight = await text.measure(edited)
@@ -403,7 +401,7 @@ class PlainChat:
                 case "y" if not weight.problem:
                     try:
                         await text.accept(edited)
-                    except FAILURES as error:
+                    except ExpectedError as error:
                         complain(str(error))
                     else:
                         return True

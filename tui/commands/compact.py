@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from tui.commands import UI, Chat, CommandError, command
+from tui.errors import ExpectedError
 from tui.views.view import Option
 
 if TYPE_CHECKING:
@@ -42,14 +43,13 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
 
 async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIterator[SessionEvent]:
     """Run a turn until the person has decided, so that queued messages wait for it."""
-    from tui.chat.compaction.compactor import FAILURES
     from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, UsageChanged
     from tui.context.reduction.records import CompactionRecord
 
     yield CompactionStarted(automatic=False)
     try:
         draft = await session.summaries.draft(instructions)
-    except FAILURES as error:
+    except ExpectedError as error:
         yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
         return
     await ui.edit(draft)

@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from tui.errors import ExpectedError
 from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import plain
@@ -108,11 +109,9 @@ class SummaryPanel(Panel[bool]):
         self.redraw()
 
     async def _save_draft(self, text: str) -> None:
-        from tui.chat.compaction.compactor import FAILURES
-
         try:
             await self.subject.summaries.save_draft(text)
-        except FAILURES as error:
+        except ExpectedError as error:
             self._note = f"Not saved against a crash yet: {error}"
 
     def on_resize(self) -> None:
@@ -164,13 +163,11 @@ class SummaryPanel(Panel[bool]):
 
     async def _accept(self) -> None:
         """Apply it; if that is not possible, show why and keep the text."""
-        from tui.chat.compaction.compactor import FAILURES
-
         if self._working:
             return
         try:
             await self.subject.accept(self.area.text)
-        except FAILURES as error:
+        except ExpectedError as error:
             self._say(error_line(error))
             return
         self.dismiss(True)
@@ -191,12 +188,10 @@ class SummaryPanel(Panel[bool]):
 
     @work(group="ask", exit_on_error=False)
     async def _ask(self, instructions: str) -> None:
-        from tui.chat.compaction.compactor import FAILURES
-
         edited = bool(self.edited)
         try:
             await self.subject.ask(instructions)
-        except FAILURES as error:
+        except ExpectedError as error:
             self._say(error_line(error))
         else:
             area = self.area

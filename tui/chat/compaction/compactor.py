@@ -25,7 +25,7 @@ from tui.chat.conversation.events import CompactionFinished, CompactionStarted, 
 from tui.chat.conversation.history import RecordKind, build_request, trimmed_request
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.services import Services
-from tui.chat.store.database import StoreError, new_id
+from tui.chat.store.database import new_id
 from tui.context.reduction.compaction import (
     CompactionPlan,
     CompactionRefusedError,
@@ -45,7 +45,6 @@ from tui.context.reduction.records import (
 )
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
-from tui.providers.base import ProviderError
 from tui.text.numbers import change_percent, plural, tokens_exact
 
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
@@ -181,9 +180,6 @@ class Compactor:
 
 # -- summaries that a person reads and changes -------------------------------------------------------------------------
 
-FAILURES = (CompactionRefusedError, SummaryFailedError, ProviderError, StoreError)
-"""Errors of a compaction or a changed summary; `str()` is one line for a person, and nothing was changed."""
-
 Start: TypeAlias = Callable[[Coroutine[Any, Any, "SummaryDraft"]], "asyncio.Task[SummaryDraft]"]
 """Runs a session's single task; its `cancel` ends it."""
 
@@ -220,7 +216,7 @@ class SummaryEffect:
 class SummaryText(ABC):
     """A summary that a person may change: `text`, without the heading it is sent with.
 
-    Its methods raise `FAILURES`. `done` is what was stored once a text was accepted.
+    Its methods raise `ExpectedError`; nothing was changed then. `done` is what was stored once a text was accepted.
     """
 
     title: ClassVar[str]

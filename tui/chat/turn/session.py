@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.compaction.compactor import FAILURES, Compactor, Summaries
+from tui.chat.compaction.compactor import Compactor, Summaries
 from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
@@ -21,11 +21,11 @@ from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.request import RequestFitter
-from tui.chat.turn.turn import Turn, TurnError
+from tui.chat.turn.turn import Turn
 from tui.chat.usage_report import cost_of
 from tui.context.reduction.compaction import compaction_report
-from tui.context.reduction.rolling import ContextOverflowError
 from tui.context.usage.usage import ContextUsage
+from tui.errors import ExpectedError
 from tui.messages import Attachment, Message, Part, SystemSection, Text
 from tui.providers.base import ProviderError
 from tui.text.clean import abbreviated
@@ -151,10 +151,10 @@ class ChatSession:
                     used = {self.provider: self.model, "": f"{self.provider}/{self.model}"}
                     change = partial(self._services.store.change_state, LAST_MODELS, lambda models: {**models, **used})
                     await uninterrupted(asyncio.to_thread(change))
-        except (TurnError, ContextOverflowError, StoreError) as error:
-            self._emit(TurnFailed(str(error)))
         except ProviderError as error:
             self._emit(TurnFailed(failure_text(error)))
+        except ExpectedError as error:
+            self._emit(TurnFailed(str(error)))
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class ChatSession:
     async def _compact_with(self, compactor: Compactor, meter: Meter, instructions: str) -> bool:
         try:
             return await compactor.run("manual", usage=await meter.usage(), instructions=instructions)
-        except FAILURES as error:
+        except ExpectedError as error:
             self._emit(Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed."))
         except asyncio.CancelledError:
             end_cancellation()
