@@ -15,6 +15,7 @@ from tui.chat.store.store import SessionStore
 from tui.config.files import (
     FileTooLargeError,
     at_home,
+    find_program,
     from_home,
     open_private,
     private_folder,
@@ -23,6 +24,16 @@ from tui.config.files import (
 )
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of Unix")
+
+
+def test_a_program_of_the_working_directory_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "rg"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for path, found in ((".", None), ("", None), (f"nowhere{os.pathsep}.", None), (str(tmp_path), str(program))):
+        monkeypatch.setenv("PATH", path)
+        assert find_program("rg") == found
 
 
 def mode(path: Path) -> int:

@@ -8,7 +8,6 @@ import binascii
 import hashlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.chat.attachments import LARGEST, picture_size
-from tui.config.files import open_private, private_folder
+from tui.config.files import find_program, open_private, private_folder
 from tui.errors import ExpectedError
 from tui.text.numbers import plural, size_text
 
@@ -52,18 +51,19 @@ def copy_tool(environ: Mapping[str, str], platform: str = sys.platform) -> list[
             candidates += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
         if platform == "win32" or environ.get("WSL_DISTRO_NAME"):
             candidates.append(["clip.exe"])
-    return next((command for command in candidates if shutil.which(command[0])), None)
+    return next((command for command in candidates if find_program(command[0])), None)
 
 
 async def run_copy_tool(text: str) -> str | None:
     """Pass `text` to the system's clipboard tool. Returns its name; None if there is none, or it failed."""
     command = copy_tool(os.environ)
-    if command is None:
+    program = None if command is None else find_program(command[0])
+    if command is None or program is None:
         return None
     devnull = asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.PIPE, stdout=devnull, stderr=devnull
+            program, *command[1:], stdin=asyncio.subprocess.PIPE, stdout=devnull, stderr=devnull
         )
         async with asyncio.timeout(COPY_TIMEOUT):
             await process.communicate(text.encode("utf-8", "replace"))
@@ -120,11 +120,11 @@ def paste_tools(environ: Mapping[str, str], platform: str = sys.platform) -> tup
         shell = ("powershell.exe", "-NoProfile", "-NonInteractive", "-STA", "-Command")
         pictures.append(Tool((*shell, _POWERSHELL_IMAGE), base64.b64decode))
         texts.append(Tool((*shell, _POWERSHELL_TEXT)))
-    for_pictures = [tool for tool in pictures if shutil.which(tool.command[0])]
+    for_pictures = [tool for tool in pictures if find_program(tool.command[0])]
     if not for_pictures:
         todo = f"install {missing}, or" if missing else "there is no display here;"
         raise ClipboardError(f"The clipboard can't be read: {todo} save the image and name it @path.")
-    return for_pictures, [tool for tool in texts if shutil.which(tool.command[0])]
+    return for_pictures, [tool for tool in texts if find_program(tool.command[0])]
 
 
 def _from_osascript(output: bytes) -> bytes:
@@ -153,9 +153,12 @@ async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
 async def _output(tool: Tool) -> bytes:
     """The output of a tool, up to the size of an image; empty if it fails or prints something else."""
     devnull = asyncio.subprocess.DEVNULL
+    program = find_program(tool.command[0])
+    if program is None:
+        return b""
     try:
         process = await asyncio.create_subprocess_exec(
-            *tool.command, stdin=devnull, stdout=asyncio.subprocess.PIPE, stderr=devnull
+            program, *tool.command[1:], stdin=devnull, stdout=asyncio.subprocess.PIPE, stderr=devnull
         )
     except OSError:
         return b""

@@ -39,6 +39,17 @@ def short_path(path: Path, home: Path) -> str:
 PIPE_SECONDS = 2.0  # to wait for a writer
 
 
+def find_program(name: str) -> str | None:
+    """The path of a program in an absolute folder of PATH; None if there is none.
+
+    A relative entry, or the working directory, which Windows searches first, may be in somebody else's project.
+    """
+    import shutil
+
+    path = shutil.which(name)
+    return path if path is not None and Path(path).is_absolute() else None
+
+
 class FileTooLargeError(Exception):
     """More bytes than allowed."""
 

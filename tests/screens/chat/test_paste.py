@@ -64,6 +64,19 @@ async def test_every_tool_s_own_way_of_writing_a_picture_is_read(
     assert await read(*paste_tools(environ, platform)) == PNG
 
 
+async def test_a_program_of_the_working_directory_is_not_run(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tools, "wl-paste", f": > {tools}/ran")
+    program(tools, "wl-copy", f": > {tools}/ran")
+    monkeypatch.chdir(tools)
+    monkeypatch.setenv("PATH", ".")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "w")
+    monkeypatch.delenv("TMUX", raising=False)
+    with pytest.raises(ClipboardError, match="can't be read"):
+        paste_tools({"WAYLAND_DISPLAY": "w"}, "linux")
+    assert await clipboard.run_copy_tool("text") is None
+    assert not (tools / "ran").exists()
+
+
 async def test_a_tool_that_hangs_is_given_up(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clipboard, "PASTE_TIMEOUT", 0.1)
     program(tools, "wl-paste", "exec /bin/sleep 60")

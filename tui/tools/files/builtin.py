@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tui.config.files import find_program
 from tui.messages import BUILT_IN
 from tui.tools.base import Tool, ToolError, ToolOutput
 from tui.tools.files import list_files, read_file, search_files
@@ -48,7 +49,7 @@ class BuiltInTools:
         return await _in_thread(read_file.read_file, arguments, self._confinement, self._asked.get(approved))
 
     async def _search(self, arguments: Mapping[str, Any], approved: str = "") -> ToolOutput:
-        file, program = self._asked.get(approved), search_files.ripgrep()
+        file, program = self._asked.get(approved), find_program("rg")
         return await search_files.search_files(arguments, self._confinement, file, program)
 
 

@@ -11,7 +11,6 @@ import asyncio
 import base64
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -51,12 +50,6 @@ BATCH = 200  # files per process of ripgrep: argument lists are limited
 
 class BadPatternError(Exception):
     """The engine rejects the pattern. `str()` says why."""
-
-
-def ripgrep() -> str | None:
-    """The path of ripgrep, None if not installed. Relative entries of PATH are ignored."""
-    program = shutil.which("rg")
-    return program if program is not None and Path(program).is_absolute() else None
 
 
 async def search_files(
