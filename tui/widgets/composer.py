@@ -197,7 +197,7 @@ class PromptArea(TextArea):
 class Composer(Widget):
     """Prompt, cost line and completions. Posts what was written; independent of the session.
 
-    `own_keys` are those that the person has bound to something: they have no other meaning in the prompt.
+    `own_keys` are those that the person has bound to something in the prompt: they have no other meaning there.
     """
 
     DEFAULT_CSS = """

@@ -389,6 +389,13 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
         await run.until(lambda: not run.chat.turns.busy)
 
 
+async def test_keys_that_are_set_for_a_panel_still_edit_the_prompt() -> None:
+    async with running(keys={"context.fold": "left,z", "messages.sort": "backspace"}) as run:
+        await run.type("cm")
+        await run.press("left", "a", "right", "e", "backspace")
+        assert run.chat.composer.value == "cam"
+
+
 async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as run:
         unguarded = GuardedScreen.get_widget_and_offset_at

@@ -55,6 +55,9 @@ HISTORY_LOADED = 500
 """Prompts of earlier sessions available to the up key."""
 
 
+PROMPT_KEYS = ("app.", "chat.", "composer.")
+"""Beginnings of the names of keys that act while the prompt has the focus."""
+
 DRAFT_RECALLED = "The up key brings back your last draft."
 
 SHUTDOWN_NOTICE = 0.5
@@ -107,7 +110,8 @@ class ChatScreen(BackgroundScreen):
         self.title_bar = Bar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
-        self.composer = Composer(key.strip() for keys in self.keymap.values() for key in keys.split(","))
+        prompt_keys = [keys for name, keys in self.keymap.items() if name.startswith(PROMPT_KEYS)]
+        self.composer = Composer(key.strip() for keys in prompt_keys for key in keys.split(","))
         self.status_bar = StatusBar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
