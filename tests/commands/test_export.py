@@ -25,6 +25,6 @@ async def test_without_a_name_it_gets_one(talk: Commands, tmp_path: Path) -> Non
 
 async def test_what_cant_be_written_is_refused(talk: Commands) -> None:
     assert await talk.refusal("/export no/out.md") == (
-        "Not written: no/out.md can't be written (No such file or directory): name another place."
+        "no/out.md can't be written (No such file or directory): name another place."
     )
-    assert (await talk.refusal("/export out.docx")).startswith("Not written: ")
+    assert (await talk.refusal("/export out.docx")).startswith("out.docx: the suffix names the format; use ")

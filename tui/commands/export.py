@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, CommandError, command, split_option
+from tui.commands import UI, Chat, command, split_option
 from tui.config.files import at_home
-from tui.errors import UsageError
 
 FORCE = "--force"
 
@@ -14,8 +13,5 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     """Write it; the file's suffix names the format. A file that is there is overwritten only with --force."""
     name, overwrite = split_option(args, FORCE)
     path = at_home(name or f"chatctx-{chat.session.id[-8:]}.md")
-    try:
-        await chat.session.export(path, overwrite=overwrite)
-    except UsageError as error:
-        raise CommandError(f"Not written: {error}.") from None
+    await chat.session.export(path, overwrite=overwrite)
     await ui.say(f"Written to {path.absolute()}")
