@@ -205,6 +205,12 @@ async def test_lines_have_the_same_numbers_in_both_tools(tmp_path: Path, engine:
     assert "     1\tone\n[more" in read(tmp_path, "a.log", limit=1).text
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_file_with_carriage_returns_only_is_read_by_lines(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.csv").write_bytes("\r".join(("x" * 9_000, "y" * 9_000, "last")).encode(encoding))
+    assert read(tmp_path, "a.csv", offset=3).text.endswith("     3\tlast")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_after_the_last_newline_there_is_no_line(tmp_path: Path, engine: str | None) -> None:
     (tmp_path / "a").write_bytes(b"one\n\ntwo\n")

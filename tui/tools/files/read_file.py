@@ -55,7 +55,9 @@ def read_file(
         if encoding is None:
             return ToolOutput(f"{place.shown} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown.")
         file.seek(0)
-        text = io.TextIOWrapper(file, encoding, errors="replace", newline="\n")  # lines as search_files counts them
+        # A line ends where it does for search_files; without any newline, at a carriage return, as of an old Mac.
+        newline = "\n" if b"\n" in sample else None
+        text = io.TextIOWrapper(file, encoding, errors="replace", newline=newline)
         output = _lines(place, text, encoding, offset, limit)
         if approved is None and size > SCANNED and (what := secret_in(output.text.encode(errors="replace"))):
             raise ToolError(f"These lines of {place.shown} hold {what}: they are not shown.")
