@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -315,6 +316,20 @@ def test_an_export_that_a_full_disk_cuts_off_is_not_left_in_the_way(
             exported(store, path)
     export_session(path, store, "0a")
     assert "hello" in path.read_text()
+
+
+def test_an_export_that_could_not_be_opened_removes_nothing(
+    tmp_path: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor(*_: Any, **_how: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    path = tmp_path / "a.md"
+    path.write_text("of a person")
+    monkeypatch.setattr("tui.chat.interchange.export.open_private", no_descriptor)
+    with pytest.raises(UsageError, match="Too many open files"):
+        exported(store, path)
+    assert path.read_text() == "of a person"
 
 
 def test_our_own_export_comes_back_as_it_was(stores: tuple[SessionStore, SessionStore], tmp_path: Path) -> None:

@@ -62,14 +62,15 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     else:
         calls = CallLog(store).rows(session)
         text = "\n".join(write_jsonl(info, messages, store.records(session), calls, readable)) + "\n"
-    shown = abbreviated(str(path), MOST_PATH)
+    shown, created = abbreviated(str(path), MOST_PATH), False
     try:
         with open_private(path, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
+            created = not overwrite
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
     except OSError as error:
-        if not overwrite:
+        if created:
             with suppress(OSError):
                 path.unlink()  # half of it: the next export would find it there
         raise UsageError(f"{shown} can't be written ({error.strerror}): name another place") from None
