@@ -153,7 +153,7 @@ async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
     talk = Talk(messages=messages, not_sent={ident("m3"): "compacted"})
     async with running(talk) as run:
         await run.press("f2", "m")
-        await run.shows("Messages · 59 messages, 1 not sent any more", "question 59")
+        await run.shows("Messages · 59, 1 not sent any more", "question 59")
         await run.press("home")
         await run.shows("question 1 ")
         await run.press("p")

@@ -406,4 +406,4 @@ def message_line(line: MessageLine, width: int, now: float) -> Content:
 def listed(lines: Sequence[MessageLine]) -> str:
     """A summary of the list, for its title."""
     out = sum(1 for line in lines if line.left_out)
-    return f"{len(lines):,} messages" + (f", {out:,} not sent any more" if out else "")
+    return f"{len(lines):,}" + (f", {out:,} not sent any more" if out else "")
