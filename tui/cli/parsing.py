@@ -81,10 +81,10 @@ class _File(click.ParamType[Path]):
 
 def _sessions() -> list[SessionInfo]:
     """The stored sessions, newest first; none on an error, which the command itself will report."""
-    from tui.chat.store.database import StoreError
     from tui.chat.store.store import SessionStore
     from tui.config.files import is_there
-    from tui.config.settings import ConfigError, load_settings
+    from tui.config.settings import load_settings
+    from tui.errors import ExpectedError
 
     try:
         database = load_settings().database
@@ -92,7 +92,7 @@ def _sessions() -> list[SessionInfo]:
             return []
         with closing(SessionStore(database)) as store:
             return [info for info in store.sessions() if info.messages]
-    except (ConfigError, StoreError):
+    except ExpectedError:
         return []
 
 
