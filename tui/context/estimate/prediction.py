@@ -101,6 +101,8 @@ def predict(
     else:
         margin, most_error = _margins(base, account, fresh, calibration, known, tokens - known, margin_before)
         bound = tokens + round(most_error)
+        if measurement is not None and not measurement.confirmed and get_tokenizer(account.model).how == "vocabulary":
+            bound = max(bound, round(preamble.total + account.sums.plain))  # the report may be too small
     cleared = min(measurement.cleared, tokens) if measurement is not None and clears else 0
     return ConversationEstimate(
         tokens=tokens - cleared,
