@@ -53,11 +53,11 @@ async def test_completion_is_offered_taken_and_run() -> None:
 @pytest.mark.slow
 async def test_enter_takes_the_choice_and_esc_closes_the_list() -> None:
     async with running() as run:
-        await run.type("/he")
+        await run.type("/hel")
         await run.shows("commands and keys")
         await run.press("escape")
         await run.until(lambda: not run.chat.composer.completions.open)
-        await run.type("l")
+        await run.type("p")
         await run.shows("commands and keys")
         await run.press("enter")
         await run.shows("Commands", "/rolling-context [on|off]", "Help")
