@@ -217,6 +217,8 @@ class Calibration:
         They do if the last two agree while there are not two sure ones, or if together with these most of both are
         explained: a vocabulary may differ most in what was added last (digits), where a wrong server differs in all.
         """
+        if not self.observations:
+            return Fit({}, 1.0, {})
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations if not seen.sure]
         if len(sure) < 2:

@@ -257,10 +257,9 @@ def attribute(request: Request, situation: Situation) -> Attribution:
         by_template = min(preamble.per_request, max(0.0, missing))
     tokens["hidden"] += by_template
     missing -= by_template
-    corrected = _corrected(guesses, missing)
-    rest = missing - sum(new - guess.tokens for new, guess in zip(corrected, guesses, strict=True))
-    if abs(rest) > UNATTRIBUTED * total:  # more than they can be off by: the total is that of something else, too
-        corrected, rest = [guess.tokens for guess in guesses], missing
+    corrected, unexplained = _corrected(guesses, missing)
+    if abs(unexplained) > UNATTRIBUTED * total:  # more than they can be off by: something else is in the total
+        corrected, unexplained = [guess.tokens for guess in guesses], missing
     in_messages, in_sections, in_tools = corrected
     estimated = sum(guess for _, guess, _ in rows.values())
     factor = in_messages / estimated if estimated else 0.0
@@ -271,21 +270,21 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     tokens["tools"] = in_tools
 
     largest, warning = max(tokens, key=tokens.__getitem__), ""
-    is_rounding = abs(rest) <= UNATTRIBUTED * total and tokens[largest] + rest >= 0
+    is_rounding = abs(unexplained) <= UNATTRIBUTED * total and tokens[largest] + unexplained >= 0
     if is_rounding:
-        tokens[largest] += rest
-    elif measured and 0 < rest <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
-        tokens["hidden"] += rest
-        by_template += rest
-    elif rest > 0:
-        tokens["unattributed"] = rest
-        if measured and rest > TEMPLATE:
-            warning = f"{round(rest):,} tokens belong to no known message, prompt or tool"
+        tokens[largest] += unexplained
+    elif measured and 0 < unexplained <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
+        tokens["hidden"] += unexplained
+        by_template += unexplained
+    elif unexplained > 0:
+        tokens["unattributed"] = unexplained
+        if measured and unexplained > TEMPLATE:
+            warning = f"{round(unexplained):,} tokens belong to no known message, prompt or tool"
     difference: CountSource = "derived" if measured else "estimated"
     is_whole = measured and not by_template and "unattributed" not in tokens
     sources = _sources(rows, prompts, texts, is_whole=is_whole)
     sources |= {"hidden": difference if by_template else "derived", "unattributed": difference}
-    if rest < 0 and not is_rounding:
+    if unexplained < 0 and not is_rounding:
         came_to = round(sum(tokens.values()))
         warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
@@ -313,18 +312,21 @@ def _text_guess(tokens: float, margin: float, model: str) -> Guess:
     return Guess(tokens, margin, max(0.0, 1 - share), 1 + share)
 
 
-def _corrected(guesses: Sequence[Guess], missing: float) -> list[float]:
-    """The tokens of `guesses` with what they are `missing` together: by their margins, as far as each can be off.
+def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], float]:
+    """The tokens of `guesses` with what they are `missing` together, and what of it is beyond their limits.
 
-    What one can't take the others get, those with the largest margins first.
+    It is divided by their margins, as far as each can be off; what one can't take the others get, the last first.
     """
-    margins = sum(guess.margin for guess in guesses) or 1.0
-    tokens = [guess.limited(guess.tokens + missing * guess.margin / margins) for guess in guesses]
-    rest = missing + sum(guess.tokens for guess in guesses) - sum(tokens)
-    for index in sorted(range(len(guesses)), key=lambda index: -guesses[index].margin):
-        before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + rest)
-        rest -= tokens[index] - before
-    return tokens
+    tokens, margins, unexplained = list[float](), 0.0, missing
+    for guess in guesses:
+        margins += guess.margin
+    for guess in guesses:
+        tokens.append(guess.limited(guess.tokens + (missing * guess.margin / margins if margins else 0.0)))
+        unexplained -= tokens[-1] - guess.tokens
+    for index in reversed(range(len(guesses))):
+        before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + unexplained)
+        unexplained -= tokens[index] - before
+    return tokens, unexplained
 
 
 def _sources(
