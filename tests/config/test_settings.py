@@ -259,3 +259,8 @@ def test_an_unusable_tools_table_is_named_in_one_line(tmp_path: Path, text: str,
     assert words in str(error.value)
     assert "config.toml" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("keys", "shown"), [({}, "esc"), ({"a": " f2, f3"}, "f2"), ({"a": ""}, "esc")])
+def test_the_key_to_show_is_the_first_that_is_set(keys: dict[str, str], shown: str) -> None:
+    assert Settings(keys=keys).key("a", "esc") == shown

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -51,13 +52,14 @@ class PromptArea(TextArea):
         Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
-    def __init__(self, composer: Composer, own_keys: Iterable[str]) -> None:
+    def __init__(self, composer: Composer, own_keys: Mapping[str, str]) -> None:
         super().__init__(
             placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
         )
-        for key in own_keys:  # bindings without a name are TextArea's, and would hide those of the screen
-            if bindings := self._bindings.key_to_bindings.pop(key, None):
-                self._bindings.key_to_bindings[key] = [binding for binding in bindings if binding.id]
+        for key, name in own_keys.items():  # other bindings of these keys would hide those of the screen
+            bindings = self._bindings.key_to_bindings.pop(key, [])
+            if own := [binding for binding in bindings if binding.id == name]:
+                self._bindings.key_to_bindings[key] = own
         self.composer = composer
         self.chips = composer.chips
 
@@ -197,7 +199,8 @@ class PromptArea(TextArea):
 class Composer(Widget):
     """Prompt, cost line and completions. Posts what was written; independent of the session.
 
-    `own_keys` are those that the person has bound to something in the prompt: they have no other meaning there.
+    `own_keys` are those that the person has set in the prompt, with the names of their bindings: they have no other
+    meaning there.
     """
 
     DEFAULT_CSS = """
@@ -227,7 +230,7 @@ class Composer(Widget):
     class PasteWanted(Message):
         """The content of the system clipboard is requested."""
 
-    def __init__(self, own_keys: Iterable[str] = ()) -> None:
+    def __init__(self, own_keys: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()

@@ -376,7 +376,12 @@ async def test_keys_can_be_changed_by_id() -> None:
 
 
 async def test_every_text_names_the_keys_that_were_set() -> None:
-    keys = {"composer.newline": "f7,f10", "chat.stop": "ctrl+x", "context.messages": "z", "context.compact": "k"}
+    keys = {
+        "composer.newline": "f7,f10",
+        "chat.stop": "ctrl+x",
+        "context.messages": "z",
+        "context.compact": "k",
+    }
     async with running(Talk(server=EchoProvider(gate=asyncio.Event())), keys=keys) as run:
         await run.shows("enter sends, f7 new line")
         await run.press("f2")
@@ -387,6 +392,18 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
         await run.shows("● answering", "ctrl+x stops")
         await run.press("ctrl+x")  # which cuts in a text area
         await run.until(lambda: not run.chat.turns.busy)
+
+
+async def test_a_set_key_wins_over_a_default_one() -> None:
+    async with running(keys={"chat.context": "ctrl+j", "composer.send": "enter"}) as run:
+        await run.type("a")
+        await run.press("ctrl+j")  # by default a new line
+        await run.shows("next request, as it would be sent")
+        await run.press("escape", "alt+enter")
+        assert run.chat.composer.value == "a\n"
+        await run.type("b")
+        await run.press("enter")
+        await run.shows("You said: a")
 
 
 async def test_keys_that_are_set_for_a_panel_still_edit_the_prompt() -> None:

@@ -110,8 +110,8 @@ class ChatScreen(BackgroundScreen):
         self.title_bar = Bar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
-        prompt_keys = [keys for name, keys in self.keymap.items() if name.startswith(PROMPT_KEYS)]
-        self.composer = Composer(key.strip() for keys in prompt_keys for key in keys.split(","))
+        prompt_keys = ((name, keys) for name, keys in self.keymap.items() if name.startswith(PROMPT_KEYS))
+        self.composer = Composer({key.strip(): name for name, keys in prompt_keys for key in keys.split(",")})
         self.status_bar = StatusBar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
