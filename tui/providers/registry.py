@@ -55,7 +55,9 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
     dialect = config.dialect if table.kind == "openai-compatible" else _DIALECTS[table.kind]
     if table.context_management and dialect != "anthropic":
-        raise ValueError(f"provider {name!r} has no context_management: only Anthropic's Messages API has it")
+        raise ValueError(
+            f"provider {name!r} has no context_management: only Anthropic's Messages API has it; remove the setting"
+        )
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     return replace(
         config,
