@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -74,6 +75,19 @@ def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -
 def test_one_line_or_a_stream_of_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can't go together"):
         watch.run(Settings(), file=tmp_path / "s.jsonl", line=True, as_json=True, window=None)
+
+
+def test_json_names_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    append(tmp_path / "0a-1b.jsonl", *lines(3))
+    monkeypatch.setattr(time, "sleep", stop)
+    with pytest.raises(KeyboardInterrupt):
+        watch.run(Settings(), file=tmp_path / "0a-1b.jsonl", line=False, as_json=True, window=None)
+    assert json.loads(capsys.readouterr().out)["usage"]["session"] == "0a-1b"
 
 
 def test_of_a_database_that_is_no_session_it_says_why(tmp_path: Path) -> None:

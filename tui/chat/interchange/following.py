@@ -163,7 +163,7 @@ class Follower:
 
     def __init__(self, path: Path, session: str = "") -> None:
         self.path = path
-        self._session = session
+        self.session = session
         self._stamp: tuple[float, ...] = ()  # sizes in bytes and times of the last change
         self._growing = False  # the last answer may not be complete
         self._recording: Recording | None = None
@@ -195,8 +195,8 @@ class Follower:
 
     def _read(self, size: int) -> None:
         with SourceFile(self.path) as source:
-            if source.is_database and self._session:
-                recording = opencode.read_session(source, self._session)
+            if source.is_database and self.session:
+                recording = opencode.read_session(source, self.session)
                 if source.damaged:
                     raise RecordingError(f"{self.path.name}: damaged: {source.skipped}")
                 self._recording = None if recording is None else checked(recording)
@@ -269,9 +269,9 @@ class Follower:
 
     def _subagent_inputs(self) -> list[int]:
         """The last input of each sub-agent of Claude Code or opencode, in tokens; each has its own context."""
-        if self._session:
+        if self.session:
             with SourceFile(self.path) as source:
-                return opencode.subagent_inputs(source, self._session)
+                return opencode.subagent_inputs(source, self.session)
         last_inputs = []
         for file in sorted((self.path.with_suffix("") / "subagents").glob("agent-*.jsonl")):
             tail = self._subagents.setdefault(file, Tail())

@@ -68,16 +68,16 @@ def _stream(follower: Follower, window: int | None) -> int:
     """Print a line of JSON after every change."""
     while True:
         if follower.poll() and (followed := follower.state(window, time.time())) is not None:
-            write(json.dumps(_entry(followed)))
+            write(json.dumps(_entry(followed, follower.session or follower.path.stem)))
             sys.stdout.flush()
         time.sleep(POLL_SECONDS)
 
 
-def _entry(followed: Followed) -> dict[str, object]:
+def _entry(followed: Followed, session: str) -> dict[str, object]:
     return {
         "program": followed.program,
         "title": followed.title,
-        "usage": usage_to_json(followed.usage),
+        "usage": usage_to_json(followed.usage) | {"session": session},
         "calls": followed.calls,
         "calls_left": followed.calls_left,
         "compacts_at": followed.compacts_at,
