@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
-from textual.events import Paste
+from textual.events import Paste, Resize
+from textual.geometry import Size
 
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.talks import Talk, override
@@ -187,6 +188,16 @@ def test_arguments_cannot_look_like_others() -> None:
     assert readable_arguments({}, 80).plain == "no arguments"
     hidden = {"pa\u200dth": "notes\u200b.txt \u202e\u200fgpj\U000e0072\U000e006d\ufe0f\u3164 日本\u3000語"}
     assert readable_arguments(hidden, 80).plain == "pa�th: notes�.txt ��gpj���� 日本\u3000語"
+
+
+@pytest.mark.slow
+async def test_a_resize_while_the_program_ends_needs_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = Asking(question())
+    async with running(turn.talk()) as run:
+        panel = await asking(run, turn)
+        with monkeypatch.context() as patched:
+            patched.setattr(run.app, "_screen_stacks", {run.app.current_mode: []})
+            await panel.on_event(Resize(Size(70, 20), Size(70, 20)))
 
 
 @pytest.mark.parametrize("width", [20, 53, 83])

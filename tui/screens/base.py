@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from textual import events, on
 from textual.actions import SkipAction
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -214,10 +214,10 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
         return super().call_after_refresh(call_if_open)
 
     async def on_event(self, event: events.Event) -> None:
-        """Let nothing fail for lack of widgets once the panel is closed: Textual removes them before its queue ends."""
+        """Let nothing fail once the panel or the app is closed: Textual removes widgets before the queue ends."""
         try:
             await super().on_event(event)
-        except NoMatches:
+        except (NoMatches, ScreenStackError):
             if self in self.app.screen_stack:
                 raise
 
