@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.context.helpers import MODEL, answer, request, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import Claim, Predecessor, weigh
@@ -262,6 +263,27 @@ def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: H
             assert windows == []
             assert talk.truth() < 3_200
     assert windows == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
+
+
+@pytest.mark.parametrize(
+    "text", ["ท่าเรือมีเรือเก้าลำและปั้นจั่นที่ส่งเสียงดัง ", "항구에는 배 아홉 척과 삐걱거리는 기중기가 있다. ", "48,151,623,421 "]
+)
+def test_a_vocabulary_that_spells_text_out_is_no_lie_and_hides_no_reasoning(
+    hybrid: HybridTokenEstimator, text: str
+) -> None:
+    """A model of no known name, with SmolLM2's vocabulary or such a one."""
+    real = get_tokenizer("smollm2")
+    messages: list[Message] = [user("What is in the harbour?")]
+    for number in range(4):
+        outgoing = request(*messages, model="unheard-of")
+        tokens = 3 + sum(4 + real.count(message.text) for message in messages)
+        reply = answer(text * 20 + str(number))
+        output = real.count(reply.text) + 2
+        verdict = hybrid.record(outgoing, reply, Usage(tokens, output), at=float(number))
+        assert verdict is not None and verdict.believed
+        messages += [reply]
+        assert hybrid.estimate(request(*messages, model="unheard-of")).tokens == tokens + output
+        messages += [user(text * 30 + str(number))]
 
 
 def test_the_same_rounded_number_again_is_no_cut(hybrid: HybridTokenEstimator) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tui.context.estimate.calibration import Calibration
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.ledger import Sums
 from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict, learned
-from tui.context.estimate.prediction import Situation, judged_by_learning, preamble_margin, text_margin
+from tui.context.estimate.prediction import Situation, judged_by_learning, preamble_margin, spelled_out, text_margin
 from tui.messages import Usage
 
 UNCONFIRMED_ALLOWANCE = 512  # instead, beyond a report that nothing confirms: wrong ones may not creep up
@@ -360,16 +360,18 @@ def _predecessor(report: Report, situation: Situation) -> Predecessor:
         verdict=report.verdict,
         added=since.known + learned(since, calibration),
         text=since.text,
-        most=_plausible_most(since, margin, calibration),
+        most=_plausible_most(since, margin, situation),
         plain=since.plain,
         margin=margin,
         slack=abs(change) + since.reasoning + changed_preamble,
     )
 
 
-def _plausible_most(sums: Sums, margin: float, calibration: Calibration) -> float:
+def _plausible_most(sums: Sums, margin: float, situation: Situation) -> float:
     """The most that messages can cost if their text is off by a few margins at most; what is no text in full."""
-    text = sums.text * max(1.0, calibration.factor) + PLAUSIBLE_MARGINS * margin
+    text = sums.text * max(1.0, situation.calibration.factor) + PLAUSIBLE_MARGINS * margin
+    if get_tokenizer(situation.account.model).how == "estimated":
+        text += spelled_out(sums.all_classes)
     return min(sums.size, text) + sums.most - sums.size
 
 
@@ -389,7 +391,7 @@ def _claim(situation: Situation, tokens: int) -> Claim:
         margin=margin + prompt,
         text=everything.text + sum(preamble.sections),
         size=everything.size + preamble.size,
-        plausible=_plausible_most(everything, margin, calibration) + preamble.most - preamble.size + prompt_text,
+        plausible=_plausible_most(everything, margin, situation) + preamble.most - preamble.size + prompt_text,
         most=everything.most + preamble.most,
         hidden=hidden,
         media=everything.media * calibration.media_factor,

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from tui.context.counting.counting import MessageCount, attachment_tokens, has_image_formula
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.counting.words import LATIN, total, unpack
+from tui.context.counting.words import BLANKS, DIGITS, LATIN, PUNCTUATION, total, unpack
 from tui.context.estimate.calibration import FACTOR_HIGH, Calibration
 from tui.context.estimate.ledger import Account, Preamble, Sums
 from tui.context.estimate.measurements import ALLOWANCE, Base, Measurement, Verdict, learned, learned_text
@@ -22,6 +22,7 @@ ENOUGH_CALLS = 20  # from here on a learned factor may judge reports
 # Margins: shares of tokens that were measured, counted by any tokenizer, or guessed; tokens that a call may add to a
 # confirmed one beside its text (reminders, marks of roles).
 MARGIN_KNOWN, MARGIN_TOKENIZER, MARGIN_HEURISTIC, MARGIN_CALL = 0.02, 0.05, 0.10, 20.0
+SPELLED_OUT = 8.0  # times the estimate: Thai costs 6 times as much in SmolLM2's vocabulary as in o200k
 MARGIN_FIRST = 64.0  # tokens that a template or a gateway may add, until a call was measured
 MARGIN_TOOLS = 0.2  # of the estimate of tools: how a provider writes them into the prompt is not published
 MARGIN_IMAGES = 3.0  # of the formula, where none is published: Pixtral has patches of 16 px, four for one of 32 px
@@ -171,6 +172,13 @@ def _unmeasured_margin(fresh: Sums, model: str, calibration: Calibration) -> flo
     margins = get_tokenizer(model).margins
     texts = ((margins[kind], tokens - calibration.measured_tokens(kind)) for kind, tokens in unpack(fresh.classes))
     return sum(margin * beyond for margin, beyond in texts if beyond > 0)
+
+
+def spelled_out(classes: int) -> float:
+    """How many tokens more text may cost in a small vocabulary, which spells other scripts in bytes, and numbers in
+    digits."""
+    times = {LATIN: 1.0, PUNCTUATION: 1.0, BLANKS: 1.0, DIGITS: 3.0}
+    return sum((times.get(kind, SPELLED_OUT) - 1) * tokens for kind, tokens in unpack(classes))
 
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:
@@ -383,7 +391,8 @@ def cost_of_reply(reply: Message, count: MessageCount, usage: Usage, factor: flo
     if output is None:
         return ReplyCost(None, reasoning, reported)
     rest = output - reasoning - visible
-    unseen = round(rest) if rest > UNSEEN_SHARE * visible + UNSEEN_SLACK else 0
+    likely = UNSEEN_SHARE * visible + UNSEEN_SLACK + (0.0 if exact else spelled_out(count.classes))
+    unseen = round(rest) if rest > likely else 0
     return ReplyCost(output, reasoning, reported, unseen, abs(rest - unseen))
 
 
