@@ -315,7 +315,8 @@ def _text_guess(tokens: float, margin: float, model: str) -> Guess:
 def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], float]:
     """The tokens of `guesses` with what they are `missing` together, and what of it is beyond their limits.
 
-    It is divided by their margins, as far as each can be off; what one can't take the others get, the last first.
+    It is divided by their margins, as far as each can be off; what one can't take the others get, those with the
+    largest margins first.
     """
     tokens, margins, unexplained = list[float](), 0.0, missing
     for guess in guesses:
@@ -323,7 +324,7 @@ def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], f
     for guess in guesses:
         tokens.append(guess.limited(guess.tokens + (missing * guess.margin / margins if margins else 0.0)))
         unexplained -= tokens[-1] - guess.tokens
-    for index in reversed(range(len(guesses))):
+    for index in sorted(range(len(guesses)), key=lambda index: -guesses[index].margin):
         before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + unexplained)
         unexplained -= tokens[index] - before
     return tokens, unexplained
