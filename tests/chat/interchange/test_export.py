@@ -93,11 +93,12 @@ def test_nothing_is_fetched() -> None:
 
 @pytest.mark.parametrize("target", ["smb://host/x", "//host/x", "search-ms:query=x", "file:x", "/etc/passwd", "#a"])
 def test_only_web_and_mail_addresses_can_be_followed(target: str) -> None:
-    text, document = page(message_of(f"[name]({target}) [b](https://example.com) <mailto:a@example.com>"))
+    text, document = page(message_of(f"[name]({target}) [b](https://example.com 'hint') <mailto:a@example.com>"))
     safe(document)
     assert [value for name, value in document.attributes if name == "href"] == [
         "https://example.com", "mailto:a@example.com",
     ]  # fmt: skip
+    assert ("title", "hint") in document.attributes
     assert "name" in document.words
     if not target.startswith("file:"):
         assert escape(target) in text

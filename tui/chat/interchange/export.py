@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from html import escape
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
 
 ENDINGS = (".jsonl", ".md", ".html")
 MOST_PATH = 200  # characters shown of a path
@@ -222,9 +223,11 @@ def _markdown_parser() -> MarkdownIt:
     def highlight(code: str, language: str, _attributes: str) -> str:
         return _highlighted(code, language)
 
-    def link(renderer: RendererHTML, tokens: list[Token], index: int, *_: object) -> str:
+    def link(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
         target = str(tokens[index].attrGet("href"))
-        return f'<a {"href" if clean_url(target) else "title"}="{escape(target)}">'
+        if clean_url(target):
+            return renderer.renderToken(tokens, index, options, env)
+        return f'<a title="{escape(target)}">'
 
     parser = make_parser({"html": False, "highlight": highlight}).disable("image")
     parser.add_render_rule("link_open", link)
