@@ -213,7 +213,7 @@ class Reader(Builder):
         newer = ancestors(self._parents, parent, end=self._last_typed)
         follows = (self._parents[newer[-1]] if newer else parent) == self._last_typed
         path = {*newer, self._last_typed}
-        roles = ("assistant", "user") if self._left else ("assistant",)
+        roles = ("assistant", "user") if self._left else ("assistant",)  # as in `_rewind`
         fresh = (m for m in self.messages[self._compared :] if m.role in roles)
         self._last_typed, self._compared = uuid, len(self.messages)
         return not follows or any(path.isdisjoint(self._lines.get(m.id, path)) for m in fresh)
