@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,6 +285,18 @@ async def test_what_was_not_stopped_by_the_person_says_why(tmp_path: Path, arriv
         assert (reply.status, reply.text, reply.error) == ("interrupted", arrived, why)
     line = status_text(reply)
     assert line is not None and line.startswith(f"■ {why} · ") and ("what arrived is kept" in line) == bool(arrived)
+
+
+async def test_after_leaving_at_the_last_event_nothing_is_running(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        events = session.compact()
+        assert isinstance(events, AsyncGenerator)
+        async for event in events:
+            if isinstance(event, UsageChanged):
+                break
+        await events.aclose()
+        assert not session.running
 
 
 async def test_cancel_before_the_first_event(tmp_path: Path) -> None:

@@ -91,9 +91,8 @@ class ChatSession:
             while (event := await events.get()) is not None:
                 yield event
         finally:
-            if not task.done():
-                task.cancel()
-                await uninterrupted(asyncio.wait([task]))
+            task.cancel()  # nothing if it has ended
+            await uninterrupted(asyncio.wait([task]))  # then `_ended` was called too
         if not task.cancelled():
             task.result()
         yield TurnFinished()
