@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, WordTokenizer, answer, call, estimator, registered, request, user
+from tests.context.helpers import (
+    MODEL,
+    WordTokenizer,
+    answer,
+    call,
+    estimator,
+    registered,
+    request,
+    thinking,
+    user,
+)
 from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -254,6 +264,21 @@ def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     by_key = rows(hybrid, outgoing)
     assert (by_key["hidden"].tokens, by_key["hidden"].name) == (3_000, "added by the server")
     assert "unattributed" not in by_key
+
+
+def test_reasoning_that_the_server_is_known_to_drop_has_no_row() -> None:
+    hybrid = estimator()
+    outgoing = request(user("hello"), system=SYSTEM)
+    for _ in range(5):
+        reply = thinking("hm", "Certainly.", 500)
+        hybrid.record(outgoing, reply, Usage(real(outgoing), 505, reasoning=500), at=1.0)
+        outgoing = replace(outgoing, messages=(*outgoing.messages, reply, user("go on")))
+    usage = usage_of(hybrid, outgoing)
+    assert usage.total == pytest.approx(real(outgoing), abs=30)
+    by_key = rows(hybrid, outgoing)
+    assert by_key["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=20)
+    assert "reasoning" not in by_key
+    assert usage.warnings == ()
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b-instruct", "gpt-oss-20b"])

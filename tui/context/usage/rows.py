@@ -246,6 +246,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     prompts = split_preamble(request, preamble, calibration)
     tokens = {key: known for key, (known, _, _) in rows.items()}
     tokens["tool_results"] = max(0.0, tokens["tool_results"] - estimate.cleared)
+    tokens["reasoning"] *= calibration.reasoning_share
     tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
     texts = learned(account.sums, calibration)
