@@ -4,11 +4,13 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tui.context
 from tests.context.counting.test_counting import Cache
 from tests.context.helpers import (
     MODEL,
@@ -26,8 +28,8 @@ from tests.context.helpers import (
 )
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CostBook, TokenCost
-from tui.context.counting.families import Prior
-from tui.context.counting.tokenizers import CountMethod
+from tui.context.counting.families import Prior, prior_of
+from tui.context.counting.tokenizers import CountMethod, TextCount, count_text
 from tui.context.counting.words import DIGITS, LATIN, pack
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -35,6 +37,7 @@ from tui.context.estimate.measurements import ConversationStateTracker
 from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolSchema, Usage
 
 PRIOR = Prior()  # what a model of no known family has
+QWEN = "qwen3-32b"
 WORDS = "one two three four five"
 
 
@@ -65,6 +68,26 @@ def test_the_measured_request_is_exact_and_so_is_the_request_with_its_reply() ->
             tokens,
             0,
         )
+
+
+def test_the_example_of_the_readme_is_what_the_program_calculates() -> None:
+    taught = Calibration()
+    for _ in range(64):
+        taught = taught.learn(content=10_000, markup=0, actual=10_200)
+    hybrid = estimator()
+    hybrid.calibrations.put("p", QWEN, taught)
+    reply = thinking("...", " so" * 120)
+    hybrid.record(request(user("q"), model=QWEN), reply, Usage(5_100, 320, reasoning=200), learn=False, at=0.0)
+    following = request(user("q"), without_reasoning(reply), user(" go" * 100), model=QWEN)
+    estimate, before = hybrid.estimate(following), hybrid.calibration("p", QWEN)
+    hybrid.record(following, answer("fine"), Usage(5_330, 1), at=1.0)
+    cost = hybrid.situation(following).account.lines[-1].cost
+    error = hybrid.calibration("p", QWEN).errors.relative[-1] * 5_330
+    assert (count_text(" go" * 100, QWEN), prior_of(QWEN).per_message) == (TextCount(100, 101, "vocabulary"), 4)
+    assert (round(before.factor, 2), estimate.tokens, estimate.source) == (1.02, 5_326, "delta")
+    assert (round(error), cost) == (4, TokenCost(110, 0, "derived"))
+    example = f"5,100 + (320 - 200) + 1.02 x 100 + 4 = {estimate.tokens:,}"
+    assert example in (Path(tui.context.__file__).parent / "README.md").read_text("utf-8")
 
 
 def test_without_any_call_all_is_estimated() -> None:
