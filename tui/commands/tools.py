@@ -36,8 +36,10 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
             await _switch(ui, chat, names[0] if names else "*", word == "on")
         case ["forget", name]:
             tools = chat.session.tools
-            known = {line.name for line in await tools.lines()} | {answer.tool for answer in await tools.remembered()}
-            if name not in known:  # a wrong name must not pass for an approval that is gone
+            tool_names = {line.name for line in await tools.lines()} | {
+                answer.tool for answer in await tools.remembered()
+            }
+            if name not in tool_names:  # a wrong name must not pass for an approval that is gone
                 raise CommandError(f"There is no tool {plain(name)!r}: /tools lists them.")
             await tools.forget(name)
             await ui.say(f"{plain(name)} asks again, unless it only reads or the config file says otherwise.")

@@ -111,8 +111,7 @@ class Conversation:
                 here = {message.id for message in self.messages}
                 unread = [ident for ident in self.store.message_ids(self.info.id) if ident not in here]
                 unread += whole_groups(self.messages, self.state.excluded)
-                kept = dict.fromkeys((*record.kept, *unread))
-                record = replace(record, kept=tuple(kept))
+                record = replace(record, kept=tuple(dict.fromkeys((*record.kept, *unread))))
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
             return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))

@@ -323,9 +323,9 @@ def plan_tools(
         number -= len(servers[server])
     always = [tool for tool in tools if tool.origin not in deferred_servers]
     searched = {tool.name: tool for tool in tools if tool.origin in deferred_servers}
-    found = [searched[name] for name in dict.fromkeys(loaded) if name in searched]
-    found = found[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
-    names = {tool.name for tool in found}
+    offered = [searched[name] for name in dict.fromkeys(loaded) if name in searched]
+    offered = offered[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
+    names = {tool.name for tool in offered}
     deferred = tuple(tool for tool in searched.values() if tool.name not in names)
     search_tool = search_schema({server: len(servers[server]) for server in sorted(deferred_servers)})
-    return ToolPlan((*always, search_tool, *found), deferred, sum(costs[tool] for tool in deferred))
+    return ToolPlan((*always, search_tool, *offered), deferred, sum(costs[tool] for tool in deferred))

@@ -197,16 +197,16 @@ class Reader(Builder):
         context = [m for m in self.messages[self.start :] if m.id not in self._left]
         if not context or path.isdisjoint(self._lines.get(context[0].id, ())):
             return  # the beginning is in another file, or was compacted: it is unknown
-        left = {m.id for m in context if m.role != "tool" and path.isdisjoint(self._lines.get(m.id, path))}
-        answers = [m for m in context if m.role == "assistant" and m.id in left]
+        abandoned = {m.id for m in context if m.role != "tool" and path.isdisjoint(self._lines.get(m.id, path))}
+        answers = [m for m in context if m.role == "assistant" and m.id in abandoned]
         calls = {part.id for m in answers for part in m.parts if isinstance(part, ToolCall)}
         for other in context:
             results = [part.call_id for part in other.parts if isinstance(part, ToolResult)]
             if results and calls.issuperset(results):
-                left.add(other.id)
+                abandoned.add(other.id)
         if answers or self._left:  # without a rewind, what stands beside the path is sent too
-            self._left |= left
-            self.set_aside((m.id for m in context if m.id in left), seconds(line.get("timestamp")))
+            self._left |= abandoned
+            self.set_aside((m.id for m in context if m.id in abandoned), seconds(line.get("timestamp")))
 
     def _is_rewind(self, uuid: str, parent: str) -> bool:
         """Whether a typed line does not follow the last one and all since then; looks at no more than that."""
