@@ -271,14 +271,16 @@ class ChatApp(CopyingApp):
             chat.drafts.remember(draft)
             chat.composer.clear()
             chat.turns.rewind_to = ""
-            self.notify("Draft saved: the up key brings it back.", markup=False)
+            key = self.settings.key("composer.up", "up")
+            self.notify(f"Draft saved: the {key} key brings it back.", markup=False)
             return
         now = time.monotonic()
         if now - self._pressed < SECOND_PRESS:
             await self.action_quit()
             return
         self._pressed = now
-        self.notify("Press ctrl+c again to quit.", timeout=SECOND_PRESS, markup=False)
+        key = self.settings.key("app.interrupt", "ctrl+c")
+        self.notify(f"Press {key} again to quit.", timeout=SECOND_PRESS, markup=False)
 
     def panic(self, *renderables: RenderableType) -> None:
         """End after an error, even if the terminal is gone. Whatever can be stored is stored first."""

@@ -191,7 +191,7 @@ class Settings:
 
     def key(self, name: str, default: str) -> str:
         """The first key that the person has set for a binding, or else the `default`."""
-        return (self.keys.get(name) or default).split(",")[0].strip().strip()
+        return (self.keys.get(name) or default).split(",")[0].strip()
 
     def for_model(self, full_name: str) -> ModelSettings:
         """The settings of one model ("provider/model"), completed with the general ones."""

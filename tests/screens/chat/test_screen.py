@@ -406,6 +406,15 @@ async def test_a_set_key_wins_over_a_default_one() -> None:
         await run.shows("You said: a")
 
 
+async def test_the_key_that_quits_is_named_as_it_was_set() -> None:
+    async with running(keys={"app.interrupt": "f12", "composer.up": "f11"}) as run:
+        await run.type("draft")
+        await run.press("f12")
+        await run.shows("Draft saved: the f11 key")
+        await run.press("f12")
+        await run.shows("Press f12 again to quit.")
+
+
 async def test_keys_that_are_set_for_a_panel_still_edit_the_prompt() -> None:
     async with running(keys={"context.fold": "left,z", "messages.sort": "backspace"}) as run:
         await run.type("cm")

@@ -111,9 +111,12 @@ async def _ask(settings: Settings, items: Sequence[Item]) -> list[TextCount]:
     configs = all_configs(settings.providers, gguf=settings.gguf)
     counts: dict[Item, TextCount] = {}
     for full in dict.fromkeys(item.model for item in items):
-        if full.partition("/")[0].lower() not in configs:
+        try:
+            name, model = parse_model(full)
+        except ValueError:
+            name, model = "", full
+        if name not in configs:
             raise UsageError(f"--exact asks a provider: write {full} as provider/model")
-        name, model = parse_model(full)
         provider = make_provider(name, configs[name])
         try:
             around = await _message_tokens(provider, model, "a") - 1
