@@ -139,6 +139,15 @@ def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid:
     assert rows.warnings == ()
 
 
+def test_one_conversation_that_reports_too_little_is_not_believed_in_others(hybrid: HybridTokenEstimator) -> None:
+    """Some servers count without the tools, or half of everything, for a while."""
+    talk, other = Talk(hybrid, session="one", tools=TOOLS), Talk(hybrid, session="two", tools=TOOLS)
+    for _ in range(3):
+        talk.next(5)
+        talk.report(talk.truth() - 300)
+    assert other.next(5) >= other.truth()
+
+
 def test_the_doubt_of_an_input_is_not_scaled_up_to_an_output_that_was_counted(hybrid: HybridTokenEstimator) -> None:
     talk = Talk(hybrid)
     reported = talk.next(5) + 30

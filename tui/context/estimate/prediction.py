@@ -235,7 +235,8 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
     if verdict.believed and base.measurement is not None:
         taught = _learn_growth(situation, base.measurement, actual, verdict)
-        if plausible and verdict.agreed == 1:
+        # A server that reports too little may do so for a whole conversation: fewer tokens need another one to agree.
+        if plausible and verdict.agreed == 1 and rest >= preamble.total:
             taught = taught.confirm_preamble(preamble.digest, rest)
     elif verdict.believed:
         if base.kind == "nothing" and plausible and rest <= preamble.most + ALLOWANCE:
