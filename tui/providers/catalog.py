@@ -1,4 +1,4 @@
-"""Limits and prices without asking a server: a small table of limits, and `genai-prices`.
+"""Prices, and the limits of models, from `genai-prices` and the table in `windows.py`: without asking a server.
 
 `genai-prices` is offline data inside its package; loading it takes half a second, so call `price` and `known_limits`
 off the event loop.
