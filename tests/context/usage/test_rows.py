@@ -28,7 +28,7 @@ from tui.context.estimate.ledger import Account, Ledger, preamble_steps
 from tui.context.usage.limits import BudgetSettings, ModelLimits
 from tui.context.usage.rows import UsageRow, make_rows
 from tui.context.usage.usage import ContextUsage, calculate_context_usage
-from tui.messages import Message, Part, Reasoning, Request, Text, ToolResult, ToolSchema, Usage
+from tui.messages import Attachment, Message, Part, Reasoning, Request, Text, ToolResult, ToolSchema, Usage
 from tui.text.labels import MESSAGE_ROWS
 
 TOOLS = (
@@ -252,6 +252,16 @@ def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
     assert usage.warnings[0].endswith("they were scaled down")
 
 
+@pytest.mark.parametrize(("lacks", "warns"), [(60, False), (90, True)])
+def test_what_a_chat_template_lacks_is_no_reason_to_warn(lacks: int, warns: bool) -> None:
+    hybrid = estimator()
+    outgoing = request(user("hello " * 120), system=SYSTEM)
+    hybrid.record(outgoing, answer("Certainly."), Usage(usage_of(hybrid, outgoing).total - lacks, 6), at=1.0)
+    usage = usage_of(hybrid, outgoing)
+    assert {row.source for row in usage.rows} == {"estimated"}
+    assert bool(usage.warnings) == warns
+
+
 def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     hybrid = estimator()
     outgoing = request(user("hello"), tools=TOOLS)
@@ -264,6 +274,19 @@ def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     by_key = rows(hybrid, outgoing)
     assert (by_key["hidden"].tokens, by_key["hidden"].name) == (3_000, "added by the server")
     assert "unattributed" not in by_key
+
+
+def test_what_an_image_costs_beyond_its_estimate_is_its_own() -> None:
+    """No formula is published for this model's images; its text is counted."""
+    hybrid = estimator()
+    image = Attachment("image", "a.png", "image/png", "0" * 64, 1_000, width=800, height=600)
+    outgoing = request(Message("user", (Text("word " * 300), image)), system=SYSTEM)
+    before = rows(hybrid, outgoing)
+    hybrid.record(outgoing, answer("Certainly."), Usage(usage_of(hybrid, outgoing).total + 700, 6), at=1.0)
+    by_key = rows(hybrid, outgoing)
+    assert by_key["attachments"].tokens == pytest.approx(before["attachments"].tokens + 700, abs=12)
+    assert by_key["user"].tokens == pytest.approx(before["user"].tokens, abs=12)
+    assert usage_of(hybrid, outgoing).warnings == ()
 
 
 def test_reasoning_that_the_server_is_known_to_drop_has_no_row() -> None:

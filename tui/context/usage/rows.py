@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from tui.context.counting.counting import has_image_formula
 from tui.context.counting.digests import CountSource, preamble_digest
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import LATIN
@@ -17,12 +18,19 @@ from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW, Calibratio
 from tui.context.estimate.evidence import PLAUSIBLE_MARGINS
 from tui.context.estimate.ledger import BLOCK, NO_TOKENS, Account, Line, Preamble, RowTokens, add_shares, row_of
 from tui.context.estimate.measurements import learned
-from tui.context.estimate.prediction import MARGIN_HEURISTIC, MARGIN_TOKENIZER, Situation, estimate_margin
+from tui.context.estimate.prediction import (
+    MARGIN_HEURISTIC,
+    MARGIN_IMAGES,
+    MARGIN_PAGES,
+    MARGIN_TOKENIZER,
+    Situation,
+    estimate_margin,
+)
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
-TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add of its own: a date, a default system prompt
+TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add, or lack: a date, a default system prompt
 LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
 LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
@@ -119,7 +127,7 @@ class MessageShares(Mapping[str, MessageTokens]):
     """
 
     account: Account
-    factor: float
+    factors: Mapping[str, float]  # as in `Attribution`
     rows: Mapping[str, int]
     _places: dict[str, int] = field(default_factory=dict)  # of the last messages, as far back as one was looked for
     _placed: int = 0
@@ -165,7 +173,8 @@ class MessageShares(Mapping[str, MessageTokens]):
     def _upto(self, rows: RowTokens, key: str) -> int:
         """Tokens of a row that the messages with these `rows` account for."""
         both = rows.get(key, NO_TOKENS), self.account.rows.get(key, NO_TOKENS)
-        weight, whole = (measured + estimated * self.factor for measured, estimated, _ in both)
+        factor = self.factors.get(key, 0.0)
+        weight, whole = (measured + estimated * factor for measured, estimated, _ in both)
         return self.rows[key] if weight >= whole else int(self.rows[key] * weight / whole + 0.5)
 
     def row_items(self, key: str) -> tuple[UsageItem, ...]:
@@ -200,7 +209,7 @@ def make_rows(request: Request, situation: Situation) -> Rows:
     keys = [key for key in ROW_NAMES if key in weights]
     tokens_of = dict(zip(keys, apportion(total, [weights[key] for key in keys]), strict=True))
     in_messages = {key: tokens_of[key] for key in MESSAGE_ROWS if key in tokens_of}
-    shares = MessageShares(situation.account, attribution.factor, in_messages)
+    shares = MessageShares(situation.account, attribution.factors, in_messages)
     rows = []
     for key, tokens in tokens_of.items():
         items: Sequence[UsageItem] = ()
@@ -228,13 +237,13 @@ def make_rows(request: Request, situation: Situation) -> Rows:
 class Attribution(NamedTuple):
     """Tokens and their source by row key, larger than 0. They add up to the total but for rounding.
 
-    `factor` is what estimates of messages are multiplied by for their rows; `warning` is for a person, "" where
-    measurements and total agree.
+    `factors` are what estimates of messages are multiplied by, for each of their rows; `warning` is for a person, ""
+    where measurements and total agree.
     """
 
     tokens: Mapping[str, float]
     sources: Mapping[str, CountSource]
-    factor: float
+    factors: Mapping[str, float]
     warning: str = ""
 
 
@@ -249,9 +258,10 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     tokens["reasoning"] *= calibration.reasoning_share
     tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
-    texts = learned(account.sums, calibration)
+    files = account.sums.media * calibration.media_factor
+    texts = max(0.0, learned(account.sums, calibration) - files)
     messages = _text_guess(texts, estimate_margin(texts, account.sums, account.model), account.model)
-    guesses = messages, prompts.sections, prompts.tools
+    guesses = messages, _files_guess(files, account.model, calibration), prompts.sections, prompts.tools
     missing = total - sum(tokens.values()) - sum(guess.tokens for guess in guesses)
     by_template = 0.0
     if preamble.per_request > TEMPLATE_LEAST and not any(preamble.sections):
@@ -261,11 +271,11 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     corrected, unexplained = _corrected(guesses, missing)
     if abs(unexplained) > UNATTRIBUTED * total:  # more than they can be off by: something else is in the total
         corrected, unexplained = [guess.tokens for guess in guesses], missing
-    in_messages, in_sections, in_tools = corrected
-    estimated = sum(guess for _, guess, _ in rows.values())
-    factor = in_messages / estimated if estimated else 0.0
-    for key, (_, guess, _) in rows.items():
-        tokens[key] += factor * guess
+    in_texts, in_files, in_sections, in_tools = corrected
+    estimated = {key: guess for key, (_, guess, _) in rows.items() if guess > 0}
+    in_rows = _in_message_rows(estimated, account.sums.media, in_texts, in_files)
+    for key, guess in in_rows.items():
+        tokens[key] += guess
     for key in SECTION_ROWS:
         tokens[key] = prompts.tokens[key] * in_sections / prompts.sections.tokens if prompts.tokens[key] else 0.0
     tokens["tools"] = in_tools
@@ -283,13 +293,15 @@ def attribute(request: Request, situation: Situation) -> Attribution:
             warning = f"{round(unexplained):,} tokens belong to no known message, prompt or tool"
     difference: CountSource = "derived" if measured else "estimated"
     is_whole = measured and not by_template and "unattributed" not in tokens
-    sources = _sources(rows, prompts, texts, is_whole=is_whole)
+    sources = _sources(rows, prompts, texts + files, is_whole=is_whole)
     sources |= {"hidden": difference if by_template else "derived", "unattributed": difference}
     if unexplained < 0 and not is_rounding:
-        came_to = round(sum(tokens.values()))
-        warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
+        if unexplained < -TEMPLATE:
+            came_to = round(sum(tokens.values()))
+            warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
-    return Attribution({key: value for key, value in tokens.items() if value > 0}, sources, factor, warning)
+    factors = {key: in_rows[key] / guess for key, guess in estimated.items()}
+    return Attribution({key: value for key, value in tokens.items() if value > 0}, sources, factors, warning)
 
 
 class Guess(NamedTuple):
@@ -313,6 +325,13 @@ def _text_guess(tokens: float, margin: float, model: str) -> Guess:
     return Guess(tokens, margin, max(0.0, 1 - share), 1 + share)
 
 
+def _files_guess(tokens: float, model: str, calibration: Calibration) -> Guess:
+    """The guess at images and PDFs; without a published formula, and until two calls were measured, a wide one."""
+    if has_image_formula(model) or len(calibration.media) >= 2:
+        return Guess(tokens, MARGIN_TOKENIZER * tokens, 1 - MARGIN_PAGES, 1 + MARGIN_PAGES)
+    return Guess(tokens, MARGIN_IMAGES * tokens, 1 / (1 + MARGIN_IMAGES), 1 + MARGIN_IMAGES)
+
+
 def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], float]:
     """The tokens of `guesses` with what they are `missing` together, and what of it is beyond their limits.
 
@@ -329,6 +348,15 @@ def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], f
         before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + unexplained)
         unexplained -= tokens[index] - before
     return tokens, unexplained
+
+
+def _in_message_rows(estimated: Mapping[str, float], media: float, texts: float, files: float) -> dict[str, float]:
+    """`texts` and `files` by row, in proportion to what is `estimated`, of which `media` are images and PDFs."""
+    factor = texts / max(1.0, sum(estimated.values()) - media)
+    tokens = {key: factor * guess for key, guess in estimated.items()}
+    if media:
+        tokens["attachments"] = tokens.get("attachments", 0.0) + files - factor * media
+    return tokens
 
 
 def _sources(
