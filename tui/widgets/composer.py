@@ -56,10 +56,10 @@ class PromptArea(TextArea):
         super().__init__(
             placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
         )
-        for key, name in own_keys.items():  # other bindings of these keys would hide those of the screen
+        for key in own_keys:  # other bindings of these keys would hide those of the screen
             bindings = self._bindings.key_to_bindings.pop(key, [])
-            if own := [binding for binding in bindings if binding.id == name]:
-                self._bindings.key_to_bindings[key] = own
+            if own := [binding for binding in bindings if binding.id in own_keys.values()]:
+                self._bindings.key_to_bindings[key] = own  # the keymap moves them
         self.composer = composer
         self.chips = composer.chips
 

@@ -415,6 +415,26 @@ async def test_the_key_that_quits_is_named_as_it_was_set() -> None:
         await run.shows("Press f12 again to quit.")
 
 
+@pytest.mark.parametrize(
+    ("keys", "newline", "send"),
+    [
+        ({"composer.newline": "enter", "composer.send": "ctrl+s"}, "enter", "ctrl+s"),
+        ({"composer.newline": "enter", "composer.send": "ctrl+j"}, "enter", "ctrl+j"),
+        ({"composer.newline": "f7", "composer.send": "enter,tab", "chat.context": "ctrl+j"}, "f7", "tab"),
+    ],
+)
+async def test_keys_can_change_places(keys: dict[str, str], newline: str, send: str) -> None:
+    async with running(keys=keys) as run:
+        await run.type("a")
+        await run.press(newline)
+        await run.type("b")
+        await run.press(send)
+        await run.until(lambda: run.sent == ["a\nb"])
+        if "chat.context" in keys:
+            await run.press("ctrl+j")
+            await run.shows("next request, as it would be sent")
+
+
 async def test_keys_that_are_set_for_a_panel_still_edit_the_prompt() -> None:
     async with running(keys={"context.fold": "left,z", "messages.sort": "backspace"}) as run:
         await run.type("cm")
