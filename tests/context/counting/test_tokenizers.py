@@ -57,6 +57,7 @@ from tui.context.counting.words import TokenizerError, WordCounter
         ("qwen/qwen3-32b", "qwen2"),
         ("qwen.qwen3-32b-v1:0", "qwen2"),
         ("qwen3.5-plus", "qwen3.5"),
+        ("codeqwen:7b", ESTIMATED),  # a vocabulary of its own
         ("deepseek-ai/DeepSeek-R1", "deepseek"),
         ("us.deepseek.r1-v1:0", "deepseek"),
         ("deepseek-r1-distill-llama-70b", "llama3"),

@@ -34,7 +34,7 @@ _PREFIXES = {
     "qwen2": (
         "qwen qwq qvq coder-model deepseek-r1-distill-qwen "
         "deepseek-r1:1.5b deepseek-r1:7b deepseek-r1:8b deepseek-r1:14b deepseek-r1:32b "  # Ollama's distillations
-        "cogito:14b cogito:32b athene-v2 marco-o1 openthinker deepscaler sailor2 smallthinker codeqwen"
+        "cogito:14b cogito:32b athene-v2 marco-o1 openthinker deepscaler sailor2 smallthinker"
     ),
     "qwen3.5": "qwen3.5 qwen3.6 qwen3.7 qwen-3.5 qwen-3.6 qwen3-5 qwen3-6 qwen35",
     "deepseek": "deepseek r1-v1 v3-v1 v3.1 v3.2",  # r1-v1: Bedrock's deepseek.r1-v1:0
