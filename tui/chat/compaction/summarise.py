@@ -147,11 +147,14 @@ class Summariser:
         return await asyncio.to_thread(self._examined, request, completion)
 
     def _examined(self, request: Request, completion: Completion) -> _Answer:
-        text, problem, usage, read = completion.text.strip(), completion.problem, completion.usage, 0
+        """The answer in `completion`, and what is wrong with it. Counts text: not on the event loop."""
+        text, problem, usage = completion.text.strip(), completion.problem, completion.usage
+        read = 0
         if usage is not None and usage.input_total:
             reported = usage.input_total + (usage.cleared or 0)
             sent = sum(self.count(message.text) for message in request.messages)
-            read = reported if sent > LEAST_DOUBTED and reported < self.least_read * sent else 0
+            if sent > LEAST_DOUBTED and reported < self.least_read * sent:
+                read = reported
         if not problem and self.count(text) > self.most_output:
             problem = TOO_LONG
         too_long = completion.cut or problem == TOO_LONG
