@@ -18,6 +18,7 @@ from tests.context.helpers import (
     estimator,
     registered,
     request,
+    result,
     thinking,
     user,
 )
@@ -287,6 +288,18 @@ def test_what_an_image_costs_beyond_its_estimate_is_its_own() -> None:
     assert by_key["attachments"].tokens == pytest.approx(before["attachments"].tokens + 700, abs=12)
     assert by_key["user"].tokens == pytest.approx(before["user"].tokens, abs=12)
     assert usage_of(hybrid, outgoing).warnings == ()
+
+
+def test_what_the_server_cleared_leaves_the_tool_results_even_if_they_are_estimated() -> None:
+    hybrid = estimator()
+    talk = [user("hello"), Message("assistant", (call("1"),)), result("1", "word " * 800)]
+    outgoing = replace(request(*talk, system=SYSTEM), server_edits=True)
+    before, total = rows(hybrid, outgoing), usage_of(hybrid, outgoing).total
+    hybrid.record(outgoing, answer("Certainly."), Usage(total - 500, 6, cleared=500), at=1.0)
+    after, usage = rows(hybrid, outgoing), usage_of(hybrid, outgoing)
+    assert after["tool_results"].tokens == pytest.approx(before["tool_results"].tokens - 500, abs=2)
+    assert after["system"].tokens == pytest.approx(before["system"].tokens, abs=2)
+    assert usage.warnings == ()
 
 
 def test_reasoning_that_the_server_is_known_to_drop_has_no_row() -> None:

@@ -254,7 +254,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     rows = {key: account.rows.get(key, NO_TOKENS) for key in MESSAGE_ROWS}
     prompts = split_preamble(request, preamble, calibration)
     tokens = {key: known for key, (known, _, _) in rows.items()}
-    tokens["tool_results"] = max(0.0, tokens["tool_results"] - estimate.cleared)
+    tokens["tool_results"] -= min(estimate.cleared, sum(rows["tool_results"][:2]))  # measured or not
     tokens["reasoning"] *= calibration.reasoning_share
     tokens["hidden"] = min(float(total), calibration.hidden + prompts.hidden)
 
