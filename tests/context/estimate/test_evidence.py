@@ -124,6 +124,16 @@ def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: Hybr
     assert (estimate.source, estimate.tokens, estimate.upper_bound) == ("exact", counted + 304, counted + 304)
 
 
+def test_a_report_that_confirms_what_a_template_adds_is_sure_at_once(hybrid: HybridTokenEstimator) -> None:
+    talk, doubts = Talk(hybrid), []
+    for _ in range(2):
+        talk.next(5)
+        talk.report(talk.truth() + 30)
+        doubts.append(talk.estimate().upper_bound - talk.estimate().tokens)
+    assert doubts[0] >= 30
+    assert doubts[1] == 0
+
+
 def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid: HybridTokenEstimator) -> None:
     """A default system prompt of 400 tokens, as Devstral's template has."""
     talk, other = Talk(hybrid, session="one"), Talk(hybrid, session="two")

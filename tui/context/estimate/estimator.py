@@ -17,7 +17,7 @@ from tui.context.counting.digests import CostBook, TokenCost, chain, message_dig
 from tui.context.counting.families import family_of, shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
-from tui.context.estimate.evidence import ReportLog
+from tui.context.estimate.evidence import ReportLog, claim_of
 from tui.context.estimate.ledger import (
     Account,
     CountedParts,
@@ -163,6 +163,9 @@ class HybridTokenEstimator:
                 taught = learn_report(situation, actual, verdict, opening=opening, scored=not recorded)
                 if taught is not situation.calibration:
                     self.calibrations.put(request.provider, request.model, taught)
+                if verdict.confirmed and taught.knows_preamble(situation.preamble.digest):  # perhaps since this report
+                    doubt = claim_of(situation._replace(calibration=taught), actual).doubt
+                    verdict = replace(verdict, doubt=min(verdict.doubt, doubt))
             measurement = None
             if verdict.believed:
                 if verdict.confirmed and not verdict.overrules and (costs := derive_costs(situation, actual)):

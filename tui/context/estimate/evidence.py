@@ -275,7 +275,7 @@ class ReportLog:
         latest = self.reports[-1] if self.reports else None
         repeated = latest is not None and not latest.verdict.believed and latest.tokens == tokens
         stuck = latest is not None and repeated and not situation.account.begins_with(latest.messages, latest.sent)
-        claim = replace(_claim(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
+        claim = replace(claim_of(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
         return weigh(claim, [_predecessor(report, situation) for report in self._extended_by(situation)])
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
@@ -292,7 +292,7 @@ class ReportLog:
         if not believed or not 0 < LEAST_CACHED * alone <= cached <= alone:
             return usage
         tokens = alone + (usage.cleared or 0)
-        before, claim = _predecessor(believed[0], situation), _claim(situation, tokens)
+        before, claim = _predecessor(believed[0], situation), claim_of(situation, tokens)
         if before.agrees(tokens + cached):
             return usage
         if before.agrees(tokens):
@@ -375,7 +375,8 @@ def _plausible_most(sums: Sums, margin: float, situation: Situation) -> float:
     return min(sums.size, text) + sums.most - sums.size
 
 
-def _claim(situation: Situation, tokens: int) -> Claim:
+def claim_of(situation: Situation, tokens: int) -> Claim:
+    """A report of `tokens` for the request of `situation`."""
     account, preamble, calibration = situation.account, situation.preamble, situation.calibration
     everything, hidden = account.sums, calibration.hidden
     factor = calibration.factor if judged_by_learning(account.model, calibration) else 1.0
