@@ -57,6 +57,7 @@ def _group(call: CallRow) -> CallGroup:
         int(call.reasoning is None and bool(output)),
         call.cost,
         call.cost is None and bool(read or output),
+        bool(read or output) and call.usage_source == "estimated",
         bool(call.cost) and call.usage_source == "estimated",
         *((), errors) if call.source == "estimated" else (errors, ()),
     )
@@ -82,11 +83,12 @@ def by_provider(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.by_provider(groups_of(calls))
 
 
-def drawn(calls: Iterable[CallRow]) -> str:
+def drawn(calls: Iterable[CallRow], width: int = 100) -> str:
     calls = list(calls)
+    days = by_day(calls, 2, date(2026, 11, 20))
     sums, none = totals("x", calls), totals("", ())
     report = usage_report.UsageReport(None, none, sums, None, sums, (), models_and_sum(calls), ())
-    return "\n".join("".join(text for text, _ in line) for line in usage_lines(report, 100))
+    return "\n".join("".join(text for text, _ in line) for line in usage_lines(report, width, days))
 
 
 def each_day(calls: Iterable[CallRow]) -> list[Totals]:
@@ -97,7 +99,7 @@ def models_and_sum(calls: Iterable[CallRow]) -> list[Totals]:
     return usage_report.models_and_sum(groups_of(calls), totals("", calls))
 
 
-def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, int]]:
+def by_day(calls: Iterable[CallRow], days: int, today: date) -> list[tuple[date, Totals]]:
     return usage_report.by_day(groups_of(calls), days, today)
 
 
@@ -129,7 +131,7 @@ def test_of_a_call_in_several_passes_all_are_used_and_one_is_predicted() -> None
     # A server that compacted by itself told only the sum: used all the same, and no prediction is held against it.
     told = totals("here", [replace(several, input_total=None, output_total=None)])
     assert (told.input, told.output, told.estimates.calls) == (2_500, 700, 0)
-    assert by_day([several], 1, date(2026, 11, 20)) == [(date(2026, 11, 20), 3_200)]
+    assert [sums.tokens for _, sums in by_day([several], 1, date(2026, 11, 20))] == [3_200]
 
 
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
@@ -208,9 +210,27 @@ def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[Cal
         assert data[f"{name}_tokens"] == getattr(whole, name)
     assert (data["total_tokens"] or 0) == (whole.input or 0) + (whole.output or 0)
     by_days = by_day(calls, 4, datetime.fromtimestamp(NOON).date())
-    assert sum(tokens for _, tokens in by_days) == (data["total_tokens"] or 0)
+    assert sum(sums.tokens or 0 for _, sums in by_days) == (data["total_tokens"] or 0)
     unpriced = [call for call in each if call.cost.total is None and call.tokens]
     assert (cost.total is None) == bool(unpriced or (done and all(call.cost is None for call in done)))
+
+
+@pytest.mark.parametrize("width", [100, 40])
+def test_a_sum_with_an_estimate_is_marked_in_every_column_it_is_part_of(width: int) -> None:
+    stopped = replace(
+        CALL, status="failed", usage_source="estimated", input_cached=None, input_cache_write=None, reasoning=None
+    )
+    measured, mixed = (re.sub(" +", " ", drawn(calls, width)) for calls in ([CALL], [CALL, stopped]))
+    assert "~" not in measured
+    for line in ("fresh ~1,200 ~1,200", "output ~400 ~400", "tokens ~2,400 ~2,400") if width == 100 else (
+        "fresh ~1.2k ~1.2k", "output ~400 ~400", "all ~2.4k ~2.4k", "anthropic/x ~2.0k ~400 ~$0.50"
+    ):  # fmt: skip
+        assert line in mixed
+    assert "most in a day ~2.4k" in mixed
+    assert ("from the cache 800 800" if width == 100 else "cached 800 800") in mixed  # no estimate says what was cached
+    assert totals_to_json(totals("x", [CALL, stopped]))["tokens_estimated"] is True
+    nothing = replace(stopped, input_total=None, output_total=None)
+    assert totals_to_json(totals("x", [CALL, nothing]))["tokens_estimated"] is False
 
 
 def test_reasoning_that_nobody_reported_marks_the_sum() -> None:
@@ -258,7 +278,7 @@ def test_models_add_up_to_the_whole(counts: list[tuple[str, int, int]]) -> None:
 def test_days_without_calls_are_days_too() -> None:
     days = by_day([CALL, replace(CALL, at=NOON - 2 * 86_400)], 4, date(2026, 11, 20))
     assert [day.day for day, _ in days] == [17, 18, 19, 20]
-    assert [tokens for _, tokens in days] == [0, 1_200, 0, 1_200]
+    assert [sums.tokens for _, sums in days] == [0, 1_200, 0, 1_200]
 
 
 def test_what_no_call_reports_is_unknown_and_what_some_report_is_their_sum() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -22,7 +22,7 @@ def cost_of(groups: Iterable[CallGroup]) -> Cost:
     groups = list(groups)
     prices = [group.cost for group in groups if group.cost is not None]
     unknown = any(group.unpriced for group in groups) or bool(groups and not prices)
-    return Cost(None if unknown else sum(prices), sum(prices), any(group.estimated for group in groups))
+    return Cost(None if unknown else sum(prices), sum(prices), any(group.cost_estimated for group in groups))
 
 
 class Accuracy(NamedTuple):
@@ -38,7 +38,8 @@ class Totals:
     """Sums over calls, in tokens; None if no call has a figure.
 
     `written`, to the cache, is part of the fresh input, `reasoning` of the `output`. For `reasoning_unknown` of the
-    calls with an output nobody reported the reasoning. `list_priced` are the terms (service tiers) that the cost leaves
+    calls with an output nobody reported the reasoning. `estimated`: the input and output of some calls are estimated,
+    and so are the sums with them. `list_priced` are the terms (service tiers) that the cost leaves
     out. `estimates` are the predictions that had a measured call to go by, `first_estimates` the others.
     """
 
@@ -52,10 +53,16 @@ class Totals:
     output: int | None
     reasoning: int | None
     reasoning_unknown: int
+    estimated: bool
     cost: Cost
     list_priced: tuple[str, ...]
     estimates: Accuracy
     first_estimates: Accuracy
+
+    @property
+    def source(self) -> str:
+        """That of the sums with an input or output, which decides whether they are marked `~`."""
+        return "estimated" if self.estimated else "measured"
 
     @property
     def fresh(self) -> int | None:
@@ -80,6 +87,7 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
     return Totals(
         name,
         **sums,
+        estimated=any(group.estimated for group in groups),
         cost=cost_of(groups),
         list_priced=tuple(sorted({group.term for group in groups if group.term})),
         estimates=accuracy_of(error for group in groups for error in group.errors),
@@ -88,7 +96,10 @@ def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:
-    """A row for scripts; unknown is None. `input_tokens` is the sum of fresh and cached."""
+    """A row for scripts; unknown is None. `input_tokens` is the sum of fresh and cached.
+
+    `tokens_estimated` is about input, fresh, output and total.
+    """
     return {
         "name": row.name,
         "calls": row.calls,
@@ -102,6 +113,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "reasoning_tokens": row.reasoning,
         "reasoning_unknown_calls": row.reasoning_unknown,
         "total_tokens": row.tokens,
+        "tokens_estimated": row.estimated,
         "cost": row.cost.total,
         "known_cost": row.cost.priced,
         "cost_estimated": row.cost.estimated,
@@ -168,13 +180,11 @@ def _most_used(row: Totals) -> tuple[int, str]:
     return -(row.input or 0) - (row.output or 0), row.name
 
 
-def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[date, int]]:
-    """Tokens (input and output) of each of the last `days` days, oldest first, days without calls included."""
-    tokens: Counter[str] = Counter()
-    for group in groups:
-        tokens[group.day] += (group.input or 0) + (group.output or 0)
+def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[date, Totals]]:
+    """Each of the last `days` days, oldest first, days without calls included."""
+    sums, none = {row.name: row for row in each_day(groups)}, totals("", ())
     dates = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
-    return [(day, tokens[day.isoformat()]) for day in dates]
+    return [(day, sums.get(day.isoformat(), none)) for day in dates]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class UsageView:
 
         log, today = self.workspace.services.calls, date.today()
 
-        def read() -> tuple[UsageReport, Sequence[tuple[date, int]], TrimLog]:
+        def read() -> tuple[UsageReport, Sequence[tuple[date, Totals]], TrimLog]:
             report = usage_report(log, self.session.id, today)
             days = by_day(report.groups, DAYS, today) if chart else ()
             return report, days, TrimLog.from_json(self.workspace.store.state(TRIM_LOG))
@@ -64,14 +64,15 @@ class UsageView:
 
 
 def usage_lines(
-    report: UsageReport, width: int, days: Sequence[tuple[date, int]] = (), trims: TrimLog | None = None
+    report: UsageReport, width: int, days: Sequence[tuple[date, Totals]] = (), trims: TrimLog | None = None
 ) -> list[Line]:
     """Totals, then the effect of rolling context, then models, providers and a chart of `days`."""
     lines = _totals(report.columns, width)
     before, trims = report.before, trims or TrimLog()
     if before.calls:
         cost = spent(before.cost)
-        sizes = f"{tokens_short(before.input)} in, {tokens_short(before.output)} out"
+        read, written = (tokens_short(size, before.source) for size in (before.input, before.output))
+        sizes = f"{read} in, {written} out"
         sizes += f", {cost}" if before.cost.total or before.cost.priced else ""
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
@@ -93,7 +94,7 @@ def usage_lines(
         lines += [(), *_table("by model", report.models, width)]
     if len(report.providers) > 1:
         lines += [(), *_table("by provider", report.providers, width)]
-    if any(tokens for _, tokens in days):
+    if any(sums.tokens for _, sums in days):
         lines += [(), *_days(days, width)]
     return lines
 
@@ -106,7 +107,7 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
     wide = width >= _NAME + _CELL * len(columns)
     label = _NAME if wide else 11
     cell = min(18, (width - label) // max(1, len(columns)))
-    figure: Callable[[int | None], str] = tokens_exact if wide else tokens_short
+    figure: Callable[..., str] = tokens_exact if wide else tokens_short
 
     def reasoning(sums: Totals) -> str:
         some = sums.reasoning_unknown and sums.reasoning is not None
@@ -114,12 +115,12 @@ def _totals(columns: Sequence[Totals], width: int) -> list[Line]:
 
     rows: list[tuple[str, Callable[[Totals], str]]] = [
         ("calls", lambda t: f"{t.calls:,}"),
-        ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh)),
+        ("input, fresh" if wide else "fresh", lambda t: figure(t.fresh, t.source)),
         ("  written to the cache" if wide else "written", lambda t: figure(t.written)),
         ("input, from the cache" if wide else "cached", lambda t: figure(t.cached)),
-        ("output", lambda t: figure(t.output)),
+        ("output", lambda t: figure(t.output, t.source)),
         ("  of it reasoning" if wide else "reasoning", reasoning),
-        ("all tokens" if wide else "all", lambda t: figure(t.tokens)),
+        ("all tokens" if wide else "all", lambda t: figure(t.tokens, t.source)),
         ("cost", lambda t: spent(t.cost)),
         ("estimates off by" if wide else "off by", lambda t: percent(t.estimates.median, digits=1)),
         ("  95 % of them within" if wide else "95 % in", lambda t: percent(t.estimates.p95, digits=1)),
@@ -143,29 +144,29 @@ def _table(title: str, rows: Sequence[Totals], width: int) -> list[Line]:
     heads = "".join(f"{name:>{cell}}" for name in names)
     lines: list[Line] = [[(pad(title, label), "bold $foreground"), (heads, "$text-muted")]]
     for row in rows:
-        cost = spent(row.cost)
+        output, cost = tokens_short(row.output, row.source), spent(row.cost)
         if wide:
-            values = [f"{row.calls:,}", *map(tokens_short, (row.fresh, row.cached, row.output)), cost]
+            values = [f"{row.calls:,}", tokens_short(row.fresh, row.source), tokens_short(row.cached), output, cost]
             values.append(percent(row.estimates.median, digits=1))
         else:
-            values = [tokens_short(row.input), tokens_short(row.output), cost]
+            values = [tokens_short(row.input, row.source), output, cost]
         figures = "".join(f"{value:>{cell}}" for value in values)
         lines.append([(pad(plain(row.name), label), "$primary"), (figures, "$foreground")])
     return lines
 
 
-def _days(days: Sequence[tuple[date, int]], width: int) -> list[Line]:
+def _days(days: Sequence[tuple[date, Totals]], width: int) -> list[Line]:
     """Three lines of bars, one column per day (two cells if possible), and the maximum."""
     step = 3 if width >= 3 * len(days) else 2 if width >= 2 * len(days) else 1
     shown = days[-(width // step) :]
-    most = max(tokens for _, tokens in shown) or 1
-    height = 3
-    heading = f"   most in a day {tokens_short(most)}"
+    most = max((sums for _, sums in shown), key=lambda sums: sums.tokens or 0)
+    height, top = 3, most.tokens or 1
+    heading = f"   most in a day {tokens_short(most.tokens, most.source)}"
     lines: list[Line] = [[(f"last {len(shown)} days", "bold $foreground"), (heading, "$text-muted")]]
     for level in reversed(range(height)):
         bars = ""
-        for _, tokens in shown:
-            filled = tokens * height / most - level
+        for _, sums in shown:
+            filled = (sums.tokens or 0) * height / top - level
             bar = eighths(max(1 / 8, filled)) if filled > 0 else " "
             bars += bar * max(1, step - 1) + " " * (step > 1)
         lines.append([(bars.rstrip(), "$primary")])

@@ -90,10 +90,10 @@ class CallGroup:
     """Calls of one model and day that are over, added up. Tokens; a sum is None where no call has the figure.
 
     `model` is the one they are billed as, `day` local ("2026-11-27"). For `reasoning_unknown` of the calls with an
-    output nobody reported the reasoning. `unpriced`: one has tokens and no price. `estimated`: the price of one is of
-    estimated tokens. `term` is what the cost leaves out of account (see `CallRow.unpriced`). `errors` are those of the
-    predictions of chat calls that the provider measured: absolute, in percent; `first_errors` of those that had no
-    measured call to go by.
+    output nobody reported the reasoning. `unpriced`: one has tokens and no price. `estimated`: the input and output of
+    one are estimated, `cost_estimated`: and priced. `term` is what the cost leaves out of account (see
+    `CallRow.unpriced`). `errors` are those of the predictions of chat calls that the provider measured: absolute, in
+    percent; `first_errors` of those that had no measured call to go by.
     """
 
     provider: str
@@ -112,6 +112,7 @@ class CallGroup:
     cost: float | None
     unpriced: bool
     estimated: bool
+    cost_estimated: bool
     errors: Sequence[float]
     first_errors: Sequence[float]
 
@@ -120,13 +121,14 @@ _MEASURED = (
     "status = 'success' AND kind = 'chat' AND usage_source = 'provider' AND predicted <> 0 AND input_total <> 0"
     " AND coalesce(verdict, '') NOT IN ('doubted', 'cut')"
 )
+_TOKENS = "coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0)"
 _FIRST = "coalesce(source, '') = 'estimated'"
 _GROUPS = f"""
 SELECT provider, model, answered_by, unpriced, day, count(*), sum(status <> 'success'), sum(kind = 'compaction'),
     sum(coalesce(passes_input, input_total)), sum(coalesce(passes_cached, input_cached)),
     sum(input_cache_write), sum(coalesce(passes_output, output_total)), sum(reasoning),
     sum(reasoning IS NULL AND coalesce(passes_output, output_total, 0) <> 0), sum(cost),
-    max(cost IS NULL AND coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0) <> 0),
+    max(cost IS NULL AND {_TOKENS} <> 0), max(usage_source = 'estimated' AND {_TOKENS} <> 0),
     max(cost <> 0 AND usage_source = 'estimated'),
     group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND NOT {_FIRST}),
     group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND {_FIRST})
@@ -259,9 +261,10 @@ class CallLog:
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
-    *sums, unpriced, estimated, pairs, first_pairs = row
+    *sums, unpriced, estimated, cost_estimated, pairs, first_pairs = row
     names = (provider, billed_model(model, answered_by), term or "", day)
-    values: tuple[Any, ...] = (*names, *sums, bool(unpriced), bool(estimated), _errors(pairs), _errors(first_pairs))
+    marks = (bool(unpriced), bool(estimated), bool(cost_estimated))
+    values: tuple[Any, ...] = (*names, *sums, *marks, _errors(pairs), _errors(first_pairs))
     return CallGroup(*values)
 
 

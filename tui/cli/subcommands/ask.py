@@ -318,5 +318,7 @@ def _result(session: ChatSession, reply: Message | None, failure: str, sums: Tot
         "calls": sums.calls,
         "input_tokens": sums.input,
         "output_tokens": sums.output,
+        "tokens_estimated": sums.estimated,
         "cost": sums.cost.total,
+        "cost_estimated": sums.cost.estimated,
     }
