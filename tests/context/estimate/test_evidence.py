@@ -124,14 +124,19 @@ def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: Hybr
     assert (estimate.source, estimate.tokens, estimate.upper_bound) == ("exact", counted + 304, counted + 304)
 
 
-def test_a_report_that_confirms_what_a_template_adds_is_sure_at_once(hybrid: HybridTokenEstimator) -> None:
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_report_that_confirms_what_a_template_adds_is_sure_at_once(
+    hybrid: HybridTokenEstimator, counts: bool
+) -> None:
     talk, doubts = Talk(hybrid), []
-    for _ in range(2):
+    for number in range(2):
         talk.next(5)
-        talk.report(talk.truth() + 30)
+        truth = talk.truth() + 30
+        if counts and not number:
+            hybrid.note_count(request(*talk.messages, session=talk.session), truth, at=0.0)
+        talk.report(truth)
         doubts.append(talk.estimate().upper_bound - talk.estimate().tokens)
-    assert doubts[0] >= 30
-    assert doubts[1] == 0
+    assert doubts == [0 if counts else pytest.approx(35, abs=10), 0]
 
 
 def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid: HybridTokenEstimator) -> None:

@@ -233,16 +233,17 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     guess = learned(account.sums, calibration)
     rest = actual - account.sums.known - guess - calibration.hidden
     plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+    counted = base.measurement is not None and base.measurement.counted and base.covered == len(account.lines)
     if verdict.believed and base.measurement is not None:
         taught = _learn_growth(situation, base.measurement, actual, verdict)
         # A server that reports too little may do so for a whole conversation: fewer tokens need another one to agree.
-        if plausible and verdict.agreed == 1 and rest >= preamble.total:
+        if plausible and verdict.agreed and not counted and rest >= preamble.total:
             taught = taught.confirm_preamble(preamble.digest, rest)
-    elif verdict.believed:
-        if base.kind == "nothing" and plausible and rest <= preamble.most + ALLOWANCE:
-            taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
-        if scored:
-            taught = taught.note(predicted, actual, estimate.margin, first=True)
+    elif verdict.believed and scored:
+        taught = taught.note(predicted, actual, estimate.margin, first=True)
+    # The server's count of the same request is no second call.
+    if verdict.believed and plausible and (counted or base.kind == "nothing") and rest <= preamble.most + ALLOWANCE:
+        taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
     if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
         excess = actual - predicted + calibration.hidden
         if verdict.kind == "hidden":
