@@ -16,7 +16,7 @@ from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.evidence import Claim, Predecessor, weigh
 from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
-from tui.context.estimate.prediction import ConversationEstimate
+from tui.context.estimate.prediction import FEW, ConversationEstimate
 from tui.context.usage.rows import make_rows
 from tui.messages import Attachment, Message, Text, ToolSchema, Usage
 
@@ -137,6 +137,16 @@ def test_a_report_that_confirms_what_a_template_adds_is_sure_at_once(
         talk.report(truth)
         doubts.append(talk.estimate().upper_bound - talk.estimate().tokens)
     assert doubts == [0 if counts else pytest.approx(35, abs=10), 0]
+
+
+def test_a_template_without_the_familys_system_prompt_is_sure_at_once(hybrid: HybridTokenEstimator) -> None:
+    """Ollama's template for Llama 3.1 has no date."""
+    outgoing = request(user("hello"), model="llama3.1:8b")
+    expected = hybrid.estimate(outgoing).tokens
+    verdict = hybrid.record(outgoing, answer("Hello!"), Usage(expected - 25, 3), at=0.0)
+    assert verdict is not None and verdict.confirmed
+    assert verdict.doubt < FEW
+    assert expected > 35
 
 
 def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid: HybridTokenEstimator) -> None:

@@ -96,7 +96,8 @@ class Claim:
     plus the `hidden` tokens that the server is known to add; `by_learning` the same after learning, which may be off by
     `margin`; `text` and `size` (bytes) the visible text without tools, which some templates leave out; `plausible` the
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
-    `media` the estimate of pictures and PDFs.
+    `media` the estimate of pictures and PDFs; `template` is the part of the estimate that the model's own template
+    adds, which a server may have replaced (Ollama's for Llama 3.1 has no date).
     `disputed`: the server has contradicted its own confirmed numbers in this conversation. `stuck`: its latest report
     is not believed and had the same number, for other messages.
     """
@@ -111,20 +112,26 @@ class Claim:
     most: float
     hidden: float = 0.0
     media: float = 0.0
+    template: float = 0.0
     window: int | None = None
     margin: float = 0.0
     disputed: bool = False
     stuck: bool = False
 
     @property
+    def _difference(self) -> float:
+        """How far it is from the estimate from text alone, with the template's system prompt or without."""
+        return min(abs(self.tokens - self.by_learning), abs(self.tokens - (self.by_learning - self.template)))
+
+    @property
     def doubt(self) -> float:
         """How far off it may be if the estimate from text alone is within its margin."""
-        return abs(self.tokens - self.by_learning) + self.margin
+        return self._difference + self.margin
 
     @property
     def agrees(self) -> bool:
         """Whether it is consistent with the estimate from text alone."""
-        return abs(self.tokens - self.by_learning) <= min(self.margin, TEXT_SHARE * self.by_learning) + TEXT_SLACK
+        return self._difference <= min(self.margin, TEXT_SHARE * self.by_learning) + TEXT_SLACK
 
     @property
     def cut_at_window(self) -> bool:
@@ -396,4 +403,5 @@ def claim_of(situation: Situation, tokens: int) -> Claim:
         most=everything.most + preamble.most,
         hidden=hidden,
         media=everything.media * calibration.media_factor,
+        template=0.0 if calibration.knows_preamble(preamble.digest) else preamble.per_request,
     )
