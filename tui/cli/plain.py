@@ -81,7 +81,10 @@ async def _run(settings: Settings, resume: str | None) -> int:
         workspace.servers.start(chat.answer_server if interactive else None)
         on_signals(("SIGINT",), chat.interrupt)
         on_signals(ENDING, chat.stop)
-        return await chat.run()
+        try:
+            return await chat.run()
+        finally:
+            await chat.session.stop()  # if the output can't be written
     finally:
         await workspace.close()
 

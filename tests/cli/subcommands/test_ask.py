@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -30,6 +30,7 @@ from tui.chat.store.store import SessionStore
 from tui.cli.subcommands.ask import Countdown, _outside, _stream, ask, report
 from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, Part, ProviderItem, Refusal, Text
+from tui.providers.base import TextDelta
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
@@ -302,6 +303,20 @@ async def test_what_is_not_allowed_is_refused_and_named(
     assert report(reply, failure) == 0
     assert out.endswith("done\n")
     assert err.splitlines() == [f"chatctx: {line}" for line in notices]
+
+
+async def test_what_arrived_is_kept_when_the_reader_of_the_output_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider([[TextDelta("Certainly"), 60.0]])) as workspace:
+        with monkeypatch.context() as patched, pytest.raises(BrokenPipeError):
+            patched.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
+            patched.setattr("tui.cli.subcommands.ask.write_raw", Mock(side_effect=BrokenPipeError))
+            await ask(workspace.settings, question="hi")
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        (session,) = workspace.store.sessions()
+        reply = workspace.store.messages(session.id)[-1]
+    assert (reply.role, reply.text, reply.status) == ("assistant", "Certainly", "cancelled")
 
 
 async def test_json_adds_up_all_requests_of_a_turn(

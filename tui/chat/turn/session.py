@@ -68,6 +68,12 @@ class ChatSession:
         if self._task is not None:
             self._task.cancel(why or None)
 
+    async def stop(self) -> None:
+        """`cancel`, and wait until what arrived is stored."""
+        self.cancel()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         if self._task is not None:
             work.close()

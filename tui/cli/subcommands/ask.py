@@ -97,9 +97,12 @@ async def ask(
 
         on_signals(("SIGINT",), interrupt)
         on_signals(ENDING, partial(interrupt, ENDED))
-        reply, failure = await _stream(
-            chat, question, attachments, silent=as_json, allowed=allow, on_request=tell_of_servers
-        )
+        try:
+            reply, failure = await _stream(
+                chat, question, attachments, silent=as_json, allowed=allow, on_request=tell_of_servers
+            )
+        finally:
+            await chat.stop()  # if the output can't be written
         for line in workspace.servers.news():
             complain(line)
         if as_json:
