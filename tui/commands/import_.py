@@ -62,7 +62,7 @@ async def _import(ui: UI, chat: Chat, name: str, *, again: bool) -> None:
 
 def _imported_before(error: AlreadyHereError, name: str) -> Question:
     info = error.info
-    messages = f"The first {info.messages:,}" if error.more else f"All {info.messages:,}"
+    messages = f"The first {error.here:,}" if error.more else f"All {error.here:,}"
     new = f"; {error.more:,} more are new." if error.more else "."
     return Question(
         "Imported before",

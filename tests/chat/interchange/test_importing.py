@@ -31,7 +31,7 @@ from tui.chat.interchange.importing import (
 from tui.chat.interchange.recording import Recording, RecordingError, checked
 from tui.chat.interchange.replay import tokens_not_in_file
 from tui.chat.store.calls import CallLog
-from tui.chat.store.database import StoreError
+from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
@@ -39,7 +39,7 @@ from tui.config.settings import Settings, ToolSettings
 from tui.context.estimate.calibration import Calibration
 from tui.context.usage.usage import ContextUsage
 from tui.errors import UsageError
-from tui.messages import Message, Request, ToolResult, Usage
+from tui.messages import Message, Request, Text, ToolResult, Usage
 from tui.providers.catalog import price
 
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
@@ -261,9 +261,10 @@ def test_what_was_imported_before_is_recognised_by_its_content(store: SessionSto
     assert (refusal.value.info.id, refusal.value.more) == (first.id, 0)
     path = claude_session(tmp_path / "grown.jsonl")
     path.write_text(path.read_text() + json.dumps(claude_line("user", "one more question")) + "\n")
-    with pytest.raises(AlreadyHereError, match="1 are new") as refusal:
+    store.add_message(first.id, Message("user", (Text("continued here"),), id=new_id()))
+    with pytest.raises(AlreadyHereError, match=f"its first {first.messages} messages .* 1 are new") as refusal:
         imported(store, path)
-    assert (refusal.value.info.id, refusal.value.more) == (first.id, 1)
+    assert (refusal.value.info.id, refusal.value.here, refusal.value.more) == (first.id, first.messages, 1)
     assert imported(store, claude_session(tmp_path / "different.jsonl", preamble=9_000)).info.id != first.id
     again = import_session(store, read_recording(path), providers=PROVIDERS, again=True).info
     assert len(store.sessions()) == 3

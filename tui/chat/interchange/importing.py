@@ -36,16 +36,17 @@ _FAMILIES = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "gemini"), (
 
 
 class AlreadyHereError(RecordingError):
-    """The conversation is `info`, without `more` messages in the file. `str()` says what to do."""
+    """The conversation is `info`: the file's first `here` messages, without `more`. `str()` says what to do."""
 
-    def __init__(self, info: SessionInfo, more: int) -> None:
+    def __init__(self, info: SessionInfo, here: int, more: int) -> None:
         title = abbreviated(" ".join(info.title.split()), 60) or "(no title)"
         if more:
-            text = f"its first {info.messages:,} messages are here already, as {title!r} ({info.id}), {more:,} are new"
+            text = f"its first {here:,} messages are here already, as {title!r} ({info.id}), {more:,} are new"
         else:
             text = f"it is here already, as {title!r} ({info.id})"
         super().__init__(f"{text}: --again imports it as another conversation, whose calls count once more in /usage")
         self.info = info
+        self.here = here
         self.more = more
 
 
@@ -170,13 +171,14 @@ def _check_new(store: SessionStore, exported: SessionInfo | None, digests: Seque
         stored = _chained(store.messages(exported.id))
         both = min(len(stored), len(digests))
         if both and stored[both - 1] == digests[both - 1]:
-            raise AlreadyHereError(store.find(exported.id), len(digests) - both)
+            raise AlreadyHereError(store.find(exported.id), both, len(digests) - both)
     sql = (
         "SELECT session, digest FROM imports JOIN sessions ON sessions.id = session WHERE deleted_at IS NULL"
         " AND digest IN (SELECT value FROM json_each(?)) ORDER BY imports.rowid DESC LIMIT 1"
     )
     for session, digest in store.query(sql, (json.dumps(digests),)):
-        raise AlreadyHereError(store.find(session), len(digests) - 1 - digests.index(digest))
+        here = digests.index(digest) + 1
+        raise AlreadyHereError(store.find(session), here, len(digests) - here)
 
 
 # -- other programs' conversations -------------------------------------------------------------------------------------
