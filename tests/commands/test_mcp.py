@@ -24,7 +24,7 @@ async def servers(
     """A conversation with a server that does not start, in a folder with a file of its own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".mcp.json").write_text(PROJECT)
-    table = {name: {"command": "/nonexistent/mail-mcp"} for name in ("mail", "io.x/My Notes")}
+    table = {name: {"command": str(tmp_path / "not-there")} for name in ("mail", "io.x/My Notes")}
     async with open_workspace(tmp_path / "data", provider, mcp_servers=table) as workspace:
         yield Commands(workspace, await workspace.new_session())
 

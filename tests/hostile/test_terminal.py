@@ -92,7 +92,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     folder.mkdir()
     (home / ".config" / "chatctx" / "config.toml").write_text(
         f'model = "evil/model"\n[providers.evil]\nbase_url = "http://127.0.0.1:{server.server_port}/v1"\n'
-        'api_key_env = "EVIL_KEY"\n[mcpServers.broken]\ncommand = "/nonexistent/\\u001b]0;EVIL\\u0007"\n'
+        f'api_key_env = "EVIL_KEY"\n[mcpServers.broken]\ncommand = "{tmp_path}/\\u001b]0;EVIL\\u0007"\n'
     )
     (folder / "AGENTS.md").write_text(f"# {EVIL}\n")
     (folder / f"{NAME}.md").write_text(EVIL)

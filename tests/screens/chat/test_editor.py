@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tui.commands import EditorError
@@ -38,8 +40,8 @@ def test_an_editor_that_fails_leaves_the_draft_as_it_was(
     assert failed.value.written == written and "the draft is as it was" in str(failed.value)
 
 
-def test_an_editor_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for command in ("/nonexistent/editor", "'unclosed"):
+def test_an_editor_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for command in (str(tmp_path / "editor"), "'unclosed"):
         monkeypatch.setenv("VISUAL", command)
         with pytest.raises(EditorError, match="could not be started"):
             edit_externally("before")
