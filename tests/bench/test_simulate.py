@@ -102,7 +102,7 @@ def test_it_notices_two_compactions_without_an_answer_between(monkeypatch: pytes
     async def twice(self: Compactor, trigger: Trigger, **values: Any) -> bool:
         done = await once(self, trigger, **values)
         if done:
-            self.emit(CompactionFinished(2, 900, 300, None))
+            self.emit(CompactionFinished(records.CompactionRecord("c", 0.0, 900, 300, 2), None))
         return done
 
     monkeypatch.setattr(Compactor, "run", twice)

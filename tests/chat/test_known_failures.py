@@ -83,7 +83,7 @@ async def test_a_summary_as_long_as_what_it_replaces_is_refused_and_the_turn_goe
         for number in range(12):
             events += await drain(session.send(f"{number} {LONG}"))
         assert not of(TurnFailed, events)
-        assert all(event.after <= 0.95 * event.before for event in of(CompactionFinished, events))
+        assert all(event.record.after <= 0.95 * event.record.before for event in of(CompactionFinished, events))
         assert provider.refused == 0
 
 
@@ -106,7 +106,7 @@ async def test_the_usage_of_the_summary_call_is_billed_and_never_a_measurement(t
         assert session.usage is not None
         true_size = real_tokens(session.conversation.request())
         assert session.usage.total == pytest.approx(true_size, rel=0.15)
-        assert done.after == session.usage.total
+        assert done.record.after == session.usage.total
         rows = workspace.services.calls.rows(session.id)
         assert [row.input_total for row in rows if row.kind == "compaction"] == [180_000]
 

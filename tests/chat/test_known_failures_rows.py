@@ -161,7 +161,7 @@ async def test_a_server_without_usage_shows_the_new_number_at_once(tmp_path: Pat
         events = await drain(session.compact())
         [done] = [event for event in events if isinstance(event, CompactionFinished)]
         shown = [event.usage.total for event in events if isinstance(event, UsageChanged)]
-        assert shown[-1] == done.after < done.before == before.total
+        assert shown[-1] == done.record.after < done.record.before == before.total
 
 
 @pytest.mark.parametrize("rolling", [True, False])

@@ -94,7 +94,7 @@ async def test_the_old_model_summarises_once_for_the_new_ones_window(tmp_path: P
         assert written[0].max_output is not None and written[0].max_output < 6_000 // 4
         assert (session.model, session.usage and session.usage.model) == ("small", "small")
         assert session.usage is not None and fits(session.usage)
-        assert done.after == session.usage.total < (session.usage.budget.compaction_at or 0)
+        assert done.record.after == session.usage.total < (session.usage.budget.compaction_at or 0)
         assert [m.text for m in session.messages][: len(texts)] == texts  # nothing a person wrote is gone
         stored = workspace.store.session(session.id)
         assert stored is not None and stored.model == "small"

@@ -13,7 +13,7 @@ async def test_it_compacts_with_instructions(long_talk: Commands, provider: Scri
     provider.script.append(answer("Goal: learn about boats."))
     ui = await long_talk.run("/compact keep the plan")
     [done] = of(CompactionFinished, ui.events)
-    assert done.after < done.before
+    assert done.record.after < done.record.before
     assert "keep the plan" in str(provider.requests[-1].messages[-1])
 
 

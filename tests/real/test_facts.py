@@ -53,7 +53,7 @@ async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
         assert [fact for fact in FACTS if fact not in sent] == []
         usage = session.usage
         assert usage is not None
-        assert (done.messages, done.before, done.after) == (2 * len(FACTS), before, usage.total)
+        assert (done.record.messages, done.record.before, done.record.after) == (2 * len(FACTS), before, usage.total)
         assert done.summary is not None
         assert not [e for e in await drain(session.send("And now?")) if isinstance(e, TurnFailed)]
         assert requests[-1].messages[0].text == done.summary.text

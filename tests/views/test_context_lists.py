@@ -48,7 +48,7 @@ def test_a_line_has_what_was_predicted_reported_and_why_it_is_not_believed() -> 
     heads, line = ledger_rows([DOUBTED])
     assert heads == CALL_HEADS
     assert line[1:] == (
-        *("1,010", "1,100", "1,000", "", "64,000", "~38,400", "anthropic/x-2026-11-01"),
+        *("~1,010", "1,100", "1,000", "", "64,000", "~38,400", "anthropic/x-2026-11-01"),
         "not believed: 100 tokens again, although about 900 were added",
     )
     entry = ledger_entry(DOUBTED)
@@ -90,9 +90,9 @@ def test_a_line_at_100_and_at_40_columns() -> None:
     row = replace(CALL, verdict="confirmed", left_out=0)
     when = clock_time(NOON, NOON)
     wide = request_line(127, row, 100, NOON).plain
-    assert wide == f" 127   {when}      1,010 ±90           1,000   +1.0 %   believed · 800 from the cache · $0.25"
+    assert wide == f" 127   {when}     ~1,010 ±90           1,000   +1.0 %   believed · 800 from the cache · $0.25"
     later = request_line(127, row, 100, NOON + 3 * 86_400).plain
-    assert later.startswith(" 127  20 Nov      1,010 ±90           1,000")
+    assert later.startswith(" 127  20 Nov     ~1,010 ±90           1,000")
     assert request_line(127, row, 40, NOON).plain == " 127      1,000   +1.0 %   believed"
     assert request_head(100).plain.index("reported") == wide.index("1,000") - 3
 
@@ -126,8 +126,8 @@ def test_first_calls_and_following_ones_are_scored_apart() -> None:
 def test_the_details_of_a_request() -> None:
     text = request_details(DOUBTED)
     for part in (
-        "1,010 tokens, at most 1,100",
-        "1,000 of them measured, 10 estimated",
+        "~1,010 tokens, at most 1,100",
+        "1,000 of them measured, ~10 estimated",
         "1,000 tokens of input",
         "800 from the cache, 0 written to it",
         "200 tokens, 50 of them reasoning",
@@ -136,6 +136,17 @@ def test_the_details_of_a_request() -> None:
         "$0.25",
     ):
         assert part in text
+
+
+def test_a_request_that_nobody_measured_has_no_number_without_a_mark() -> None:
+    stopped = replace(CALL, usage_source="estimated", error="cancelled", input_cached=None, reasoning=None)
+    text = request_details(stopped)
+    assert "predicted   ~1,010 tokens" in text
+    assert "reported    ? tokens of input" in text
+    assert "output      ~200 tokens, ? of them reasoning" in text
+    assert "~$0.25" in text and "~$0.25" in request_line(1, stopped, 100, NOON).plain
+    assert ledger_entry(stopped)["usage_source"] == "estimated"
+    assert ledger_rows([replace(stopped, source="exact")])[1][1] == "1,010"
 
 
 USAGE = make_usage(1_550, messages={"m1": MessageTokens(900, "derived"), "m2": MessageTokens(150, "estimated")})

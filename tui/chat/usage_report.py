@@ -62,7 +62,7 @@ class Totals:
     @property
     def source(self) -> str:
         """That of the sums with an input or output, which decides whether they are marked `~`."""
-        return "estimated" if self.estimated else "measured"
+        return "estimated" if self.estimated else "provider"
 
     @property
     def fresh(self) -> int | None:

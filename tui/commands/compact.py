@@ -55,7 +55,7 @@ async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIt
     await ui.edit(draft)
     match draft.done:
         case CompactionRecord() as record, summary:
-            yield CompactionFinished(record.messages, record.before, record.after, summary)
+            yield CompactionFinished(record, summary)
         case _:
             yield Notice("info", "Not compacted. Nothing was changed.")
     yield UsageChanged(await session.refresh_usage())

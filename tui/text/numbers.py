@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-SURE = frozenset({"exact", "measured", "counted", "derived"})
-"""Sources of a token count without `~`: reported by the provider, or a difference of reported numbers."""
+SURE = frozenset({"exact", "measured", "counted", "derived", "provider", "vocabulary"})
+"""Sources of a token count without `~`: reported by the provider, a difference of reported numbers, or a text counted
+in the model's own vocabulary."""
 
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _AGES = ((604_800, "wk"), (86_400, "d"), (3_600, "h"), (60, "min"))
@@ -50,6 +51,11 @@ def _places(value: float) -> int:
 
 def _mark(source: str) -> str:
     return "" if source in SURE else "~"
+
+
+def source_of(sources: Iterable[str]) -> str:
+    """The source of a sum of counts: "exact" if all of them are `SURE`."""
+    return "exact" if SURE.issuperset(sources) else "estimated"
 
 
 def total_of(counts: Iterable[int | None]) -> int | None:

@@ -15,12 +15,13 @@ from tui.context.estimate.ledger import row_of
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import (
+    Cost,
     age,
     clock_time,
-    money,
     percent,
     plural,
     signed_percent,
+    spent,
     timestamp,
     tokens_exact,
     tokens_short,
@@ -82,11 +83,19 @@ def ledger_rows(rows: Sequence[CallRow]) -> list[tuple[str, ...]]:
     """A table with its heads, a line a request."""
     lines: list[tuple[str, ...]] = [CALL_HEADS]
     for row in rows:
-        sizes = (tokens_exact(row.predicted), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
+        sizes = (_predicted(row), tokens_exact(row.upper_bound), tokens_exact(reported_tokens(row)))
         left_out = tokens_exact(row.left_out, "estimated") if row.left_out else ""
         window, model = tokens_exact(row.window), f"{row.provider}/{row.answered_by or row.model}"
         lines.append((timestamp(row.at), *sizes, _off(row), window, left_out, model, verdict_text(row)))
     return lines
+
+
+def _cost(row: CallRow) -> str:
+    return spent(Cost(row.cost, row.cost or 0.0, row.usage_source == "estimated"))
+
+
+def _predicted(row: CallRow) -> str:
+    return tokens_exact(row.predicted, row.source or "estimated")
 
 
 def _off(row: CallRow) -> str:
@@ -102,11 +111,11 @@ def request_line(number: int, row: CallRow, width: int, now: float) -> Content:
     margin = f"±{(row.upper_bound or 0) - (row.predicted or 0):,}" if bounded else ""
     when = clock_time(row.at, now)
     when = when if len(when) <= 5 else " ".join(when.split()[:2])  # the day without the time
-    predicted, reported = tokens_exact(row.predicted), tokens_exact(reported_tokens(row))
+    predicted, reported = _predicted(row), tokens_exact(reported_tokens(row))
     figures = _figures(width, f"{number}", when, predicted, margin, reported, _off(row) or "·")
     extra = [f"{tokens_exact(row.left_out, 'estimated')} left out"] if row.left_out else []
     extra += [f"{row.input_cached:,} from the cache"] if row.input_cached else []
-    extra += [money(row.cost)] if row.cost else []
+    extra += [_cost(row)] if row.cost else []
     verdict, columns = verdict_text(row), max(1, width - len(figures))
     while extra and cell_len(plain(" · ".join([verdict, *extra]))) > columns:
         extra.pop()  # a whole figure, not half of one
@@ -135,27 +144,28 @@ def _figures(width: int, number: str, when: str, predicted: str, margin: str, re
 
 def request_details(row: CallRow) -> str:
     """The details of a request, one a line."""
-    cost, model, seconds = money(row.cost) or "?", f"{row.provider}/{row.model}", "?"
+    model, seconds = f"{row.provider}/{row.model}", "?"
     if row.answered_by not in (None, row.model):
         model += f" by {row.answered_by}"
     if row.seconds is not None:
         seconds = f"{row.seconds:.1f} s"
         if row.first_token_seconds is not None:
             seconds += f", {row.first_token_seconds:.1f} s to the first token"
+    output = tokens_exact(row.output_total, row.usage_source or "estimated")
     cache = f"{tokens_exact(row.input_cached)} from the cache, {tokens_exact(row.input_cache_write)} written to it"
     facts = (
         ("when", timestamp(row.at)),
         ("model", model),
         ("window", f"{tokens_exact(row.window)} tokens"),
-        ("predicted", f"{tokens_exact(row.predicted)} tokens, at most {tokens_exact(row.upper_bound)}"),
-        ("", f"{tokens_exact(row.known)} of them measured, {tokens_exact(row.estimated)} estimated"),
+        ("predicted", f"{_predicted(row)} tokens, at most {tokens_exact(row.upper_bound)}"),
+        ("", f"{tokens_exact(row.known)} of them measured, {tokens_exact(row.estimated, 'estimated')} estimated"),
         ("reported", f"{tokens_exact(reported_tokens(row))} tokens of input"),
         ("", cache),
-        ("output", f"{tokens_exact(row.output_total)} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
+        ("output", f"{output} tokens, {tokens_exact(row.reasoning)} of them reasoning"),
         ("off by", _off(row) or "?"),
         ("verdict", verdict_text(row)),
         ("left out", f"{tokens_exact(row.left_out, 'estimated') if row.left_out else 0} tokens, by rolling context"),
-        ("cost", f"~{cost}" if row.usage_source == "estimated" and row.cost else cost),
+        ("cost", _cost(row)),
         ("time", seconds),
         ("ended", row.finish_reason or row.error or row.status),
     )
@@ -194,6 +204,7 @@ def ledger_entry(row: CallRow) -> dict[str, object]:
         "cached": row.input_cached,
         "cache_written": row.input_cache_write,
         "output": row.output_total,
+        "usage_source": row.usage_source,
         "reasoning": row.reasoning,
         "error_percent": error_percent(row),
         "verdict": row.verdict,
@@ -237,8 +248,8 @@ def calls_of(messages: Iterable[Message], requests: Iterable[CallRow] = ()) -> l
             continue
         read = predicted.get(message.id, usage.input_total)
         event: Event = "compacted" if summary else "trimmed" if read < DROP * last_input else ""
-        reported = usage.source == "provider" and message.id not in predicted
-        calls.append(Call(read + (usage.output_total or 0), event, "exact" if reported else "estimated"))
+        source = "estimated" if message.id in predicted else usage.source
+        calls.append(Call(read + (usage.output_total or 0), event, source))
         last_input, summary = read, False
     return calls
 

@@ -14,7 +14,7 @@ from textual.content import Content
 from tui.messages import BUILT_IN
 from tui.text.cells import clip, pad, plain
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES
-from tui.text.numbers import percent, plural, share, signed_percent, tokens_exact, tokens_short
+from tui.text.numbers import percent, plural, share, signed_percent, source_of, tokens_exact, tokens_short
 from tui.views.context_picture import CATEGORIES, alarm, picture_lines, urgency
 from tui.views.tools_mcp import deferred_text, wrapped
 from tui.views.view import Row
@@ -189,8 +189,8 @@ class _Table:
             return []
         whole = f"{plural(messages, 'message')}; all of it {tokens_exact(usage.total + tokens, 'estimated')}"
         hint = whole if messages else "rolling context leaves nothing out"
-        how = "estimated" if tokens else ""
-        return [Line(self._line("not sent", self._tokens(tokens, how), how=how, hint=hint), "left_out")]
+        how, figure = ("estimated", self._tokens(tokens, "estimated")) if tokens else ("", "0")
+        return [Line(self._line("not sent", figure, how=how, hint=hint), "left_out")]
 
     def rest(self) -> list[Line]:
         """Everything but messages: free, compaction buffer, output reserve; and the excess."""
@@ -206,12 +206,13 @@ class _Table:
         lines = []
         for key, tokens, about in parts:
             if tokens is not None:
-                figure, part, hint = tokens_exact(tokens), self._share(tokens), self.hints.get(key, about)
+                source = usage.source if key == "free" else "exact"
+                figure, part, hint = tokens_exact(tokens, source), self._share(tokens), self.hints.get(key, about)
                 look = CATEGORIES[key]
                 text = self._line(ROW_NAMES[key], figure, glyph=look.glyph, colour=look.colour, share=part, hint=hint)
                 lines.append(Line(text, key))
         if space.over:
-            figure, part = tokens_exact(space.over), self._share(space.over)
+            figure, part = tokens_exact(space.over, usage.source), self._share(space.over)
             hint = self.hints.get("over", "has to go before this can be sent")
             text = self._line("too much", figure, glyph="!", share=part, hint=hint, style="$text-error")
             lines.append(Line(text, "over"))
@@ -226,13 +227,13 @@ class _Table:
             text = self._line(name, tokens, how=item.source, indent=indent, style="$text-muted")
             lines.append(Line(text, f"item:{row}:{item.ref or item.name}", item=item))
         if rest := by_size[ITEMS_SHOWN:]:
-            tokens = tokens_exact(sum(item.tokens for item in rest))
+            tokens = tokens_exact(sum(item.tokens for item in rest), source_of(item.source for item in rest))
             more = self._line(f"{len(rest)} more", tokens, indent=indent, style="$text-muted")
             lines.append(Line(more, f"more:{row}" if row in MESSAGE_ROWS else ""))
         return lines
 
     def _tokens(self, tokens: int, how: str) -> str:
-        return tokens_exact(tokens, "estimated" if how == "estimated" and not self.with_source else "exact")
+        return tokens_exact(tokens, "exact" if self.with_source else how)
 
     def _share(self, tokens: int) -> str:
         return share(tokens, self.usage.limits.context or self.usage.total)

@@ -19,6 +19,7 @@ from tui.chat.conversation.events import (
     ToolStarted,
     TurnFailed,
 )
+from tui.context.reduction.records import CompactionRecord
 from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Message, Request, Usage
 from tui.providers.base import ProviderError, StreamEnd, TextDelta, ToolCallDelta, UsageUpdate
@@ -241,10 +242,8 @@ async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tm
 
 def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None:
     summary = Message("user", (), kind="summary")
-    assert CompactionFinished(142, 121_400, 18_300, summary).line == (
-        "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
-    )
-    assert CompactionFinished(3, 9_000, 4_000, None).line == "Cleared 3 old tool results: 9,000 -> 4,000 tokens (-56 %)"
+    record = CompactionRecord("c", 0.0, 121_400, 18_300, 142, summary="s", source="exact")
+    assert CompactionFinished(record, summary).line == "Compacted 142 messages: 121,400 -> ~18,300 tokens (-85 %)"
     assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, ~38,400 tokens left out"
 
 

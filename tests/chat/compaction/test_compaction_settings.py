@@ -43,7 +43,7 @@ async def test_the_threshold_in_percent_and_in_tokens(
 ) -> None:
     events, _ = await talk(tmp_path, compaction=threshold)
     assert compactions(events)
-    assert all(least <= event.before <= most for event in compactions(events))
+    assert all(least <= event.record.before <= most for event in compactions(events))
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ async def test_the_target_says_what_is_left(tmp_path: Path) -> None:
         folder = tmp_path / str(target)
         folder.mkdir()
         events, _ = await talk(folder, compaction_target=target, preserve_recent_turns=8)
-        after[target] = max(event.after for event in compactions(events))
+        after[target] = max(event.record.after for event in compactions(events))
     assert after[Percent(30)] < 1_000 < after[Tokens(2_000)] <= 2_100
 
 
@@ -67,13 +67,13 @@ async def test_turns_kept_verbatim(tmp_path: Path) -> None:
         assert compactions(events)
         position = next(i for i, m in enumerate(messages) if m.kind == "summary")
         assert position == 0
-        replaced[turns] = compactions(events)[0].messages
+        replaced[turns] = compactions(events)[0].record.messages
     assert replaced[1] > replaced[5]
 
 
 async def test_the_reserve_moves_the_budget(tmp_path: Path) -> None:
     events, _ = await talk(tmp_path, reserve_output=200)
-    assert all(event.before > 3_000 for event in compactions(events))  # 85 % of 3,800, not of 3,000
+    assert all(event.record.before > 3_000 for event in compactions(events))  # 85 % of 3,800, not of 3,000
 
 
 @pytest.mark.parametrize("rolling", [True, False])

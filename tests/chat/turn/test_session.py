@@ -671,11 +671,11 @@ async def test_compact_by_hand_and_undo(tmp_path: Path) -> None:
         provider.script = [answer("They talked about foxes.")]
         events = await drain(session.compact("mind the foxes"))
         [done] = of(CompactionFinished, events)
-        assert done.before == before.total > done.after
+        assert done.record.before == before.total > done.record.after
         assert "mind the foxes" in provider.requests[-1].messages[-1].text
         usage = session.usage
         assert usage is not None
-        assert usage.total == done.after
+        assert usage.total == done.record.after
         assert usage.basis.compactions == 1
         assert "compacted" in session.conversation.not_sent().values()
         calls = workspace.services.calls.rows(session.id)

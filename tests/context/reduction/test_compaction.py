@@ -407,12 +407,15 @@ def test_a_summary_is_small_against_the_window() -> None:
 
 def test_the_report_gives_both_sizes() -> None:
     done = CompactionRecord("c", 0.0, 121_400, 18_300, 142, first="a", last="b", summary="s")
-    assert compaction_report(done) == "Compacted 142 messages: 121,400 -> 18,300 tokens (-85 %)"
+    assert compaction_report(done) == "Compacted 142 messages: ~121,400 -> ~18,300 tokens (-85 %)"
+    measured = replace(done, source="exact")
+    assert compaction_report(measured) == "Compacted 142 messages: 121,400 -> ~18,300 tokens (-85 %)"
+    assert compaction_report(replace(done, before=0, after=0)) == "Compacted 142 messages"  # imported: sizes unknown
     cleared = CompactionRecord("c", 0.0, 9_000, 4_000, 0, cleared=(("m", "c"),))
-    assert compaction_report(cleared) == "Cleared 1 old tool result: 9,000 -> 4,000 tokens (-56 %)"
+    assert compaction_report(cleared) == "Cleared 1 old tool result: ~9,000 -> ~4,000 tokens (-56 %)"
     edit = SummaryEdit("e", 0.0, "c", "m", before=18_000, after=18_900)
-    assert compaction_report(edit) == "Edited the summary: 18,000 -> 18,900 tokens (+5 %)"
-    assert compaction_report(replace(edit, after=18_000)) == "Edited the summary: 18,000 tokens, as before"
+    assert compaction_report(edit) == "Edited the summary: ~18,000 -> ~18,900 tokens (+5 %)"
+    assert compaction_report(replace(edit, after=18_000)) == "Edited the summary: ~18,000 tokens, as before"
 
 
 def test_a_plan_counts_each_message_a_few_times_however_many_cuts_a_long_turn_allows() -> None:
@@ -453,7 +456,7 @@ def test_an_edit_may_not_make_the_next_request_due(
     if not refused:
         accept_edit(before, after, threshold)
         return
-    with pytest.raises(CompactionRefusedError, match="1,000 tokens, and 1,000 is the limit"):
+    with pytest.raises(CompactionRefusedError, match="~1,000 tokens, and 1,000 is the limit"):
         accept_edit(before, after, threshold)
 
 

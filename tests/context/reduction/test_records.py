@@ -168,7 +168,7 @@ def test_reasoning_from_before_the_latest_change_goes_where_signatures_bind_the_
     [
         compaction(1, "a", "b", "s", kept=("k",), cleared=(("m", "c"),), frontier="z"),
         CompactionUndo("u", 1.5, "c1", "z"),
-        SummaryEdit("e", 1.5, "c1", "s2", "z", 40, 50),
+        SummaryEdit("e", 1.5, "c1", "s2", "z", 40, 50, "exact"),
     ],
 )
 def test_records_survive_json(record: Checkpoint) -> None:

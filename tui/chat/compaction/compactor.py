@@ -33,6 +33,7 @@ from tui.context.reduction.compaction import (
     accept_compaction,
     accept_edit,
     plan_compaction,
+    size_change,
     summary_allowance,
 )
 from tui.context.reduction.records import (
@@ -45,7 +46,7 @@ from tui.context.reduction.records import (
 )
 from tui.context.usage.usage import ContextUsage
 from tui.messages import Message, Text
-from tui.text.numbers import change_percent, plural, tokens_exact
+from tui.text.numbers import plural, tokens_exact
 
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
@@ -79,9 +80,10 @@ class Compactor:
         summary = await self.summary(plan, usage, instructions, trigger) if plan.source else None
         message = self.summary_message(summary.text) if summary else None
         record, _ = await asyncio.to_thread(self.make_record, plan, message, usage)
-        accept_compaction(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
+        limit = usage.budget.compaction_at or usage.budget.max_input
+        accept_compaction(record.before, record.after, limit, record.source)
         await self.conversation.add_checkpoint(record, message)
-        self.emit(CompactionFinished(record.messages, record.before, record.after, message))
+        self.emit(CompactionFinished(record, message))
         if summary and summary.cut:
             self.emit(Notice("warning", "The summary met its output limit and ends early; /summary shows it"))
         return True
@@ -154,6 +156,7 @@ class Compactor:
             kept=plan.kept,
             cleared=plan.cleared,
             frontier=self.conversation.frontier,
+            source=usage.source,
         )
         after = self.measure_under(record, summary)
         return replace(record, after=after.total), after
@@ -205,11 +208,7 @@ class SummaryEffect:
     @property
     def line(self) -> str:
         """`next request 121,400 -> ~18,300 tokens (-85 %) · summary ~1,820 tokens`."""
-        before, after = tokens_exact(self.before, self.source), tokens_exact(self.after, "estimated")
-        figures = f"{before} tokens"
-        if self.after != self.before:
-            change = change_percent(self.before, self.after)
-            figures = f"{before} -> {after} tokens{f' ({change})' if change else ''}"
+        figures = size_change(self.before, self.after, self.source)
         return f"next request {figures} · summary {tokens_exact(self.summary, 'estimated')} tokens"
 
 
@@ -233,12 +232,15 @@ class SummaryText(ABC):
         """A line on what the summary replaces."""
 
     @abstractmethod
-    def _record(self, summary: Message) -> tuple[CompactionRecord | SummaryEdit, str, ContextUsage]:
-        """What would be stored, the source of its `before`, and the next request under it. Not on the event loop."""
+    def _record(self, summary: Message) -> tuple[CompactionRecord | SummaryEdit, ContextUsage]:
+        """What would be stored, and the next request under it. Not on the event loop."""
 
     @abstractmethod
-    def _check(self, before: int, after: int, limit: int | None) -> None:
-        """Raise `CompactionRefusedError` if the next request may not change so (tokens), or the conversation has."""
+    def _check(self, record: CompactionRecord | SummaryEdit, limit: int | None) -> None:
+        """Raise `CompactionRefusedError` if the next request may not change so, or the conversation has.
+
+        `limit` is in tokens.
+        """
 
     async def measure(self, text: str) -> SummaryEffect:
         """The size of the next request with this text, measured like every request."""
@@ -254,15 +256,15 @@ class SummaryText(ABC):
 
     def _measured(self, text: str) -> tuple[CompactionRecord | SummaryEdit, Message, SummaryEffect]:
         summary = self.summaries.compactor.summary_message(text)
-        record, source, usage = self._record(summary)
+        record, usage = self._record(summary)
         items = [item for row in usage.rows if row.key == "summaries" for item in row.items]
         tokens = sum(item.tokens for item in items if item.ref == summary.id)
         problem = "" if text.strip() else "An empty summary would leave all of it out: write something."
         try:
-            self._check(record.before, record.after, usage.budget.compaction_at or usage.budget.max_input)
+            self._check(record, usage.budget.compaction_at or usage.budget.max_input)
         except CompactionRefusedError as error:
             problem = problem or str(error)
-        return record, summary, SummaryEffect(tokens, record.before, record.after, source, problem)
+        return record, summary, SummaryEffect(tokens, record.before, record.after, record.source, problem)
 
     async def ask(self, instructions: str) -> None:
         """Let the model write another one, which is in `text` afterwards."""
@@ -291,14 +293,13 @@ class SummaryDraft(SummaryText):
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
         return f"The summary replaces {what}, {tokens_exact(effect.replaced, 'estimated')} tokens{stay}."
 
-    def _record(self, summary: Message) -> tuple[CompactionRecord, str, ContextUsage]:
-        record, usage = self.summaries.compactor.make_record(self.plan, summary, self.usage)
-        return record, self.usage.source, usage
+    def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
+        return self.summaries.compactor.make_record(self.plan, summary, self.usage)
 
-    def _check(self, before: int, after: int, limit: int | None) -> None:
+    def _check(self, record: CompactionRecord | SummaryEdit, limit: int | None) -> None:
         if self.stamp != self.summaries.conversation.stamp:
             raise CompactionRefusedError("The conversation has gone on since this summary was made.")
-        accept_compaction(before, after, limit)
+        accept_compaction(record.before, record.after, limit, record.source)
 
     async def ask(self, instructions: str) -> None:
         """Request another one, which is billed too."""
@@ -321,18 +322,18 @@ class CurrentSummary(SummaryText):
         """What it replaces."""
         return f"It replaces {plural(self.record.messages, 'message')}. /undo undoes a change."
 
-    def _record(self, summary: Message) -> tuple[SummaryEdit, str, ContextUsage]:
+    def _record(self, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
         conversation, compactor = self.summaries.conversation, self.summaries.compactor
         edit = SummaryEdit(new_id(), time.time(), self.record.id, summary.id, conversation.frontier)
         before = compactor.meter.measure(conversation.request())
         usage = compactor.measure_under(edit, summary)
-        return replace(edit, before=before.total, after=usage.total), before.source, usage
+        return replace(edit, before=before.total, after=usage.total, source=before.source), usage
 
-    def _check(self, before: int, after: int, limit: int | None) -> None:
+    def _check(self, record: CompactionRecord | SummaryEdit, limit: int | None) -> None:
         in_force = self.summaries.current(self.message.id)
         if in_force is None or in_force.record.id != self.record.id:
             raise CompactionRefusedError("This summary was replaced or undone.")
-        accept_edit(before, after, limit)
+        accept_edit(record.before, record.after, limit)
 
     async def accept(self, text: str) -> None:
         """Change it, unless it is the same."""

@@ -10,6 +10,7 @@ from tui.messages import Message, ToolCall
 from tui.text.numbers import plural, tokens_exact
 
 if TYPE_CHECKING:
+    from tui.context.reduction.records import CompactionRecord
     from tui.context.usage.usage import ContextUsage
 
 
@@ -85,22 +86,17 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionFinished:
-    """A compaction took effect: `before` -> `after` tokens of the next request.
+    """A compaction took effect. If `summary` is None, tool results were only cleared."""
 
-    `messages` were replaced by `summary`; if that is None, tool results were cleared instead.
-    """
-
-    messages: int
-    before: int
-    after: int
+    record: CompactionRecord
     summary: Message | None
 
     @property
     def line(self) -> str:
         """Its effect, for a person."""
-        from tui.context.reduction.compaction import compacted_line  # not before the first frame
+        from tui.context.reduction.compaction import compaction_report  # not before the first frame
 
-        return compacted_line(self.messages, self.before, self.after, summarised=self.summary is not None)
+        return compaction_report(self.record)
 
 
 @dataclass(frozen=True, slots=True)

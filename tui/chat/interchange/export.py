@@ -169,8 +169,8 @@ def _article(message: Message, blobs: Mapping[str, bytes]) -> str:
     facts = [timestamp(message.created_at)] if message.created_at else []
     usage = message.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
-        source = "measured" if usage.source == "provider" else "estimated"
-        facts.append(f"{tokens_exact(usage.input_total, source)} in, {tokens_exact(usage.output_total, source)} out")
+        read, written = (tokens_exact(size, usage.source) for size in (usage.input_total, usage.output_total))
+        facts.append(f"{read} in, {written} out")
     if message.kind == "summary":
         body = f"<details><summary>summary of what came before</summary>\n{body}\n</details>"
     return (

@@ -215,9 +215,9 @@ def _print(items: Sequence[Item], counts: Sequence[TextCount], models: Sequence[
     columns = [counts[at :: len(models)] for at in range(len(models))]
     rows = [["", *models]]
     for item, *row in zip(items[:: len(models)], *columns, strict=True):
-        rows.append([str(item.name or "standard input"), *(tokens_exact(count.tokens) for count in row)])
+        rows.append([str(item.name or "standard input"), *(tokens_exact(count.tokens, count.how) for count in row)])
     if len(rows) > 2:
-        rows.append(["total", *(tokens_exact(sum(count.tokens for count in column)) for column in columns)])
+        rows.append(["total", *(tokens_exact(sum(one.tokens for one in column), column[0].how) for column in columns)])
     write(table(rows, right=frozenset(range(1, len(models) + 1))) + "\n")
     for model, column in zip(models, columns, strict=True):
         bound = tokens_exact(sum(count.upper_bound for count in column))

@@ -25,7 +25,7 @@ from tui.errors import UsageError
 from tui.text.cells import clip, plain
 from tui.text.clean import clean_text
 from tui.text.labels import PREAMBLE_ROWS
-from tui.text.numbers import SURE, money, percent, plural, size_text, tokens_exact, tokens_short
+from tui.text.numbers import SURE, money, percent, plural, size_text, source_of, tokens_exact, tokens_short
 from tui.views.context_picture import picture_lines
 from tui.views.context_table import joined, number_line
 
@@ -145,8 +145,7 @@ def watch_lines(followed: Followed, width: int) -> list[Content]:
 
 
 def _tokens(rows: Sequence[UsageRow]) -> str:
-    source = "exact" if all(row.source in SURE for row in rows) else "estimated"
-    return tokens_exact(sum(row.tokens for row in rows), source)
+    return tokens_exact(sum(row.tokens for row in rows), source_of(row.source for row in rows))
 
 
 def status_text(followed: Followed) -> str:

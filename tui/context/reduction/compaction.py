@@ -13,7 +13,7 @@ from tui.context.usage.usage import ContextUsage
 from tui.errors import ExpectedError
 from tui.messages import Message, ToolCall, ToolResult
 from tui.text.labels import PREAMBLE_ROWS
-from tui.text.numbers import change_percent, plural
+from tui.text.numbers import change_percent, plural, source_of, tokens_exact
 
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
@@ -36,10 +36,11 @@ def _check_floor(usage: ContextUsage, last_message_tokens: int) -> None:
     fixed = fixed_tokens(usage)
     if limit is None or fixed + last_message_tokens < limit:
         return
+    source = source_of(row.source for row in usage.rows if row.key in FIXED_ROWS)
     raise CompactionRefusedError(
-        f"This window cannot hold the conversation: system prompt, tools and memory take {fixed:,} tokens and the last "
-        f"message {last_message_tokens:,}, of {limit:,}. Compacting would not help: use fewer tools or a shorter "
-        "system prompt, or a model with a larger window (/model)."
+        f"This window cannot hold the conversation: system prompt, tools and memory take {tokens_exact(fixed, source)} "
+        f"tokens and the last message ~{last_message_tokens:,}, of {limit:,}. Compacting would not help: use fewer "
+        "tools or a shorter system prompt, or a model with a larger window (/model)."
     )
 
 
@@ -58,15 +59,18 @@ def summary_allowance(budget: Budget) -> int:
     return max(SUMMARY_LEAST, most)
 
 
-def accept_compaction(before: int, after: int, threshold: int | None) -> None:
-    """Raise `CompactionRefusedError` unless `after` is at least 5 % below `before`, and below `threshold` (tokens)."""
+def accept_compaction(before: int, after: int, threshold: int | None, source: str = "estimated") -> None:
+    """Raise `CompactionRefusedError` unless `after` is at least 5 % below `before`, and below `threshold` (tokens).
+
+    `source` is that of `before`.
+    """
     if after > before * (1 - LEAST_SAVING):
         raise CompactionRefusedError(
-            f"Compacting would hardly help: {before:,} -> {after:,} tokens. The conversation is left as it was."
+            f"Compacting would hardly help: {size_change(before, after, source)}. The conversation is left as it was."
         )
     if threshold is not None and after >= threshold:
         raise CompactionRefusedError(
-            f"Compacting is not enough: {before:,} -> {after:,} tokens, and {threshold:,} is the limit. "
+            f"Compacting is not enough: {size_change(before, after, source)}, and {threshold:,} is the limit. "
             "The conversation is left as it was."
         )
 
@@ -75,32 +79,29 @@ def accept_edit(before: int, after: int, threshold: int | None) -> None:
     """Raise `CompactionRefusedError` if an edited summary makes the next request exceed `threshold`."""
     if threshold is not None and after >= threshold and after > before:
         raise CompactionRefusedError(
-            f"This summary is too long: the next request would take {after:,} tokens, and {threshold:,} is the limit."
+            f"This summary is too long: the next request would take ~{after:,} tokens, and {threshold:,} is the limit."
         )
 
 
 def compaction_report(record: CompactionRecord | SummaryEdit) -> str:
     """The line shown after a compaction, or after an edit of its summary."""
     match record:
-        case SummaryEdit(before=before, after=after):
-            return f"Edited the summary{_change(before, after)}"
-        case CompactionRecord(summary="", cleared=cleared, before=before, after=after):
-            return compacted_line(len(cleared), before, after, summarised=False)
-        case CompactionRecord(messages=messages, before=before, after=after):
-            return compacted_line(messages, before, after, summarised=True)
+        case SummaryEdit():
+            subject = "Edited the summary"
+        case CompactionRecord(summary="", cleared=cleared):
+            subject = f"Cleared {plural(len(cleared), 'old tool result')}"
+        case CompactionRecord(messages=messages):
+            subject = f"Compacted {plural(messages, 'message')}"
+    if not record.before:  # made by another program
+        return subject
+    return f"{subject}: {size_change(record.before, record.after, record.source)}"
 
 
-def compacted_line(count: int, before: int, after: int, *, summarised: bool) -> str:
-    """What a compaction did to `count` messages, or to `count` tool results if nothing was summarised. In tokens."""
-    subject = f"Compacted {plural(count, 'message')}" if summarised else f"Cleared {plural(count, 'old tool result')}"
-    return f"{subject}{_change(before, after)}"
-
-
-def _change(before: int, after: int) -> str:
+def size_change(before: int, after: int, source: str) -> str:
+    """`121,400 -> ~18,300 tokens (-85 %)`; `source` is that of `before`, since what comes after is always estimated."""
     if before == after:
-        return f": {after:,} tokens, as before"
-    change = change_percent(before, after)
-    return f": {before:,} -> {after:,} tokens{f' ({change})' if change else ''}"
+        return f"~{after:,} tokens, as before"
+    return f"{tokens_exact(before, source)} -> ~{after:,} tokens ({change_percent(before, after)})"
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------

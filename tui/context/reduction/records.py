@@ -25,8 +25,9 @@ class CompactionRecord:
 
     `kept` messages of the range are sent verbatim after the summary, in their order. `cleared` names tool results
     (message id, call id) that are sent as a fixed line. With an empty `summary` results were cleared only. `before` and
-    `after` are tokens of the next request, `messages` the number of messages in the range, `at` seconds since the
-    epoch, `frontier` the newest message's id at that time (see `groups.unbind`).
+    `after` are tokens of the next request, 0 if another program made it, `source` is that of `before`. `messages` is
+    the number of messages in the range, `at` seconds since the epoch, `frontier` the newest message's id at that time
+    (see `groups.unbind`).
     """
 
     id: str
@@ -40,6 +41,7 @@ class CompactionRecord:
     kept: tuple[str, ...] = ()
     cleared: tuple[tuple[str, str], ...] = ()
     frontier: str = ""
+    source: str = "estimated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class CompactionUndo:
 class SummaryEdit:
     """Replaces the summary of `compaction` (a record id) by the message `summary`.
 
-    `before` and `after` are tokens of the next request when it was made.
+    `before` (from `source`) and `after` are tokens of the next request when it was made.
     """
 
     id: str
@@ -66,6 +68,7 @@ class SummaryEdit:
     frontier: str = ""
     before: int = 0
     after: int = 0
+    source: str = "estimated"
 
 
 Checkpoint: TypeAlias = CompactionRecord | CompactionUndo | SummaryEdit
@@ -93,7 +96,7 @@ def checkpoint_from_json(data: Mapping[str, Any]) -> Checkpoint:
     """The inverse of `checkpoint_to_json`. Raises `ValueError` when `data` is something else."""
     try:
         kind = _KINDS[data["type"]]
-        return kind(**{f.name: _READERS.get(f.name, str)(data[f.name]) for f in fields(kind)})
+        return kind(**{f.name: _READERS.get(f.name, str)(data[f.name]) for f in fields(kind) if f.name in data})
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not a compaction record: {error}") from error
 

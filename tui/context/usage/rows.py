@@ -28,6 +28,7 @@ from tui.context.estimate.prediction import (
 )
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
+from tui.text.numbers import tokens_exact
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add, or lack: a date, a default system prompt
@@ -298,7 +299,8 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     if unexplained < 0 and not is_rounding:
         if unexplained < -TEMPLATE:
             came_to = round(sum(tokens.values()))
-            warning = f"the rows come to {came_to:,} tokens, the whole request has {total:,}: they were scaled down"
+            whole = tokens_exact(total, estimate.source)
+            warning = f"the rows come to ~{came_to:,} tokens, the whole request has {whole}: they were scaled down"
         sources = dict.fromkeys(sources, "estimated")
     factors = {key: in_rows[key] / guess for key, guess in estimated.items()}
     return Attribution({key: value for key, value in tokens.items() if value > 0}, sources, factors, warning)

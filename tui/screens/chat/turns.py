@@ -37,7 +37,7 @@ from tui.chat.conversation.events import (
 from tui.messages import Message
 from tui.render.message import Count
 from tui.text.clean import clean_line
-from tui.text.numbers import SURE, duration, plural, tokens_exact, tokens_short, total_of
+from tui.text.numbers import duration, plural, source_of, tokens_exact, tokens_short, total_of
 
 if TYPE_CHECKING:
     from tui.screens.chat.screen import ChatScreen
@@ -384,8 +384,7 @@ class RunningTools:
 def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
     """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
     sizes = [counts.get(message.id, (None, "estimated")) for message in aside]
-    total = total_of(tokens for tokens, _ in sizes)
-    source = "exact" if all(source in SURE for _, source in sizes) or not total else "estimated"
+    total, source = total_of(tokens for tokens, _ in sizes), source_of(source for _, source in sizes)
     if width < 60:
         return f"sets aside {len(aside):,}, {tokens_short(total, source)} tok · esc keeps"
     return f"sets aside {plural(len(aside), 'message')}, {tokens_exact(total, source)} tokens · esc keeps them"

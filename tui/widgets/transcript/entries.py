@@ -16,7 +16,7 @@ from tui.render.message import HEAD_LINES, Count, LiveReply, MessageView, folds,
 from tui.render.palette import Palette
 from tui.render.rows import Row, blank_row, plain_rows, prefixed, text_row
 from tui.text.labels import label_of
-from tui.text.numbers import SURE, plural, tokens_short, total_of
+from tui.text.numbers import plural, source_of, tokens_short, total_of
 
 Place: TypeAlias = tuple[int, int]
 """An entry and a row in it."""
@@ -134,8 +134,8 @@ def _divider(counts: Sequence[Count | None], reason: str) -> str:
     text = f"not sent any more: {plural(len(counts), 'message')}"
     total = total_of(count[0] if count is not None else None for count in counts)
     if total is not None:
-        sure = all(count is not None and count[1] in SURE for count in counts)
-        text += f", {tokens_short(total, 'exact' if sure else 'estimated')} tokens"
+        source = source_of(count[1] for count in counts if count is not None)
+        text += f", {tokens_short(total, source)} tokens"
     return f"{text} ({_REASONS[reason]})"
 
 
