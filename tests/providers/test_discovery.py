@@ -311,6 +311,60 @@ async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str,
 
 
 @pytest.mark.parametrize(
+    ("dialect", "paths"),
+    [
+        ("openai-chat", ("/tokenize", "/v1/chat/completions/input_tokens")),
+        ("openai-responses", ("/v1/responses/input_tokens",)),
+        ("anthropic", ("/v1/messages/count_tokens",)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer([b'{"error": "no route for that URI"}'], 400, {}, "application/json"), False),
+        (Answer([b'{"error": "not this path"}'], 403, {}, "application/json"), False),
+        (Answer([b"oops"], 500, {}, "text/plain"), False),
+        (Answer([b"<!doctype html><title>Studio</title>"], 200, {}, "text/html"), False),
+        (Answer([b'{"object": "list"}'], 200, {}, "application/json"), False),
+        (Answer([b'{"error": "rate limit"}'], 429, {}, "application/json"), True),
+        (Answer([b'{"error": "loading model"}'], 503, {}, "application/json"), True),
+    ],
+)
+async def test_a_server_that_may_lack_a_counting_route_refuses_it_in_its_own_way(
+    dialect: Dialect, paths: tuple[str, ...], answer: Answer, *, told: bool
+) -> None:
+    """What holds for the moment only is an error; anything else means that it can't count."""
+    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    async with replay_server() as server:
+        config = ProviderConfig("p", dialect, f"{server.url}{'' if dialect == 'anthropic' else '/v1'}")
+        provider = make_provider("p", config)
+        server.by_path[paths[-1]] = answer
+        try:
+            if told:
+                with pytest.raises(ProviderError):
+                    await provider.count_tokens(request)
+            else:
+                assert await provider.count_tokens(request) is None
+                server.by_path[paths[0]] = answer
+                assert await provider.count_tokens(request) is None
+                assert [r.path for r in server.requests[-len(paths) :]] == list(paths)
+        finally:
+            await provider.close()
+
+
+async def test_a_server_known_to_count_says_why_it_did_not() -> None:
+    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    async with replay_server() as server:
+        server.json({"error": "the template failed"}, 500, path="/v1/chat/completions/input_tokens")
+        provider = make_provider("p", ProviderConfig("p", "openai-chat", f"{server.url}/v1", family="llamacpp"))
+        try:
+            with pytest.raises(ProviderError, match="the template failed"):
+                await provider.count_tokens(request)
+        finally:
+            await provider.close()
+
+
+@pytest.mark.parametrize(
     ("entry", "local", "hosted"),
     [
         ({"id": "gpt-5.6"}, True, True),

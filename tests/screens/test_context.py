@@ -104,7 +104,7 @@ async def test_exact_count_replaces_the_estimate() -> None:
 async def test_a_server_that_cannot_count_is_said_and_nothing_changes() -> None:
     async with running() as run:
         await run.press("f2", "e")
-        await run.shows("This server has no counting endpoint; the number stays", "52,100 / 200,000")
+        await run.shows("This server does not count requests; the number stays", "52,100 / 200,000")
 
 
 async def test_what_is_said_of_a_count_does_not_cover_the_number() -> None:

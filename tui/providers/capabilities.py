@@ -133,14 +133,14 @@ def anthropic_capabilities(model: str, *, official: bool) -> Capabilities:
     """Messages dialect. Servers that merely speak it (llama.cpp, DeepSeek) neither sign nor check signatures."""
     kind = claude(model)
     if kind is None and not official:
-        return Capabilities(reasoning_return="tool_loop", count_endpoint=True)
+        return Capabilities(reasoning_return="tool_loop", count_endpoint=None)
     kind = kind or Claude("opus", (5, 5))  # unknown models are treated as the newest
     return Capabilities(
         reasoning_return="always" if kind.keeps_thinking else "tool_loop",
         needs_signature=True,
         prefix_bound=kind.prefix_bound,
         pdfs=kind.version >= (3, 5),
-        count_endpoint=True,
+        count_endpoint=True if official else None,
     )
 
 
@@ -151,7 +151,7 @@ def responses_capabilities(model: str, *, official: bool) -> Capabilities:
         reasoning_return="always" if official and version is not None and version >= (5, 6) else "tool_loop",
         needs_signature=official,
         pdfs=official,
-        count_endpoint=True,
+        count_endpoint=True if official else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +17,8 @@ from tui.providers.http.client import Client
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
 from tui.providers.windows import table_window
 from tui.providers.wire import Json, as_object, at_path, count_of, find_count, object_of, objects_of, text_of
+
+log = logging.getLogger(__name__)
 
 # Keys for the window of a model, at the top of its entry of a list or in an object of the server's own.
 CONTEXT_KEYS = frozenset((
@@ -324,9 +327,11 @@ async def _probe(client: Client, path: str, body: Json | None = None, *, renew: 
 async def input_tokens(client: Client, body: Json) -> int | None:
     """The server's count of the input of a request; None if it has no such route. Raises `ProviderError`.
 
-    Each kind of server has a route of its own, which takes some fields of the request.
+    Each kind of server has a route of its own, which takes some fields of the request. A server that may lack it can
+    answer anything there (400, 500, a web page), so that only what will pass is an error.
     """
     config = client.config
+    may_lack = not config.official and config.family not in ("llamacpp", "gemini")
     llama = "/chat/completions/input_tokens", body.keys() - {"stream", "stream_options"}
     match config.dialect:
         case "anthropic":
@@ -349,8 +354,10 @@ async def input_tokens(client: Client, body: Json) -> int | None:
         try:
             answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
         except ProviderError as error:
-            if error.kind != "not_found" and error.status not in (404, 405, 501):
+            missing = error.kind == "not_found" or error.status in (404, 405, 501)
+            if not missing and (not may_lack or error.kind in ("network", "rate_limit", "overloaded")):
                 raise
+            log.info("%s does not count: %s", path, error)
         else:
             if tokens := find_count(answer, "input_tokens", "count", "totalTokens", least=1):
                 return tokens

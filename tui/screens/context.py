@@ -170,7 +170,7 @@ class ContextPanel(RowsPanel[Next, Line]):
         self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
 
     async def _exact(self) -> None:
-        tokens, why = None, "This server has no counting endpoint"
+        tokens, why = None, "This server does not count requests"
         try:
             tokens = await self.session.count_exactly()
         except Exception as error:

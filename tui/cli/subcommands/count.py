@@ -135,7 +135,7 @@ async def _message_tokens(provider: Provider, model: str, text: str) -> int:
 
     tokens = await provider.count_tokens(Request(provider.name, model, (Message("user", (Text(text),)),)))
     if tokens is None:
-        raise UsageError(f"{provider.name} has no counting endpoint: leave --exact out")
+        raise UsageError(f"{provider.name} does not count requests: leave --exact out")
     return tokens
 
 
