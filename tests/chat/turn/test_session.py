@@ -445,6 +445,11 @@ async def test_what_is_left_out_is_known_with_each_request(tmp_path: Path) -> No
         assert left_out[0] == 0 and left_out[-1] == usage.left_out.tokens
         await session.set_rolling(False)
         assert (await session.refresh_usage()).left_out == (0, 0)
+        await session.pin(session.messages[0].id, True)
+        await session.set_rolling(True)
+        assert of(ContextTrimmed, await drain(session.send(f"again {LONG}")))
+        trimmed = [why for why in session.conversation.not_sent().values() if why == "trimmed"]
+        assert (await session.refresh_usage()).left_out.messages == len(trimmed)
 
 
 async def test_both_off_refuses_with_the_sizes_and_sends_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,14 @@ from tui.chat.runtime.services import uninterruptible
 from tui.chat.store.database import StoreError, follow
 from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.reduction.groups import whole_groups
-from tui.context.reduction.records import Checkpoint, CompactionRecord, checkpoint_to_json, in_force
+from tui.context.reduction.records import (
+    Checkpoint,
+    CompactionRecord,
+    TrimState,
+    checkpoint_to_json,
+    in_force,
+    trim_to_json,
+)
 from tui.context.usage.usage import NOTHING_LEFT_OUT, LeftOut
 from tui.messages import Message, Request
 from tui.providers.base import StreamEvent
@@ -115,6 +122,11 @@ class Conversation:
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
             return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))
+
+    async def add_trim(self, state: TrimState, messages: int = 0, tokens: int = 0) -> None:
+        """Append a trim that left out so much more; an empty `state` sends everything again. Raises `StoreError`."""
+        data = {**trim_to_json(state, self.state.trim), "messages": messages, "tokens": tokens}
+        await self.add_record(RecordKind.TRIM, data)
 
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""

@@ -36,6 +36,7 @@ from tui.context.reduction.records import (
     apply_compactions,
     apply_trim,
     checkpoint_from_json,
+    fold_trims,
     leave_out,
 )
 from tui.messages import (
@@ -60,7 +61,7 @@ class RecordKind(StrEnum):
     """The kinds of records beside the history, with the keys of their data."""
 
     CHECKPOINT = "checkpoint"  # compaction, undo, or edited summary (`records.checkpoint_to_json`)
-    TRIM = "trim"  # "state" (a `TrimState`), "messages", "tokens"; the newest one is valid
+    TRIM = "trim"  # "state" (a `TrimState`), "adds" (see `records.trim_to_json`), "messages", "tokens"
     SET_ASIDE = "set_aside"  # "ids": a retried reply, or an edited message and what followed it
     RESTORE = "restore"  # "record": takes a set_aside, a void or a leave_out back
     PIN = "pin"  # "id", "on"
@@ -118,12 +119,12 @@ def fold_records(records: Iterable[Record]) -> HistoryState:
     set_aside = {str(message) for record in in_force(RecordKind.SET_ASIDE) for message in record.data["ids"]}
     set_aside |= {str(record.data["summary"]) for record in in_force(RecordKind.CHECKPOINT) if record.id in by_server}
     changes = [*by_kind[RecordKind.SET_ASIDE], *by_kind[RecordKind.EXCLUDE], *by_kind[RecordKind.LEAVE_OUT]]
-    trim, system, memory = newest(RecordKind.TRIM), newest(RecordKind.SYSTEM), newest(RecordKind.MEMORY)
+    system, memory = newest(RecordKind.SYSTEM), newest(RecordKind.MEMORY)
     return HistoryState(
         checkpoints=tuple(
             checkpoint_from_json(record.data) for record in by_kind[RecordKind.CHECKPOINT] if record.id not in by_server
         ),
-        trim=TrimState() if trim is None else TrimState.from_json(trim["state"]),
+        trim=fold_trims([record.data for record in by_kind[RecordKind.TRIM]]),
         set_aside=frozenset(set_aside),
         pinned=switched_on(RecordKind.PIN),
         excluded=switched_on(RecordKind.EXCLUDE),

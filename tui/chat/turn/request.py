@@ -16,7 +16,6 @@ from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarise import SummaryFailedError
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice, ReplyDelta, ReplyStarted, UsageChanged
-from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
@@ -321,10 +320,8 @@ class RequestFitter:
     async def _trim(self, budgets: Sequence[Budget]) -> None:
         """Trim to the first of `budgets` that can be met; the tightest comes first."""
         result = await asyncio.to_thread(self._final_prompt, budgets)
-        state = self.conversation.state.trim
-        if result.state != state:
-            data = {"state": result.state.to_json(), "messages": len(result.message_ids), "tokens": result.freed_tokens}
-            await self.conversation.add_record(RecordKind.TRIM, data)
+        if result.state != self.conversation.state.trim:
+            await self.conversation.add_trim(result.state, len(result.message_ids), result.freed_tokens)
         if result.trimmed:
             self.emit(ContextTrimmed(len(result.message_ids), result.freed_tokens, result.message_ids))
         elif result.untrimmed:

@@ -24,6 +24,7 @@ from tui.chat.turn.request import RequestFitter
 from tui.chat.turn.turn import Turn
 from tui.chat.usage_report import cost_of
 from tui.context.reduction.compaction import compaction_report
+from tui.context.reduction.records import TrimState
 from tui.context.usage.usage import ContextUsage
 from tui.errors import ExpectedError
 from tui.messages import Attachment, Message, Part, SystemSection, Text
@@ -319,11 +320,8 @@ class ChatSession:
         """Switch rolling context; if off, everything that was trimmed is sent again."""
         await self.conversation.update(rolling=on)
         await asyncio.to_thread(self._services.store.put_state, "rolling", "on" if on else "off")
-        trim = self.conversation.state.trim
-        if not on and not trim.empty:
-            empty = replace(trim, cuts=(), dropped=frozenset(), frontier=self.conversation.frontier)
-            data = {"state": empty.to_json(), "messages": 0, "tokens": 0}
-            await self.conversation.add_record(RecordKind.TRIM, data)
+        if not on and not self.conversation.state.trim.empty:
+            await self.conversation.add_trim(TrimState(frontier=self.conversation.frontier))
 
     async def set_system(self, text: str) -> None:
         """Change the system prompt; "" uses none."""

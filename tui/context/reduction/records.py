@@ -304,6 +304,41 @@ class TrimState:
 NO_TRIM = TrimState()
 
 
+def trim_to_json(state: TrimState, before: TrimState) -> dict[str, object]:
+    """What the record of a trim holds that replaces `before` by `state`: what is new, if `state` only adds to `before`.
+
+    So the records grow with the conversation, not with its square. The first one, and one that sends something again,
+    holds the whole state, as every one of older versions does.
+    """
+    cuts, earlier = _cuts_by_call(state), _cuts_by_call(before)
+    adds = not before.empty and before.dropped <= state.dropped and earlier.keys() <= cuts.keys()
+    if adds:
+        state = TrimState(
+            tuple(cut for call, cut in cuts.items() if earlier.get(call) != cut),
+            state.dropped - before.dropped,
+            state.frontier,
+            {message: size for message, size in state.left_out.items() if before.left_out.get(message) != size},
+        )
+    return {"state": state.to_json(), "adds": adds}
+
+
+def fold_trims(trims: Sequence[Mapping[str, Any]]) -> TrimState:
+    """The state after `trims`, the data of their records, oldest first. Raises `ValueError` for a malformed one."""
+    whole = max((index for index, data in enumerate(trims) if not data.get("adds")), default=0)
+    states = [TrimState.from_json(data["state"]) for data in trims[whole:]]
+    return TrimState(
+        tuple({call: cut for state in states for call, cut in _cuts_by_call(state).items()}.values()),
+        frozenset(message for state in states for message in state.dropped),
+        states[-1].frontier if states else "",
+        {message: size for state in states for message, size in state.left_out.items()},
+    )
+
+
+def _cuts_by_call(state: TrimState) -> dict[tuple[str, str], Cut]:
+    """(message id, call id) -> cut."""
+    return {(cut.message_id, cut.call_id): cut for cut in state.cuts}
+
+
 @dataclass(frozen=True, slots=True)
 class TrimLog:
     """The requests since rolling context was first enabled, for `/usage`.
