@@ -278,7 +278,7 @@ class Trimmer:
         While one stays, all that is older would leave in vain.
         """
         for turn, members in groupby(self._groups, key=attrgetter("turn")):
-            groups = list(members)
+            groups = [group for group in members if group not in self._dropped]
             if self._freed < self._goal and turn < self._last_turn and sum(map(self._cost_of, groups)) > limit:
                 for group in groups:
                     self._drop(group)
