@@ -181,6 +181,12 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+def test_what_takes_less_than_a_minute_can_have_a_decimal() -> None:
+    spans = (0, 0.42, 12.3, 59.96, 60, 75.3)
+    texts = ["0.0 s", "0.4 s", "12.3 s", "59.9 s", "1 min", "1 min 15 s"]
+    assert [duration(seconds, tenths=True) for seconds in spans] == texts
+
+
 @given(st.integers(0, 10_000_000))
 def test_a_duration_reads_back_within_its_smaller_unit(seconds: int) -> None:
     lost = seconds - read_duration(duration(seconds))

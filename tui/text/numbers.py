@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from typing import NamedTuple
 
 SURE = frozenset({"exact", "measured", "counted", "derived", "provider", "vocabulary"})
@@ -138,8 +138,13 @@ def price_per_million(dollars: float) -> str:
     return f"{dollars:,.4f}".rstrip("0").rstrip(".") if dollars >= 0.00005 else "<0.0001"
 
 
-def duration(seconds: float) -> str:
-    """A time span in its two largest units: "<1 s", "6 s", "1 min 5 s", "2 h", "3 d 4 h". Rounds down."""
+def duration(seconds: float, *, tenths: bool = False) -> str:
+    """A time span in its two largest units: "<1 s", "6 s", "1 min 5 s", "2 h", "3 d 4 h". Rounds down.
+
+    With `tenths` less than a minute has one decimal: "0.4 s", "12.3 s".
+    """
+    if tenths and 0 <= seconds < 60:
+        return f"{int(seconds * 10) / 10:.1f} s"
     if 0 < seconds < 1:
         return "<1 s"
     rest = max(0, int(seconds))
@@ -168,7 +173,12 @@ def clock_time(at: float, now: float) -> str:
     then, today = datetime.fromtimestamp(at), datetime.fromtimestamp(now)
     if then.date() == today.date():
         return f"{then:%H:%M}"
-    return f"{then.day} {then:%b %H:%M}" if then.year == today.year else f"{then.day} {then:%b %Y}"
+    return f"{day_text(then)} {then:%H:%M}" if then.year == today.year else f"{day_text(then)} {then:%Y}"
+
+
+def day_text(day: date) -> str:
+    """`3 Nov`."""
+    return f"{day.day} {day:%b}"
 
 
 def timestamp(at: float) -> str:

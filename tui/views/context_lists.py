@@ -18,6 +18,7 @@ from tui.text.numbers import (
     Cost,
     age,
     clock_time,
+    duration,
     percent,
     plural,
     signed_percent,
@@ -148,9 +149,9 @@ def request_details(row: CallRow) -> str:
     if row.answered_by not in (None, row.model):
         model += f" by {row.answered_by}"
     if row.seconds is not None:
-        seconds = f"{row.seconds:.1f} s"
+        seconds = duration(row.seconds, tenths=True)
         if row.first_token_seconds is not None:
-            seconds += f", {row.first_token_seconds:.1f} s to the first token"
+            seconds += f", {duration(row.first_token_seconds, tenths=True)} to the first token"
     output = tokens_exact(row.output_total, row.usage_source or "estimated")
     cache = f"{tokens_exact(row.input_cached)} from the cache, {tokens_exact(row.input_cache_write)} written to it"
     facts = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tui.chat.usage_report import Totals, UsageReport, by_day, usage_report
 from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.text.cells import clip, eighths, pad, plain
-from tui.text.numbers import percent, plural, spent, tokens_exact, tokens_short
+from tui.text.numbers import day_text, percent, plural, spent, tokens_exact, tokens_short
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -171,6 +171,7 @@ def _days(days: Sequence[tuple[date, Totals]], width: int) -> list[Line]:
             bars += bar * max(1, step - 1) + " " * (step > 1)
         lines.append([(bars.rstrip(), "$primary")])
     first, last = shown[0][0], shown[-1][0]
-    ends = f"{last:%d %b}".rjust(max(8, step * len(shown) - 7))
-    lines.append([(f"{first:%d %b} {ends}", "$text-muted")])
+    begin = day_text(first)
+    end = day_text(last).rjust(max(8, step * len(shown) - len(begin) - 1))
+    lines.append([(f"{begin} {end}", "$text-muted")])
     return lines

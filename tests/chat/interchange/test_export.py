@@ -173,6 +173,6 @@ def test_names_and_errors_are_one_line_of_plain_text_in_markdown() -> None:
     shown = "a ## You &lt;b&gt;\\[x\\](y)\\*\\`"
     assert text.split("\n\n") == [
         f"# {shown}", f"demo/m&amp;m · {timestamp(1.0)}",
-        "## You", f"_{shown}_", "```\nt\n```", "## You", f"_{shown} (image/png, 1 bytes)_",
+        "## You", f"_{shown}_", "```\nt\n```", "## You", f"_{shown} (image/png, 1 B)_",
         f"## {shown}", f"**{shown}**", "```json\n{}\n```", f"_failed: {shown}_\n",
     ]  # fmt: skip

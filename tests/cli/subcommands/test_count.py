@@ -134,10 +134,10 @@ def test_a_device_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("tui.cli.subcommands.count.MOST_FILE_BYTES", 1_000_000)
     endless = Path("/dev/zero")
     assert run_count(Settings(), files=[endless], models=["gpt-5"], as_json=True, as_lines=False, exact=False) == FAILED
-    assert capsys.readouterr().err == "chatctx: /dev/zero: larger than 1 MB\n"
+    assert capsys.readouterr().err == "chatctx: /dev/zero: larger than 1.0 MB\n"
     with endless.open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(UsageError, match="standard input: larger than 1 MB"):
+        with pytest.raises(UsageError, match=r"standard input: larger than 1\.0 MB"):
             run_count(Settings(), files=[], models=["gpt-5"], as_json=True, as_lines=False, exact=False)
 
 

@@ -40,10 +40,10 @@ def test_window_pace_cache_and_cost_in_one_line(tmp_path: Path) -> None:
 def test_without_a_call_or_a_window_it_says_what_it_knows(tmp_path: Path) -> None:
     assert status_line.status_line({}) == "no call yet"
     path = transcript(tmp_path, 1_020)
-    assert status_line.status_line({"transcript_path": path}) == "1k/? · 98 % cached"
+    assert status_line.status_line({"transcript_path": path}) == "1.0k/? · 98 % cached"
     with Path(path).open("a", encoding="utf-8") as file:
         file.write('{"usage": ' + "[" * 100_000 + "\n")  # too deep for Python's parser
-    assert status_line.status_line({"transcript_path": path}) == "1k/? · 98 % cached"
+    assert status_line.status_line({"transcript_path": path}) == "1.0k/? · 98 % cached"
 
 
 @pytest.mark.parametrize("odd", ["NaN", "1e999", "-5", '"5"', "[]", "1" + "0" * 30, "true"])
@@ -93,26 +93,26 @@ PI_USAGE = {"input": 10, "cacheRead": 40_000, "cacheWrite": 0, "output": 20}
         (of({"message": {"usage": CLAUDE_USAGE, "model": "claude-opus-4-8"}}), "~221k/1M 22 % · 99 % cached"),
         (
             of({"payload": {"type": "token_count", "info": CODEX_INFO}}, {"payload": {"text": '"last_token_usage"'}}),
-            "~64k/258k 25 % · 50 % cached",
+            "~64.0k/258k 25 % · 50 % cached",
         ),
-        (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40k/? · 99 % cached"),
+        (of({"message": {"role": "assistant", "usage": PI_USAGE}}), "~40.0k/? · 99 % cached"),
         (
             of({"message": {"usage": PI_USAGE, "model": "claude-opus-4-5", "provider": "anthropic"}}),
-            "~40k/200k 20 % · 99 % cached",
+            "~40.0k/200k 20 % · 99 % cached",
         ),
         (
             of({"message": {"usage": PI_USAGE, "model": "claude-opus-4.5", "provider": "github-copilot"}}),
-            "~40k/? · 99 % cached",
+            "~40.0k/? · 99 % cached",
         ),
-        (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~10k/? · 50 % cached"),
+        (of({"type": "gemini", "tokens": {"input": 9_000, "output": 500, "cached": 4_500}}), "~9.5k/? · 50 % cached"),
         (
             of({"type": "gemini", "model": "gemini-3-pro-preview", "tokens": {"input": 90_000, "output": 500}}),
-            "~90k/1.05M 9 %",
+            "~90.5k/1.05M 9 %",
         ),
-        (of({"modelID": "claude-opus-4.5", "providerID": "a", "tokens": {"input": 9_000, "output": 500}}), "~10k/?"),
+        (of({"modelID": "claude-opus-4.5", "providerID": "a", "tokens": {"input": 9_000, "output": 500}}), "~9.5k/?"),
         (
             of({"modelID": "gpt-5.4", "providerID": "openai", "tokens": {"input": 9_000, "output": 500}}),
-            "~10k/1.05M 1 %",
+            "~9.5k/1.05M 1 %",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_the_newest_session_of_the_folder_without_a_status(
     (day / "rollout-3.jsonl").write_text(
         of(agent, {"payload": {"info": CODEX_INFO | {"model_context_window": 9}}}), "utf-8"
     )
-    assert (status_line.run(), capsys.readouterr().out[:9]) == (0, "~64k/258k")
+    assert (status_line.run(), capsys.readouterr().out[:11]) == (0, "~64.0k/258k")
     for number in range(2, 5):
         (day.with_name(f"0{number}")).mkdir()
     assert status_line.newest(str(work)) == ""
@@ -214,7 +214,7 @@ def test_the_newest_session_of_the_folder_without_a_status(
     digest = hashlib.sha256(str(work).encode()).hexdigest()
     message = {"type": "gemini", "tokens": {"input": 7_000, "output": 100, "cached": 0}}
     chat.write_text(json.dumps({"projectHash": digest, "messages": [message]}), "utf-8")
-    assert (status_line.run(), capsys.readouterr().out[:4]) == (0, "~7k/")
+    assert (status_line.run(), capsys.readouterr().out[:4]) == (0, "~7.1")
     os.utime(chat, (3, 3))
     path = home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True)
@@ -226,7 +226,7 @@ def test_the_newest_session_of_the_folder_without_a_status(
     database.execute("INSERT INTO message VALUES ('m', 's', ?)", (json.dumps({"tokens": tokens}),))
     database.commit()
     database.close()
-    assert (status_line.run(), capsys.readouterr().out) == (0, "~5k/? · 80 % cached\n")
+    assert (status_line.run(), capsys.readouterr().out) == (0, "~5.0k/? · 80 % cached\n")
 
 
 def test_it_loads_neither_a_command_line_parser_nor_anything_of_the_chat() -> None:

@@ -67,7 +67,7 @@ def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -
     path = tmp_path / "s.jsonl"
     append(path, *lines(8))
     text = status_text(state(Follower(path), window=20_000))
-    assert text.lstrip("~").startswith("2k/20k 9 %")
+    assert text.lstrip("~").startswith("1.7k/20k 9 %")
     assert "calls left" in text
     assert "99 % cached" in text
 

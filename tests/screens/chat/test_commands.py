@@ -255,6 +255,7 @@ async def test_copy_says_only_what_it_knows() -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
     from tests.chat.test_usage_report import CALL
+    from tui.text.numbers import day_text
 
     now = time.time()
     calls = [replace(CALL, at=now), replace(CALL, at=now, session="s2", model="y", input_total=2_000_000)]
@@ -263,7 +264,7 @@ async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
         await run.shows("Usage", "session", "today", "total")
         assert "$0.25" in run.text and "$0.50" in run.text
         await run.press("end")
-        await run.shows("last 30 days" if size[1] > 15 else f"{date.fromtimestamp(now):%d %b}")
+        await run.shows("last 30 days" if size[1] > 15 else day_text(date.fromtimestamp(now)))
 
 
 async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tui.messages import Attachment, Message, Part, ProviderItem, Reasoning, Ref
 from tui.text.clean import abbreviated, clean_line, clean_text, clean_url
 from tui.text.labels import is_web_address, source_markdown
 from tui.text.markdown import make_parser
-from tui.text.numbers import plural, timestamp, tokens_exact
+from tui.text.numbers import plural, size_text, timestamp, tokens_exact
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -123,7 +123,7 @@ def _markdown_part(part: object) -> str:
         case Attachment(kind="text", name=name, text=text):
             return f"_{_name(name)}_\n\n{_fence(text)}"
         case Attachment(name=name, media_type=media_type, size=size):
-            return f"_{_name(name)} ({media_type}, {size:,} bytes)_"
+            return f"_{_name(name)} ({media_type}, {size_text(size)})_"
         case _:
             return ""
 
@@ -199,9 +199,9 @@ def _html_part(part: Part, message: Message, blobs: Mapping[str, bytes]) -> str:
             label = f"{name or 'tool'} {'failed' if wrong else 'answered'}, {plural(len(text), 'character')}"
             return _folded(label, f"<pre><code>{_text(text)}</code></pre>")
         case Attachment(kind="text", name=name, text=text):
-            return _folded(f"{name}, {part.size:,} bytes", f"<pre><code>{_text(text)}</code></pre>")
+            return _folded(f"{name}, {size_text(part.size)}", f"<pre><code>{_text(text)}</code></pre>")
         case Attachment(name=name, media_type=kind, size=size):
-            label = f'<p class="note">{_text(f"{name} ({kind}, {size:,} bytes)")}</p>'
+            label = f'<p class="note">{_text(f"{name} ({kind}, {size_text(size)})")}</p>'
             data = blobs.get(part.sha256)
             if kind not in PICTURES or data is None:
                 return label

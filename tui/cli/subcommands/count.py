@@ -14,7 +14,7 @@ from tui.cli import FAILED, complain, table, write
 from tui.config.settings import Settings
 from tui.context.counting.tokenizers import TextCount, count_texts
 from tui.errors import UsageError
-from tui.text.numbers import tokens_exact
+from tui.text.numbers import size_text, tokens_exact
 
 if TYPE_CHECKING:
     from tui.providers.base import Provider
@@ -85,7 +85,7 @@ def _bounded(file: BinaryIO) -> bytes:
     """The content of `file`, which may be a device or a pipe and have no size. Raises `OSError` if it is too large."""
     data = file.read(MOST_FILE_BYTES + 1)
     if len(data) > MOST_FILE_BYTES:
-        raise OSError(f"larger than {MOST_FILE_BYTES // 1_000_000} MB")
+        raise OSError(f"larger than {size_text(MOST_FILE_BYTES)}")
     return data
 
 

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 
 from tui.chat.interchange.export import export_session
@@ -23,7 +22,7 @@ from tui.config.settings import Settings
 from tui.errors import UsageError
 from tui.providers.registry import all_configs
 from tui.text.cells import plain
-from tui.text.numbers import plural, tokens_exact
+from tui.text.numbers import plural, timestamp, tokens_exact
 
 
 def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_json: bool) -> int:
@@ -81,8 +80,7 @@ def _offered(store: SessionStore) -> list[Path]:
         return []
     counts = Counter(file.program for file in new)
     newest = {file.program: file.changed for file in reversed(new)}
-    days = {name: datetime.fromtimestamp(moment).strftime("%Y-%m-%d") for name, moment in newest.items()}
-    rows = [(name, f"{count:,}", days[name]) for name, count in counts.most_common()]
+    rows = [(name, f"{count:,}", timestamp(newest[name])) for name, count in counts.most_common()]
     write(table([("program", "new files", "newest"), *rows], right=frozenset({1})))
     answer = input(f"Import {plural(len(new), 'file')}? [y/N] ")
     return [file.path for file in new] if answer.strip().lower() in ("y", "yes") else []

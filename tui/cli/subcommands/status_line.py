@@ -12,6 +12,8 @@ import re
 import select
 import sys
 
+from tui.text.numbers import money, percent, plural, tokens_short
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +91,7 @@ def status_line(status: Mapping[str, Any]) -> str:
     line = _calls_text(total, window, calls)
     cost = (status.get("cost") or {}).get("total_cost_usd")
     if isinstance(cost, int | float) and cost is not True and 0 <= cost < 1e6:
-        line += f" · ${cost:.2f} this session"
+        line += f" · {money(cost)} this session"
     return line
 
 
@@ -111,13 +113,13 @@ def line_text(
     window_mark: str = "",
 ) -> str:
     """Tokens of the window, calls until compaction, share of the cache. The marks precede uncertain numbers."""
-    parts = [f"{mark}{_short(total)}/{window_mark}{_short(window) if window else '?'}"]
+    parts = [f"{mark}{tokens_short(total)}/{window_mark}{tokens_short(window or None, strip=True)}"]
     if window:
-        parts[0] += f" {_percent(total / window)}"
+        parts[0] += f" {percent(100 * total / window)}"
     if calls_left is not None:
-        parts.append(f"{max(0, calls_left):,} call{'' if calls_left == 1 else 's'} left")
+        parts.append(f"{plural(max(0, calls_left), 'call')} left")
     if cached_share is not None:
-        parts.append(f"{_percent(cached_share)} cached")
+        parts.append(f"{percent(100 * cached_share)} cached")
     return " · ".join(parts)
 
 
@@ -296,22 +298,6 @@ def _files(folder: str, ending: str | tuple[str, ...] = ".jsonl") -> list[tuple[
         return []
 
 
-# As in `tui.text.numbers` and `tui.providers.wire`, which take longer to import than this takes to run.
-
-
 def _count(value: object) -> int:
-    """`value` if it is a number of tokens, else 0."""
+    """`value` if it is a number of tokens, else 0: as in `tui.providers.wire`, which takes longer to import."""
     return value if type(value) is int and 0 <= value < 2**53 else 0
-
-
-def _percent(share: float) -> str:
-    """ "26 %"; a share below 1 is never rounded up to it."""
-    rounded = round(100 * share)
-    return f"{99 if share < 1 and rounded == 100 else rounded} %"
-
-
-def _short(tokens: int) -> str:
-    """ "164k", "1M"."""
-    if tokens >= 999_500:
-        return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"
-    return f"{tokens / 1000:.0f}k" if tokens >= 1000 else str(tokens)
