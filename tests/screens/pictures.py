@@ -1,4 +1,4 @@
-"""Pictures of a screen at three sizes, dark and light, from one start of the program."""
+"""Pictures of a screen at three sizes, and of the largest in light colours too, from one start of the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tui.chat.conversation.events import SessionEvent
 from tui.screens.base import Panel
 
 SIZES = ((120, 40), (80, 24), (40, 15))
-THEMES = ("chatctx-dark", "chatctx-light")
+DARK, LIGHT = "chatctx-dark", "chatctx-light"
 
 
 class QuietApp(ChatApp):
@@ -53,7 +53,7 @@ class Pictures:
         `name` where a test has several.
         """
         with tempfile.TemporaryDirectory() as folder:
-            settings = settings_in(Path(folder), theme=THEMES[0])
+            settings = settings_in(Path(folder), theme=DARK)
             app = QuietApp(settings, opener(talk, settings))
             await self._compare(app, keys, until, command or event or panel, name)
 
@@ -89,7 +89,7 @@ class Pictures:
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
             await quiet(app, pilot)  # a list drawn anew tries its themes on
-            for theme in THEMES:
+            for theme in (DARK, LIGHT) if (width, height) == SIZES[0] else (DARK,):  # smaller ones have the same colours
                 label = "-".join(filter(None, (name, f"{width}x{height}", theme.removeprefix("chatctx-"))))
                 if await still(app, pilot, theme) != self._agreed(name=label):
                     yield label

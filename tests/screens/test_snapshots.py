@@ -1,4 +1,4 @@
-"""Every screen as it looks, at three sizes, dark and light. After a wanted change: --snapshot-update, then look."""
+"""Every screen at three sizes, the largest in light colours too. After a wanted change: --snapshot-update, then look."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tui.views.view import Option, Question
 
 @pytest.fixture
 def pictures(snapshot: SnapshotAssertion) -> Pictures:
-    """Compares a screen with its six pictures."""
+    """Compares a screen with its four pictures."""
     return Pictures(snapshot)
 
 
