@@ -89,7 +89,7 @@ class Pictures:
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
             await quiet(app, pilot)  # a list drawn anew tries its themes on
-            for theme in (DARK, LIGHT) if (width, height) == SIZES[0] else (DARK,):  # smaller ones have the same colours
+            for theme in (DARK, LIGHT) if (width, height) == SIZES[0] else (DARK,):  # the smaller ones: same colours
                 label = "-".join(filter(None, (name, f"{width}x{height}", theme.removeprefix("chatctx-"))))
                 if await still(app, pilot, theme) != self._agreed(name=label):
                     yield label

@@ -1,4 +1,4 @@
-"""Every screen at three sizes, the largest in light colours too. After a wanted change: --snapshot-update, then look."""
+"""Every screen at three sizes, the largest in light colours too. After a change: --snapshot-update, then look."""
 
 from __future__ import annotations
 
