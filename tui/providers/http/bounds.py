@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
 from math import inf
 from typing import Any
 
@@ -41,6 +41,37 @@ _KEEPALIVE = [
 ]
 
 
+LATE = 1.0
+"""Seconds by which a timer is late only if the program did not run."""
+
+
+@asynccontextmanager
+async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], None], None]:
+    """`asyncio.timeout` for a program that may be stopped (SIGSTOP, ctrl+z, a suspended machine).
+
+    What arrived while it was stopped is read before the limit applies. Yields a function that sets the limit later.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
+    async with asyncio.timeout(None) as limit:
+
+        def apply(due: float) -> None:
+            limit.reschedule(loop.time() + (LATE if loop.time() > due + LATE else 0.0))
+
+        def start(seconds: float) -> None:
+            nonlocal timer
+            due = loop.time() + seconds
+            timer = loop.call_at(due, apply, due)
+
+        if seconds is not None:
+            start(seconds)
+        try:
+            yield start
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """A transport whose answers are at most `limit` bytes, decompressed, and must not trickle.
 
@@ -55,15 +86,17 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send `request` and wait for the response headers, at most one read timeout after it is sent."""
         extensions = request.extensions
-        patience: float | None = extensions.get("timeout", {}).get("read")
+        timeouts = extensions.get("timeout", {})
+        patience: float | None = timeouts.get("read")
         try:
-            async with asyncio.timeout(None) as deadline:
+            async with time_limit(None) as limit:
 
                 async def trace(name: str, _info: dict[str, Any]) -> None:
                     if name.endswith("send_request_body.complete") and patience is not None:
-                        deadline.reschedule(asyncio.get_running_loop().time() + patience)
+                        limit(patience)
 
-                request.extensions = {**extensions, "trace": trace}
+                # The limit here, and `Pace`, replace the read timeout, which a stopped program would exceed.
+                request.extensions = {**extensions, "trace": trace, "timeout": {**timeouts, "read": None}}
                 response = await super().handle_async_request(request)
         except TimeoutError as error:
             raise httpx2.ReadTimeout("the head of the answer did not end", request=request) from error
@@ -128,7 +161,7 @@ class Pace:
         started = clock()
         remaining = min(self._patience - self._waited, self._thought - self._waited_event)
         try:
-            async with asyncio.timeout(None if remaining == inf else max(0.0, remaining)):
+            async with time_limit(None if remaining == inf else max(0.0, remaining)):
                 piece = await anext(pieces, None)
         except TimeoutError as error:
             raise httpx2.ReadTimeout("nothing came, or next to nothing") from error
