@@ -83,6 +83,15 @@ def test_the_log_never_writes_to_the_terminal(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
+def test_folders_that_are_created_on_the_way_are_private_too(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        private_folder(tmp_path / "state" / "chatctx" / "log")
+    finally:
+        os.umask(before)
+    assert {mode(folder) for folder in tmp_path.rglob("*")} == {0o700}
+
+
 def test_an_existing_file_is_closed_and_what_is_no_file_is_left(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     (tmp_path / "a").chmod(0o664)

@@ -96,18 +96,14 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder for its owner alone (0700), with usual parents. Raises OSError.
+    """Create a folder, and its parents, for its owner alone (0700). Raises OSError.
 
     An existing folder is restricted only if it is ours by its name: others may be shared on purpose.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        if not path.is_dir():
-            raise
-        if path.name == FOLDER:
-            close_to_others(path)
+    for folder in (*reversed(path.parents), path):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if path.name == FOLDER:
+        close_to_others(path)
     return path
 
 

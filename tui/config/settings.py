@@ -263,7 +263,8 @@ def remembered_theme(data_dir: Path) -> str | None:
 def remember_theme(data_dir: Path, name: str) -> None:
     """Use this theme from now on, unless the config file names one. Raises OSError."""
     private_folder(data_dir)
-    (data_dir / THEME_FILE).write_text(name + "\n", encoding="utf-8")
+    with open_private(data_dir / THEME_FILE, "w", encoding="utf-8") as file:
+        file.write(name + "\n")
 
 
 def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
@@ -366,7 +367,7 @@ def write_provider(path: Path, name: str, values: Mapping[str, str | None]) -> N
     old = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
     newline = "\r\n" if "\r\n" in old else "\n"
     changed = with_provider(old.replace("\r\n", "\n"), name, values)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     target = path.resolve()  # keep a link (to a dotfiles repository, for example)
     beside = target.with_name(target.name + ".new")
     with open_private(beside, "w", encoding="utf-8", newline=newline) as file:  # an `env` in it may hold keys
