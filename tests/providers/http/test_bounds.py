@@ -26,9 +26,10 @@ async def test_what_arrived_while_the_program_was_stopped_is_read(
 
     waiting = asyncio.create_task(Pace(0.01).wait_for(pieces()))
     await asyncio.sleep(0)
-    time.sleep(0.05)  # stopped
+    loop = asyncio.get_running_loop()
+    loop.call_soon(time.sleep, 0.05)  # stopped
     if arrives:
-        asyncio.get_running_loop().call_soon(arrived.set)
+        loop.call_soon(loop.call_soon, arrived.set)
         assert await waiting == b"data"
     else:
         with pytest.raises(httpx2.ReadTimeout):
