@@ -56,8 +56,8 @@ seconds is ignored, with a message; - waits for it, </dev/null leaves it out.
 Memory files (AGENTS.md) of the working directory are sent too, as in the chat.
 
 With --json the complete answer is one object: session, provider, model, status, finish_reason, text, refusal, sources,
-error, usage (tokens of the last request), calls, input_tokens and output_tokens (of all requests), cost (US dollars,
-null if the price is unknown) and seconds.
+error, usage (tokens of the last request), calls, input_tokens and output_tokens (of all requests), tokens_estimated
+(whether one of these is), cost (US dollars, null if the price is unknown), cost_estimated and seconds.
 
 Exit codes: 0 a complete answer, 1 none or only a part, 2 bad usage, 130 interrupted.""",
         argument("text", nargs=-1, about="the question; - is standard input"),

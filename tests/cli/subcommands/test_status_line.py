@@ -198,9 +198,9 @@ def test_the_newest_session_of_the_folder_without_a_status(
     shortened = claude.with_name("shortened-1a2b") / "s.jsonl"
     shortened.parent.mkdir()
     shortened.write_text(json.dumps({"cwd": str(work)}, ensure_ascii=False), "utf-8")
+    os.utime(day / "rollout-1.jsonl", (1, 1))
     assert status_line.newest(str(work), thorough=True) == str(shortened)
     (claude / "s.jsonl").write_text(of({"message": {"usage": CLAUDE_USAGE}}), "utf-8")
-    os.utime(day / "rollout-1.jsonl", (1, 1))
     assert (status_line.run(), capsys.readouterr().out[:6]) == (0, "~221k/")
     os.utime(claude / "s.jsonl", (2, 2))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
