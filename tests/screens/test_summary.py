@@ -155,7 +155,7 @@ async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
         await run.shows("writing another summary")
         await run.press("ctrl+s")  # not while it does
         await run.press("escape")
-        await run.shows("Compaction cancelled")
+        await run.shows("Cancelled: the summary is as it was.")
         assert area(run).text == f"mine {GOAL}"
         run.server.gate = None
         run.server.script = [[ProviderError("not_found", "The server is down")]]

@@ -103,7 +103,7 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
             if real in read_paths or not is_file(real):
                 continue
             read_paths.add(real)
-            if wrong := _misleading(path, real, names, None if path.parent == config_folder else project[0].resolve()):
+            if wrong := _misleading(real, names, None if path.parent == config_folder else project[0].resolve()):
                 notices.append(f"{shown} is not sent: {wrong}.")
                 continue
             with real.open("rb") as source:
@@ -120,8 +120,8 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
     return MemoryFiles(tuple(files), tuple(notices))
 
 
-def _misleading(path: Path, real: Path, names: Sequence[str], top: Path | None) -> str:
-    """Why the file `path`, which leads to `real`, is not sent; "" if it may be.
+def _misleading(real: Path, names: Sequence[str], top: Path | None) -> str:
+    """Why a file that leads to `real` is not sent; "" if it may be.
 
     A project may come from others: a link in it could lead to the person's keys, or to anything else outside `top`.
     """

@@ -79,7 +79,7 @@ def make_palette(variables: Mapping[str, str], *, ansi: bool = False, no_color: 
     half-written user theme still shows text.
     """
     if ansi:
-        return _ansi_palette(variables, no_color)
+        return _ansi_palette(variables)
     ground = _color(variables, "background", "#121212")
     light = _luminance(ground) > 0.4
     text = _readable(_color(variables, "foreground", "#1f1f1f" if light else "#e0e0e0"), ground)
@@ -133,7 +133,7 @@ def make_palette(variables: Mapping[str, str], *, ansi: bool = False, no_color: 
     )  # fmt: skip
 
 
-def _ansi_palette(variables: Mapping[str, str], no_color: bool) -> Palette:
+def _ansi_palette(variables: Mapping[str, str]) -> Palette:
     """The terminal's own colours: no backgrounds, and no "bright black", which varies widely."""
 
     def named(name: str, default: str) -> Color:

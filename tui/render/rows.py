@@ -72,9 +72,9 @@ def blank_row() -> Row:
     return Row(())
 
 
-def text_row(text: str, style: Style, *, copy: bool = False) -> Row:
-    """A row of one style, by default not copied."""
-    return Row((Segment(text, style),), 0, len(text) if copy else 0)
+def text_row(text: str, style: Style) -> Row:
+    """A row of one style that is not copied."""
+    return Row((Segment(text, style),), 0, 0)
 
 
 def prefixed(rows: Iterable[Row], first: Sequence[Segment], rest: Sequence[Segment]) -> list[Row]:

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
+from textual.worker import Worker
 
 from tui.errors import ExpectedError
 from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
@@ -57,7 +58,7 @@ class SummaryPanel(Panel[bool]):
         self._original = ""  # the text before any change
         self.abandoned = ""  # an edited text that was not accepted
         self._confirming = False  # whether the question is shown
-        self._working = False  # whether the model is writing another one
+        self._asking: Worker[None] | None = None  # while the model writes another one
         self._note = ""
         self._measure_seconds = 0.0  # that the last measurement took
 
@@ -127,7 +128,7 @@ class SummaryPanel(Panel[bool]):
             )
         note = self.query_one(".summary-note", Static)
         problem = effect.problem if effect is not None else ""
-        if self._working:
+        if self._asking is not None:
             note.update(Content.styled("● writing another summary · esc stops", "$primary"))
         elif self._confirming or self._note or problem:
             note.update(Content.styled(plain(CONFIRM if self._confirming else self._note or problem), "$text-warning"))
@@ -163,7 +164,7 @@ class SummaryPanel(Panel[bool]):
 
     async def _accept(self) -> None:
         """Apply it; if that is not possible, show why and keep the text."""
-        if self._working:
+        if self._asking is not None:
             return
         try:
             await self.subject.accept(self.area.text)
@@ -174,7 +175,7 @@ class SummaryPanel(Panel[bool]):
 
     def action_ask(self) -> None:
         """Let the model write another one, with instructions from a form."""
-        if not self.subject.can_ask or self._working:
+        if not self.subject.can_ask or self._asking is not None:
             return
         self._clear_note()
         field = Field("instructions", "Instructions for another summary")
@@ -182,32 +183,35 @@ class SummaryPanel(Panel[bool]):
 
     def _begin(self, values: Mapping[str, str] | None) -> None:
         if values is not None:
-            self._working = True
+            self._asking = self._ask(values["instructions"].strip())
             self.redraw()
-            self._ask(values["instructions"].strip())
 
     @work(group="ask", exit_on_error=False)
     async def _ask(self, instructions: str) -> None:
         edited = bool(self.edited)
         try:
             await self.subject.ask(instructions)
+        except asyncio.CancelledError:
+            self._asking = None
+            if self.is_attached:
+                self._say("Cancelled: the summary is as it was.")
+            raise
         except ExpectedError as error:
-            self._say(error_line(error))
+            self._note = error_line(error)
         else:
             area = self.area
             area.replace(clean_text(self.subject.text), area.document.start, area.document.end)
             area.move_cursor(area.document.start)
             self._original = area.text
             self._note = "This is the new summary. ctrl+z restores your text." if edited else ""
-        finally:
-            self._working = False
-            self.redraw()
+        self._asking = None
+        self.redraw()
         self.measure()
 
     def action_close(self) -> None:
         """Esc: stop the call, else leave; with changes only after a question."""
-        if self._working:
-            self.subject.summaries.stop()
+        if self._asking is not None:
+            self._asking.cancel()
         elif self.edited and not self._confirming:
             self._confirming = True
             self.redraw()
@@ -217,5 +221,4 @@ class SummaryPanel(Panel[bool]):
     def leave(self) -> None:
         """Close without accepting; changes are in `abandoned`."""
         self.abandoned = self.edited
-        self.subject.summaries.stop()
         self.dismiss(False)

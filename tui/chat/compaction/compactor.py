@@ -24,7 +24,7 @@ from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind, build_request, trimmed_request
 from tui.chat.conversation.meter import Meter
-from tui.chat.runtime.services import Services
+from tui.chat.runtime.services import Services, uninterrupted
 from tui.chat.store.database import new_id
 from tui.context.reduction.compaction import (
     CompactionPlan,
@@ -348,18 +348,18 @@ class Summaries:
         self.conversation = conversation
         self.compactor = compactor
         self._start = start
-        self._drafting: asyncio.Task[SummaryDraft] | None = None
 
     async def draft(self, instructions: str = "") -> SummaryDraft:
         """Let the model summarise the older part without changing anything. The call is billed like any other.
 
-        Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
+        It is the session's task meanwhile. Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
         """
-        task = self._drafting = self._start(self._draft(instructions))
+        task = self._start(self._draft(instructions))
         try:
             await asyncio.wait([task])
-        finally:
-            task.cancel()  # if this call itself is cancelled
+        finally:  # if this call itself is cancelled
+            task.cancel()
+            await uninterrupted(asyncio.wait([task]))
         if task.cancelled():
             raise SummaryFailedError("Compaction cancelled")
         return task.result()
@@ -372,11 +372,6 @@ class Summaries:
             raise CompactionRefusedError("There is nothing older to summarise.")
         summary = await self.compactor.summary(plan, usage, instructions, "manual")
         return SummaryDraft(self, plan, usage, summary.text, stamp)
-
-    def stop(self) -> None:
-        """Cancel a running call to the model."""
-        if self._drafting is not None:
-            self._drafting.cancel()
 
     def current(self, message_id: str = "") -> CurrentSummary | None:
         """The summary in force that is this message, or the newest one; None if there is none to read."""

@@ -132,16 +132,15 @@ class Document:
         entry.message, entry.live = message, None
         self._pair_calls(message)
 
-    def drop_last(self, message_id: str) -> bool:
+    def drop_last(self, message_id: str) -> None:
         """Remove a reply if it is the last entry."""
         index = self.index.get(message_id)
         if index is None or index != len(self.entries) - 1:
-            return False
+            return
         del self.index[message_id]
         self._drawn.discard(index)
         self.entries.pop()
         self.heights.pop()
-        return True
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
