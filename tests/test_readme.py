@@ -43,6 +43,13 @@ def test_a_page_names_modules_that_are_there(page: Path) -> None:
     assert [name for name in missing if not any(page.parent.rglob(name))] == []
 
 
+def test_the_table_of_numbers_has_every_function_there_is() -> None:
+    section = (REPOSITORY / "tui/text/README.md").read_text("utf-8").split("## How a number is written")[1]
+    named = re.findall(r"`([a-z_]+)[`(]", "".join(row.split("|")[2] for row in re.findall(r"^\| .*", section, re.M)))
+    source = (REPOSITORY / "tui/text/numbers.py").read_text("utf-8")
+    assert set(named) - {"source"} == set(re.findall(r"^def ([a-z]\w*)", source, re.M))
+
+
 def test_contributing_lists_the_modules_of_every_folder() -> None:
     section = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8").split("The modules of each folder:\n\n```\n")[1]
     listed: dict[str, str] = {}
