@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -115,6 +116,12 @@ class ChatApp(CopyingApp):
     def __init__(
         self, settings: Settings, open_workspace: OpenWorkspace, terminal: EarlyTerminal | None = None
     ) -> None:
+        problems: Sequence[str] = ()
+        if settings.keys:
+            from tui.screens.help import usable_keys  # with all panels: 40 ms
+
+            keys, problems = usable_keys(settings.keys, (ChatScreen, type(self)))
+            settings = replace(settings, keys=keys)
         self.settings = settings
         self._terminal = terminal
         self._pressed = 0.0
@@ -125,7 +132,7 @@ class ChatApp(CopyingApp):
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
-        self.chat = ChatScreen(open_workspace, settings)
+        self.chat = ChatScreen(open_workspace, settings, problems)
         self._start_theme()
 
     def get_driver_class(self) -> type[Driver]:

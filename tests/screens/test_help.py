@@ -9,7 +9,11 @@ from textual.dom import DOMNode
 
 from tests.screens.conftest import running
 from tui import screens, widgets
-from tui.screens.help import is_key, keymap_problems
+from tui.app import ChatApp
+from tui.screens.chat.screen import ChatScreen
+from tui.screens.help import all_keys, is_key, usable_keys
+
+CLASSES = (ChatScreen, ChatApp)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +48,71 @@ def test_each_entry_that_can_not_be_meant_is_said() -> None:
         "composer.send": "ctrl+s, ctlr+x",
         "zzz": "f3",
         "chat.help": "",
-        "chat.fold": "f3,f4",
     }
-    assert keymap_problems(keymap, {"chat.context", "composer.send", "chat.help", "chat.fold"}) == [
+    usable, problems = usable_keys(keymap, CLASSES)
+    assert usable == {}
+    assert problems == [
         "The config file sets keys.chat.contxt, but no key has that name: did you mean chat.context?",
         "The config file sets keys.chat.help to '', which is not a key; write it like ctrl+s or f2.",
         "The config file sets keys.composer.send to 'ctlr+x', which is not a key; write it like ctrl+s or f2.",
         "The config file sets keys.zzz, but no key has that name: /help lists them.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("keymap", "problem"),
+    [
+        ({"chat.help": "enter"}, "keys.chat.help to enter, which hides composer.send. It is not used: choose another"),
+        ({"app.quit": "enter"}, "keys.app.quit to enter, which hides composer.send. It is not used"),
+        ({"composer.send": "f5", "chat.help": "f5"}, "keys.chat.help to f5, which hides composer.send. It is not used"),
+        ({"app.palette": "down"}, "keys.app.palette to down, which hides a fixed key of /sessions. It is not used"),
+        ({"sessions.rename": "enter"}, "keys.sessions.rename to enter, which hides a fixed key of /sessions."),
+        ({"composer.send": "a"}, "keys.composer.send to a, which is for text. It is not used"),
+        ({"app.palette": "f5,space"}, "keys.app.palette to space, which is for text. It is not used"),
+        ({"panel.close": "q"}, "keys.panel.close to q, which is for text. It is not used"),
+    ],
+)
+def test_a_key_that_takes_away_what_can_not_be_done_otherwise_is_not_used(keymap: dict[str, str], problem: str) -> None:
+    usable, problems = usable_keys(keymap, CLASSES)
+    assert len(usable) == len(keymap) - 1
+    assert problem in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("keymap", "hidden"),
+    [
+        (
+            {"chat.context": "f9"},
+            "to f9, which hides chat.leave_out. Set keys.chat.leave_out to give that another one.",
+        ),
+        ({"chat.context": "f5", "chat.help": "f5"}, "to f5, which hides chat.context. Set keys.chat.context to give"),
+        ({"app.interrupt": "c"}, "which is for text."),
+        ({"approval.once": "n"}, "to n, which hides approval.no."),
+        ({"context.compact": "m"}, "to m, which hides context.messages."),
+        ({"app.quit": "x"}, "for text"),
+        ({"chat.stop": "ctrl+c"}, "which hides app.interrupt."),
+    ],
+)
+def test_a_key_that_hides_another_is_reported(keymap: dict[str, str], hidden: str) -> None:
+    assert any(hidden in problem for problem in usable_keys(keymap, CLASSES)[1])
+
+
+@pytest.mark.parametrize(
+    "keymap",
+    [
+        {"chat.help": "enter", "composer.send": "ctrl+s"},
+        {"composer.newline": "enter", "composer.send": "ctrl+s"},
+        {"chat.context": "ctrl+j"},  # two others stay
+        {"chat.help": "f1,?"},
+        {"chat.stop": "f10", "composer.close_list": "f10"},  # share a key by default
+        {"context.compact": "f2", "transcript.copy": "m"},  # of other places
+        {"chat.stop": "ctrl+x", "composer.up": "ctrl+p", "app.palette": "f12"},
+    ],
+)
+def test_keys_that_hide_nothing_are_used(keymap: dict[str, str]) -> None:
+    assert usable_keys(keymap, CLASSES) == (keymap, [])
+
+
+def test_the_usual_keys_may_be_written_down() -> None:
+    keys = {key.id: key.keys.replace("  ", ",") for keys in all_keys(CLASSES, {}).values() for key in keys}
+    assert usable_keys(keys, CLASSES) == (keys, [])

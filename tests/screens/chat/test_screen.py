@@ -406,6 +406,16 @@ async def test_a_set_key_wins_over_a_default_one() -> None:
         await run.shows("You said: a")
 
 
+async def test_a_key_that_would_leave_none_to_send_is_not_used() -> None:
+    async with running(keys={"chat.help": "enter"}) as run:
+        await run.shows("keys.chat.help to enter, which hides composer.send")
+        await run.type("a")
+        await run.press("enter")
+        await run.until(lambda: run.sent == ["a"])
+        await run.press("f1")
+        await run.shows("composer.send")
+
+
 async def test_the_key_that_quits_is_named_as_it_was_set() -> None:
     async with running(keys={"app.interrupt": "f12", "composer.up": "f11"}) as run:
         await run.type("draft")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -99,11 +99,11 @@ class ChatScreen(BackgroundScreen):
 
     app = getters.app(CopyingApp)
 
-    def __init__(self, open_workspace: OpenWorkspace, settings: Settings) -> None:
+    def __init__(self, open_workspace: OpenWorkspace, settings: Settings, key_problems: Sequence[str] = ()) -> None:
         super().__init__(settings.log_file)
         self.rescue_folders = (settings.data_dir, settings.log_dir)  # for what can't be stored
         self.open_workspace = open_workspace
-        self.keymap, self.key = settings.keys, settings.key
+        self.keymap, self.key, self._key_problems = settings.keys, settings.key, key_problems
         self.themes_dir = settings.themes_dir
         self.state = Chat()  # the workspace and the conversation
         self.cost: Cost | None = None  # of this session; None before it is computed
@@ -208,8 +208,7 @@ class ChatScreen(BackgroundScreen):
         workspace.servers.on_change(self._server_changed)
         self._report_server_news()
         problems = await asyncio.to_thread(self.drafts.rescued_texts)
-        problems += await asyncio.to_thread(self._key_problems) if self.keymap else []
-        for text in problems:
+        for text in (*problems, *self._key_problems):
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
@@ -417,11 +416,6 @@ class ChatScreen(BackgroundScreen):
         from tui.screens.help import all_keys
 
         return all_keys((type(self), type(self.app)), self.keymap)
-
-    def _key_problems(self) -> list[str]:
-        from tui.screens.help import keymap_problems
-
-        return keymap_problems(self.keymap, {key.id for section in self.all_keys().values() for key in section})
 
     def redirect_typing(self, event: events.Key | events.Paste) -> None:
         """Letters that are not keys of the conversation go to the prompt, and so do the following ones."""
