@@ -11,7 +11,7 @@ async def test_it_leaves_the_list_and_comes_back(talk: Commands) -> None:
     assert await talk.output("/delete") == "'What is a boat?' is deleted. /delete undo restores it."
     assert talk.session.id != old and await talk.workspace.sessions() == []
     assert await talk.completions("/delete u") == ["/delete undo"]
-    await talk.run("/delete undo")
+    assert await talk.output("/delete undo") == "'What is a boat?' is restored."
     assert talk.session.id == old
     assert [info.id for info in await talk.workspace.sessions()] == [old]
 

@@ -25,7 +25,9 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         if not (deleted := workspace.deleted):
             raise CommandError("No conversation was deleted since chatctx started.")
         await workspace.restore_session(deleted)
-        await ui.attach(await workspace.resume(deleted))
+        restored = await workspace.resume(deleted)
+        await ui.attach(restored)
+        await ui.say(f"{restored.conversation.info.title!r} is restored.", passing=True)
         return
     if not session.messages:
         raise CommandError("This conversation is empty.")
