@@ -35,19 +35,23 @@ ssh_host_ed25519_key wg0.conf wg-home.conf .authinfo kubeconfig.yaml prod-kubeco
 home/.config/github-copilot/apps.json .terraform.d/credentials.tfrc.json wpa_supplicant.conf
 home/.gemini/oauth_creds.json
 service-account.json client_secret_1.json firebase-adminsdk-1.json wp-config.php logins.json key4.db client.ovpn
+#.env# .env.~1~ .prod.env.un~ .npmrc.kate-swp auth.old.json .viminfo
+home/.local/share/chatctx/mcp-sign-in/1a2b.json home/.config/chatctx/config.toml
 """
+COPIES = (".env copy", ".npmrc copy 2", "id_rsa (1)", "auth (1).json", "auth - Copy.json", ".netrc copy.bak")
 NOT_SECRET = """
 .env.example sample.env .env.dist id_ed25519.pub id_card.txt keys.py environment.ts environment.json config config.json
 secrets.py secret_files.py credentials.go password.tsx history history.md user_history.py notes.txt git.md .gitignore
 .gitmodules .docker/Dockerfile gradle.properties settings.xml src/gh/api.yml secrets.example.yaml .ssh/work.pub
 terraform.tf main.tfvars.example tokens.css cookies.ts monkey.json .gitattributes auth.py
 ssh_host_key.md wgpu.toml tokens.json api_keys.py kubeconfig.go huggingface/tokens.py age/readme.txt
-notes.txt~ .main.py.swp keys.py.bak .env.example.bak release.1 .hidden.old
+notes.txt~ .main.py.swp keys.py.bak .env.example.bak release.1 .hidden.old #notes.md# secrets.old.py # ## .# ~
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "secret"), [*((name, True) for name in SECRET.split()), *((name, False) for name in NOT_SECRET.split())]
+    ("name", "secret"),
+    [*((name, True) for name in (*SECRET.split(), *COPIES)), *((name, False) for name in NOT_SECRET.split())],
 )
 def test_files_that_hold_secrets_ask(tmp_path: Path, name: str, secret: bool) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

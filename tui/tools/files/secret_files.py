@@ -32,7 +32,7 @@ _NAMES = frozenset(
         ".authinfo", ".cdsapirc", "kaggle.json", "oauth_creds.json", "token.json", ".token", "local.settings.json",
         "google-services.json", "googleservice-info.plist", "ngrok.yml", "tailscaled.state", "wpa_supplicant.conf",
         "sec.conf", "credentials.tfrc.json", "msal_token_cache.json", "msal_token_cache.bin", "auth.toml", ".mailrc",
-        "shadow", "gshadow", "master.passwd", ".envrc", ".flaskenv", ".histfile", "consolehost_history.txt",
+        "shadow", "gshadow", "master.passwd", ".envrc", ".flaskenv", ".histfile", "consolehost_history.txt", ".viminfo",
     }
 )  # fmt: skip
 _ENDINGS = frozenset(
@@ -46,7 +46,7 @@ _ENDINGS = frozenset(
 _FOLDERS = frozenset(
     {
         ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".subversion", ".mozilla", ".fly",
-        ".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2",
+        ".railway", ".netlify", ".doctl", ".wrangler", ".twilio-cli", ".ngrok2", "mcp-sign-in",
     }
 )  # fmt: skip
 """Everything in them, except public keys."""
@@ -60,7 +60,7 @@ _FILES = (
     "/git/config", "/.hg/hgrc", "/.docker/config.json", "/containers/auth.json", "/.m2/settings.xml",
     "/.m2/settings-security.xml", "/.gradle/gradle.properties", "/.bundle/config", "/.snowsql/config",
     "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub", "/.cargo/credentials.toml", "/age/keys.txt",
-    "/huggingface/token", "/huggingface/stored_tokens", "/.huggingface/token",
+    "/huggingface/token", "/huggingface/stored_tokens", "/.huggingface/token", "/chatctx/config.toml",
 )  # fmt: skip
 """Files that hold secrets just there."""
 _HARMLESS = frozenset({"example", "sample", "template", "tmpl", "dist", "defaults", "schema"})  # .env.example
@@ -74,8 +74,12 @@ _FORMS = re.compile(
     r"|wg[\w-]*\.conf"  # WireGuard
     r"|\.?\w*_history"  # of shells and database clients
 )
-_COPY = re.compile(r"(.*?[^.])(?:~|\.(?:bak|backup|old|orig|save|sw[op]|tmp|\d+)){1,4}")
-"""Backup names left by editors and people."""
+_COPY = re.compile(
+    r"#?(.*?[^.\s#])"
+    r"(?:[~#]| (?:- )?copy(?: \d+)?| \(\d+\)|\.(?:bak|backup|old|orig|save|sw[op]|un|kate-swp|tmp|~?\d+)){1,4}"
+    r"(\.[a-z]+)?"
+)
+"""Names of copies left by editors, file managers and people."""
 _API_KEY = re.compile(r"(.*[._-])?api[._-]?(keys?|tokens?)")
 MOST_ENTRIES = 5_000  # of a folder that are looked at for another name of the same file
 
@@ -84,8 +88,9 @@ def may_hold_secrets(name: str) -> bool:
     """Whether a file's name, or a folder on the path to it, says that keys or passwords are in it."""
     path = PurePosixPath(name.lower().replace("\\", "/"))
     paths = [path]
-    if copy := _COPY.fullmatch(path.name):  # editors put a dot before the name of a backup
-        paths += [path.with_name(original) for original in (copy[1], copy[1].removeprefix("."))]
+    if copy := _COPY.fullmatch(path.name):
+        original = copy[1] + (copy[2] or "")
+        paths += map(path.with_name, (original, original.removeprefix(".")))  # editors put a dot before it
     return any(map(_holds_secrets, paths))
 
 
