@@ -86,7 +86,9 @@ class PromptArea(TextArea):
     def action_complete(self) -> None:
         """Accept the highlighted completion, or the first, without sending; without a list, go to the next widget."""
         completions = self.composer.completions
-        if (choice := completions.current or next(iter(completions.choices), None)) is not None:
+        if completions.lags(self.text):
+            completions.wanted = self.text  # the letters before the key count, too
+        elif (choice := completions.current or next(iter(completions.choices), None)) is not None:
             self.composer.accept(choice)
         else:
             self.screen.focus_next()
@@ -267,8 +269,8 @@ class Composer(Widget):
         self.area.load_text("")
 
     def restore(self, text: str) -> None:
-        """Put a submitted text that can't be sent before whatever was written since."""
-        self.value = text + self.value
+        """Put a submitted text that can't be sent before whatever was written since, which begins a new line."""
+        self.value = "\n".join(filter(None, (text, self.value)))
 
     def fit(self, height: int) -> None:
         """Leave space for the other widgets in a window of `height` lines: a longer prompt scrolls."""
@@ -293,8 +295,8 @@ class Composer(Widget):
 
     def submit(self) -> None:
         """Accept the highlighted completion if it changes anything, else send."""
-        choice, lags = self.completions.current, self.completions.text != self.area.text  # behind fast typing
-        if choice is not None and not lags and choice.key.strip() != self.area.text.strip():
+        choice = None if self.completions.lags(self.area.text) else self.completions.current
+        if choice is not None and choice.key.strip() != self.area.text.strip():
             self.accept(choice)
             if choice.key.endswith(" "):
                 return
@@ -323,6 +325,11 @@ ROWS = 8
 """Choices visible at once; the list scrolls."""
 
 
+def is_completed(draft: str) -> bool:
+    """Whether there may be completions: of a command, or of a file after `@`."""
+    return draft.startswith("/") or "@" in draft
+
+
 class CompletionList(OptionList):
     """The choices above the composer. Hidden while there are none."""
 
@@ -340,11 +347,16 @@ class CompletionList(OptionList):
         super().__init__(compact=True)
         self.choices: tuple[Option, ...] = ()
         self.text = ""
+        self.wanted = ""  # the draft for which tab was pressed before there were choices
 
     @property
     def open(self) -> bool:
         """Whether it has choices."""
         return bool(self.choices)
+
+    def lags(self, draft: str) -> bool:
+        """Whether the choices for `draft` are still to come: it was typed faster."""
+        return draft != self.text and (self.open or is_completed(draft))
 
     @property
     def current(self) -> Option | None:

@@ -304,7 +304,28 @@ async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> N
                 events.Key(key if len(key) > 1 or key.isalpha() else "slash", key if len(key) < 2 else None)
             )
         await run.until(lambda: run.sent == ["one", "two"])
-        await run.until(lambda: run.chat.composer.value == "/nopethree")
+        await run.until(lambda: run.chat.composer.value == "/nope\nthree")
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed", "draft"),
+    [
+        ("", "/mod", "/model "),
+        ("/mod", "el", "/model "),
+        ("/mod", " gpt", "/mod gpt"),
+        ("/help", " me", "/help me"),
+    ],
+)
+async def test_letters_before_tab_are_completed_and_none_is_lost(shown: str, typed: str, draft: str) -> None:
+    async with running() as run:
+        await run.type(shown)
+        for key in (*typed, "tab"):  # faster than the list follows
+            named = {"/": "slash", " ": "space"}.get(key, key)
+            run.app.post_message(events.Key(named, key if len(key) < 2 else None))
+        await run.until(lambda: run.chat.composer.value == draft)
+        await run.pilot.pause()
+        assert run.chat.composer.value == draft
+        assert run.app.focused is run.chat.composer.area
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from tui.screens.chat.drafts import DraftCost, Drafts
 from tui.screens.chat.mentions import FileIndex, mention_offers
 from tui.text.cells import plain
 from tui.widgets.bars import Bar, QueueList, StatusBar, status_line, title_line, welcome
-from tui.widgets.composer import Composer
+from tui.widgets.composer import Composer, is_completed
 from tui.widgets.transcript.transcript import Transcript
 from tui.widgets.transcript.view import MessagePlace
 
@@ -354,7 +354,7 @@ class ChatScreen(BackgroundScreen):
         """Count, store and complete the draft."""
         self.draft_cost.changed(event.typed, event.pasted)
         self.drafts.save_soon()
-        if event.text.startswith("/") or "@" in event.text:
+        if is_completed(event.text):
             self.soon(partial(self.complete, event.text, event.cursor), "complete")
         else:
             self.composer.completions.offer(())
@@ -367,7 +367,11 @@ class ChatScreen(BackgroundScreen):
             servers = self.workspace.servers if self.workspace is not None else None
             offers = await mention_offers(text, cursor, self.files, servers)
         if self.composer.area.text == text:
-            self.composer.completions.offer(offers, text)
+            completions = self.composer.completions
+            completions.offer(offers, text)
+            wanted, completions.wanted = completions.wanted, ""
+            if offers and wanted == text:
+                self.composer.accept(offers[0])
 
     def on_resize(self, _event: events.Resize) -> None:
         """Redraw what depends on the size."""
