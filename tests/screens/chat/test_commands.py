@@ -286,7 +286,8 @@ async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch
         await run.type("a draft")
         await run.press("ctrl+g")
         await run.until(lambda: run.chat.composer.value == "a text")
-        monkeypatch.setenv("VISUAL", str(tmp_path / "not-there"))
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("VISUAL", "./not-there")  # short: the line with it is not wrapped
         await run.press("ctrl+g")
         await run.shows("could not be started")
         monkeypatch.setenv("VISUAL", "false")
