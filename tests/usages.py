@@ -1,4 +1,4 @@
-"""Numbers and messages as plain values, for tests of what is drawn."""
+"""The numbers of `/context` as plain values, for tests of what is drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from tui.context.usage.limits import Budget, ModelLimits
 from tui.context.usage.rows import MessageTokens, UsageItem, UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
-from tui.messages import Message, Text, Usage
 from tui.text.labels import MESSAGE_ROWS
 
 
@@ -62,16 +61,3 @@ def by_message(rows: Sequence[UsageRow]) -> dict[str, MessageTokens]:
                 before = tokens.get(item.ref, MessageTokens(0, item.source))
                 tokens[item.ref] = MessageTokens(before.tokens + item.tokens, item.source)
     return tokens
-
-
-def user(text: str, message_id: str = "m1") -> Message:
-    """A message of the person."""
-    return Message("user", (Text(text),), id=message_id, created_at=1.0)
-
-
-def assistant(text: str, message_id: str = "m2", *, tokens: tuple[int | None, int | None] = (50_000, 2_000)) -> Message:
-    """A measured answer; `tokens` are input and output."""
-    return Message(
-        "assistant", (Text(text),), id=message_id, created_at=2.0, provider="anthropic", model="claude-x",
-        usage=Usage(*tokens),
-    )  # fmt: skip

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.messages import assistant
 from tui.chat import usage_report
 from tui.chat.store.calls import _GROUPS, CallGroup, CallLog, CallRow, billed_model, prediction_error
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import Totals, totals_to_json
-from tui.messages import Message, Text
 from tui.text.numbers import Cost, spent
 from tui.views.usage_table import usage_lines
 
@@ -307,7 +307,7 @@ def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_wer
     for session, ids in messages.items():
         store.create_session(SessionInfo(session, "", "p", "m", 0.0, 0.0))
         for ident in ids:
-            store.add_message(session, Message("assistant", (Text("x"),), ident))
+            store.add_message(session, assistant("x", id=ident))
     store_calls(store, [first, second, later, copied, made])
     log = CallLog(store)
     (before,) = log.inherited("fork")

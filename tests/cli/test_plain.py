@@ -25,6 +25,7 @@ import pytest
 from tests.bench.losses import Faults
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
 from tests.cli.conftest import Run, one_line
+from tests.messages import assistant
 from tests.usages import make_usage
 from tui.chat.conversation.events import (
     ApprovalAsked,
@@ -42,7 +43,7 @@ from tui.chat.workspace import Workspace
 from tui.cli.plain import PlainChat
 from tui.cli.streams import Lines
 from tui.config.files import unsent_files
-from tui.messages import Message, Text, ToolCall
+from tui.messages import Text, ToolCall
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
 
 
@@ -211,11 +212,11 @@ def test_a_model_with_a_window_too_small_is_asked_about(run: Run, tmp_path: Path
 
 async def test_a_turn_is_said_in_lines_and_a_call_asks(capsys: pytest.CaptureFixture[str]) -> None:
     call = ToolCall("c1", "write_file", '{"path": "a\x1b[2J"}')
-    reply = Message("assistant", (Text("hi"), call), "m1", status="cancelled", model="vendor/model-x")
+    reply = assistant("hi", call, id="m1", status="cancelled", model="vendor/model-x")
     decided = []
 
     async def events() -> AsyncIterator[SessionEvent]:
-        yield ReplyFinished(Message("assistant", (), "m0", status="failed", error="too long"))  # it is repeated
+        yield ReplyFinished(assistant(id="m0", status="failed", error="too long"))  # it is repeated
         yield ReplyStarted("m1", "p", "vendor/model-x")
         yield ReplyDelta("m1", "reasoning", "hm")
         yield ReplyDelta("m1", "text", "hi \x1b[31mred")

@@ -10,9 +10,9 @@ import pytest
 from textual.content import Content
 
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tests.messages import assistant, user
 from tui.chat.compaction.compactor import SummaryDraft
 from tui.cli.plain import LISTED, PlainChat
-from tui.messages import Message, Text
 from tui.views.view import Field, Form, Menu, Option, Question, RejectedError
 
 
@@ -148,8 +148,8 @@ async def test_without_a_yes_nothing_changes(preview: SummaryDraft, answers: lis
 
 
 def test_a_stored_conversation_is_introduced_by_what_was_said_last(capsys: pytest.CaptureFixture[str]) -> None:
-    summary = Message("user", (Text("Of boats."),), "m2", kind="summary")
-    messages = [Message("assistant", (Text("Nine boats."),), "m1"), summary]
+    summary = user("Of boats.", id="m2", kind="summary")
+    messages = [assistant("Nine boats.", id="m1"), summary]
     conversation = SimpleNamespace(memory=SimpleNamespace(notices=()), info=SimpleNamespace(title="boats"))
     session: Any = SimpleNamespace(provider="p", model="m", messages=messages, conversation=conversation)
     workspace: Any = SimpleNamespace(place=lambda _: "here")

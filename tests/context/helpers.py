@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from tests.messages import assistant, tool
 from tui.context.counting import tokenizers
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook
@@ -16,7 +17,7 @@ from tui.context.counting.words import LATIN, TokenizerError, WordCounter, pack
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker, Verdict
-from tui.messages import Message, Part, Reasoning, Request, SystemSection, Text, ToolCall, ToolResult, ToolSchema
+from tui.messages import Message, Reasoning, Request, SystemSection, ToolCall, ToolResult, ToolSchema
 
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye
 
@@ -70,16 +71,8 @@ def estimator(
     )
 
 
-def user(text: str, ident: str = "") -> Message:
-    return Message("user", (Text(text),), id=ident)
-
-
-def answer(text: str, *more: Part, ident: str = "") -> Message:
-    return Message("assistant", (Text(text), *more), id=ident)
-
-
 def thinking(thought: str, text: str, tokens: int | None = None) -> Message:
-    return Message("assistant", (Reasoning(thought, "p", MODEL, signature="s", tokens=tokens), Text(text)))
+    return assistant(Reasoning(thought, "p", MODEL, signature="s", tokens=tokens), text)
 
 
 def call(ident: str, name: str = "look", arguments: str = "{}") -> ToolCall:
@@ -87,7 +80,7 @@ def call(ident: str, name: str = "look", arguments: str = "{}") -> ToolCall:
 
 
 def result(ident: str, text: str, name: str = "look") -> Message:
-    return Message("tool", (ToolResult(ident, name, text),))
+    return tool(ToolResult(ident, name, text))
 
 
 def request(

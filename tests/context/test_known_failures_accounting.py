@@ -15,16 +15,15 @@ from tests.context.estimate.test_measurements import Store
 from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
-    answer,
     call,
     estimator,
     registered,
     request,
     result,
     thinking,
-    user,
     without_reasoning,
 )
+from tests.messages import assistant, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
 from tui.context.counting.words import TokenizerError, WordCounter
@@ -44,7 +43,7 @@ def at(tokens: int, limits: ModelLimits = W, settings: BudgetSettings | None = N
     """The usage of a conversation that was measured at `tokens`."""
     hybrid = estimator()
     outgoing = request(user("q"))
-    hybrid.record(outgoing, answer("a"), Usage(tokens, 1), learn=True, at=0.0)
+    hybrid.record(outgoing, assistant("a"), Usage(tokens, 1), learn=True, at=0.0)
     return usage_of(outgoing, hybrid, limits, settings)
 
 
@@ -103,8 +102,8 @@ def test_a8_forty_turns_without_usage_are_estimated_not_zero() -> None:
     talk: list[Message] = []
     for number in range(40):
         talk.append(user(f"{number} " * 50))
-        hybrid.record(request(*talk), answer("word " * 50), Usage(None, None), learn=True, at=0.0)
-        talk.append(answer("word " * 50))
+        hybrid.record(request(*talk), assistant("word " * 50), Usage(None, None), learn=True, at=0.0)
+        talk.append(assistant("word " * 50))
     usage = usage_of(request(*talk), hybrid)
     assert usage.total >= 4_000
     assert (usage.source, usage.basis.last_input) == ("estimated", None)
@@ -138,22 +137,22 @@ def test_a16_one_object_for_panel_trigger_and_check() -> None:
 
 def test_a17_a_compacted_request_has_its_own_number_at_once() -> None:
     hybrid = estimator()
-    talk = [user("word " * 3_000), answer("word " * 3_000), user("q")]
-    hybrid.record(request(*talk), answer("a"), Usage(90_000, 1), learn=True, at=0.0)
-    before = usage_of(request(*talk, answer("a")), hybrid).total
+    talk = [user("word " * 3_000), assistant("word " * 3_000), user("q")]
+    hybrid.record(request(*talk), assistant("a"), Usage(90_000, 1), learn=True, at=0.0)
+    before = usage_of(request(*talk, assistant("a")), hybrid).total
     summary = Message("user", user("word " * 200).parts, kind="summary")
-    after = usage_of(request(summary, user("q"), answer("a")), hybrid).total
+    after = usage_of(request(summary, user("q"), assistant("a")), hybrid).total
     assert before == 90_001
     assert after < 90_001 - 5_500
 
 
 def test_a18_a_resumed_session_knows_its_measurement() -> None:
     store = Store()
-    talk = [user("q"), answer("a"), user("r")]
+    talk = [user("q"), assistant("a"), user("r")]
     first = estimator(ConversationStateTracker(store))
-    first.record(request(*talk), answer("b"), Usage(150_000, 1), learn=True, at=0.0)
+    first.record(request(*talk), assistant("b"), Usage(150_000, 1), learn=True, at=0.0)
     again = estimator(ConversationStateTracker(store))
-    assert usage_of(request(*talk, answer("b")), again).total == 150_001
+    assert usage_of(request(*talk, assistant("b")), again).total == 150_001
     other = estimator(ConversationStateTracker(store))
     assert other.estimate(request(user("edited"), *talk[1:])).source == "estimated"
 
@@ -163,8 +162,8 @@ def test_a20_the_context_is_the_last_call_not_the_sum_of_all() -> None:
     talk: list[Message] = []
     for number in range(20):
         talk.append(user(f"{number}"))
-        hybrid.record(request(*talk), answer("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
-        talk.append(answer("a"))
+        hybrid.record(request(*talk), assistant("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
+        talk.append(assistant("a"))
     assert usage_of(request(*talk), hybrid).total == 45_020
 
 
@@ -178,14 +177,14 @@ def test_a20_the_context_is_the_last_call_not_the_sum_of_all() -> None:
 def test_b25_to_b30_the_parts_of_the_input_add_up(fresh: int, read: int, write: int) -> None:
     usage = Usage(fresh + read + write, 5, input_cached=read, input_cache_write=write)
     hybrid = estimator()
-    hybrid.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
+    hybrid.record(request(user("q")), assistant("a"), usage, learn=True, at=0.0)
     assert hybrid.estimate(request(user("q"))).tokens == fresh + read + write
 
 
 def test_b29_cached_tokens_are_not_added_to_a_total_that_holds_them() -> None:
     usage = Usage(100_000, 5, input_cached=90_000)
     hybrid = estimator()
-    hybrid.record(request(user("q")), answer("a"), usage, learn=True, at=0.0)
+    hybrid.record(request(user("q")), assistant("a"), usage, learn=True, at=0.0)
     assert hybrid.estimate(request(user("q"))).tokens == 100_000
 
 
@@ -194,8 +193,8 @@ def test_b29_cached_tokens_are_not_added_to_a_total_that_holds_them() -> None:
 
 def test_c42_nothing_reported_is_unknown() -> None:
     hybrid = estimator()
-    assert hybrid.record(request(user("q")), answer("a"), Usage(None, None), learn=True, at=0.0) is None
-    basis = usage_of(request(user("q"), answer("a")), hybrid).basis
+    assert hybrid.record(request(user("q")), assistant("a"), Usage(None, None), learn=True, at=0.0) is None
+    basis = usage_of(request(user("q"), assistant("a")), hybrid).basis
     assert (basis.last_input, basis.last_output, basis.new_messages, basis.last_error_percent) == (None,) * 4
 
 
@@ -204,7 +203,7 @@ def test_c42_nothing_reported_is_unknown() -> None:
 
 def test_d43_reasoning_is_part_of_the_output_and_never_added() -> None:
     hybrid = estimator()
-    reply = answer("word " * 12)
+    reply = assistant("word " * 12)
     hybrid.record(request(user("q")), reply, Usage(1_000, 2_315, reasoning=2_303), learn=True, at=0.0)
     estimate = hybrid.estimate(request(user("q"), reply))
     assert estimate.tokens == 1_012
@@ -231,7 +230,7 @@ def test_d47_only_what_goes_out_is_counted() -> None:
 
 def test_d48_reasoning_between_a_call_and_its_answer_is_found_after_a_restart() -> None:
     store = Store()
-    reply = Message("assistant", (Reasoning("t " * 40, "p", MODEL, signature="s"), call("1")))
+    reply = assistant(Reasoning("t " * 40, "p", MODEL, signature="s"), call("1"))
     estimator(ConversationStateTracker(store)).record(
         request(user("q")), reply, Usage(500, 60, reasoning=40), learn=True, at=0.0
     )
@@ -250,7 +249,7 @@ def test_i85_special_tokens_are_text_everywhere(token: str) -> None:
     for message in (
         user(token),
         result("1", f"a file named {token}"),
-        answer(token, call("1", token, f'{{"path": "{token}"}}')),
+        assistant(token, call("1", token, f'{{"path": "{token}"}}')),
     ):
         assert counter.count_message(message, "gpt-5").size > 5
     assert counter.count_tool(ToolSchema(token, token, "{}"), "gpt-5") > 5

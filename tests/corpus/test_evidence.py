@@ -12,6 +12,7 @@ import pytest
 from tests.bench.wire_requests import Row, read_rows
 from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
+from tests.messages import assistant
 from tests.recordings import read_recording
 from tui.chat.interchange.replay import replay
 from tui.context.counting.counting import TokenCounter
@@ -20,7 +21,7 @@ from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import cost_of_reply
-from tui.messages import Message, Reasoning, Text, ToolCall, Usage
+from tui.messages import Reasoning, ToolCall, Usage
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(600)]
 
@@ -39,7 +40,7 @@ def test_no_recorded_request_is_doubted(say: Callable[[str], None]) -> None:
     for row in rows:
         estimator = HybridTokenEstimator(counter, ConversationStateTracker(), CalibrationBook(), CostBook())
         bounded += row.actual <= estimator.estimate(row.request).upper_bound
-        verdict = estimator.record(row.request, Message("assistant", (Text("x"),)), Usage(row.actual, 5), at=0.0)
+        verdict = estimator.record(row.request, assistant("x"), Usage(row.actual, 5), at=0.0)
         assert verdict is not None
         verdicts["exact" if verdict.confirmed else verdict.kind] += 1
         if not verdict.believed:
@@ -87,7 +88,7 @@ def test_no_recorded_answer_is_taken_for_the_beginning_of_one(say: Callable[[str
             thoughts = [Reasoning(want.reasoning)] if want.reasoning else []
             if want.failed or not want.ended or want.output is None:
                 continue
-            reply = Message("assistant", (*thoughts, Text(want.text), *calls))
+            reply = assistant(*thoughts, want.text, *calls)
             model = {"openai-responses": "gpt-5", "anthropic": "claude-sonnet-4-5"}.get(want.dialect)
             count = counter.count_message(reply, model or "recorded")
             cost = cost_of_reply(reply, count, Usage(want.input, want.output), 1.0, exact=model is not None)

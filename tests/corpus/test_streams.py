@@ -7,16 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from tests.corpus import corpus_root, recordings
+from tests.messages import user
 from tests.providers.collect import Answer, collect
 from tests.providers.replay import Answer as Served
 from tests.providers.replay import replay_server
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import make_provider
 
 pytestmark = pytest.mark.corpus
 
-REQUEST = Request("replay", "recorded", (Message("user", (Text("hello"),)),), max_output=1000)
+REQUEST = Request("replay", "recorded", (user("hello"),), max_output=1000)
 
 
 def files() -> list[str]:

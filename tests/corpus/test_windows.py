@@ -10,6 +10,7 @@ import pytest
 
 from tests.context.conversations import problems
 from tests.corpus import corpus_root
+from tests.messages import user
 from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, request_for
 from tui.context.counting.counting import TokenCounter
@@ -24,7 +25,7 @@ from tui.context.reduction.rolling import ContextOverflowError, build_final_prom
 from tui.context.usage.limits import Budget, BudgetSettings, ModelLimits, make_budget
 from tui.context.usage.rows import UsageRow
 from tui.context.usage.usage import Basis, ContextUsage
-from tui.messages import Message, Request, Text
+from tui.messages import Message, Request
 from tui.providers.base import Capabilities
 
 pytestmark = pytest.mark.corpus
@@ -136,7 +137,7 @@ def carried_out(plan: CompactionPlan, ident: str, history: Sequence[Message]) ->
     """The record of `plan`, and a summary as long as it may be."""
     if not plan.source:
         return CompactionRecord(ident, 0.0, 1, 1, 0, cleared=plan.cleared), []
-    summary = Message("user", (Text("word " * plan.allowance),), id=ident, kind="summary")
+    summary = user("word " * plan.allowance, id=ident, kind="summary")
     record = CompactionRecord(
         ident, 0.0, 1, 1, len(plan.source), plan.first, plan.last, ident, plan.kept, plan.cleared, history[-1].id
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.recorder import CHATCTX, EVIL, foreign, recorded
+from tests.messages import assistant
 from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Text, ToolCall, ToolResult, Usage
@@ -73,10 +74,8 @@ def session_file(path: Path) -> None:
         Message("user", parts, "m1", created_at=1.0),
         Message("assistant", answer, "m2", created_at=2.0, provider="evil", model=EVIL, usage=Usage(100, 10)),
         Message("tool", (ToolResult("c1", EVIL, EVIL),), "m3", created_at=3.0),
-        Message(
-            "assistant", (Refusal(EVIL),), "m4", created_at=4.0, provider="evil", model="model", finish_reason=EVIL
-        ),
-        Message("assistant", (), "m5", created_at=5.0, provider="evil", model="model", status="failed", error=EVIL),
+        assistant(Refusal(EVIL), id="m4", created_at=4.0, provider="evil", model="model", finish_reason=EVIL),
+        assistant(id="m5", created_at=5.0, provider="evil", model="model", status="failed", error=EVIL),
     ]
     info = SessionInfo("s1", EVIL, "evil", "model", 1.0, 5.0, draft=EVIL)
     path.write_text("\n".join(write_jsonl(info, messages, (), (), ())) + "\n", encoding="utf-8")

@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.messages import user
 from tests.providers.replay import ReplayServer, replay_server, sse
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers.base import Provider
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.registry import make_provider
 
 DIALECTS: tuple[Dialect, ...] = ("openai-chat", "anthropic", "openai-responses")
-REQUEST = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+REQUEST = Request("p", "m", (user("Hi"),), max_output=100)
 
 
 @asynccontextmanager

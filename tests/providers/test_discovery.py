@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.messages import user
 from tests.providers.replay import Answer, replay_server
 from tests.providers.serving import serving
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
 from tui.providers.discovery import MOST_MODELS, entry_info, entry_limits, is_for_chat
@@ -266,7 +267,7 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
         return {"thinking": {"supported": True, "types": {name: {"supported": name in names} for name in every}}}
 
     listing = {"data": [{"id": "claude-opus-5-5", "capabilities": takes("enabled", "disabled")}, {"id": "silent"}]}
-    request = Request("p", "claude-opus-5-5", (Message("user", (Text("Hi"),)),), max_output=4_000, reasoning="high")
+    request = Request("p", "claude-opus-5-5", (user("Hi"),), max_output=4_000, reasoning="high")
     async with replay_server() as server:
         server.json(listing, path="/v1/models")
         server.json({"input_tokens": 37}, path="/v1/messages/count_tokens")
@@ -296,7 +297,7 @@ async def test_anthropics_list_says_how_thinking_is_asked_for() -> None:
     ],
 )
 async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str, Any], key: str) -> None:
-    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    request = Request("p", "m", (user("Hi"),), max_output=100)
     async with replay_server() as server:
         base = f"{server.url}/openai" if config.get("family") == "gemini" else f"{server.url}/v1"
         provider = make_provider("p", ProviderConfig(**{"name": "p", "dialect": dialect, "base_url": base, **config}))
@@ -334,7 +335,7 @@ async def test_a_server_that_may_lack_a_counting_route_refuses_it_in_its_own_way
     dialect: Dialect, paths: tuple[str, ...], answer: Answer, *, told: bool
 ) -> None:
     """What holds for the moment only is an error; anything else means that it can't count."""
-    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    request = Request("p", "m", (user("Hi"),), max_output=100)
     async with replay_server() as server:
         config = ProviderConfig("p", dialect, f"{server.url}{'' if dialect == 'anthropic' else '/v1'}")
         provider = make_provider("p", config)
@@ -353,7 +354,7 @@ async def test_a_server_that_may_lack_a_counting_route_refuses_it_in_its_own_way
 
 
 async def test_a_server_known_to_count_says_why_it_did_not() -> None:
-    request = Request("p", "m", (Message("user", (Text("Hi"),)),), max_output=100)
+    request = Request("p", "m", (user("Hi"),), max_output=100)
     async with replay_server() as server:
         server.json({"error": "the template failed"}, 500, path="/v1/chat/completions/input_tokens")
         provider = make_provider("p", ProviderConfig("p", "openai-chat", f"{server.url}/v1", family="llamacpp"))

@@ -11,8 +11,9 @@ from threading import Timer
 
 import pytest
 
+from tests.messages import user
 from tests.providers.collect import collect
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers import local
 from tui.providers.local import LocalServer
 from tui.providers.registry import make_provider
@@ -46,7 +47,7 @@ async def test_a_start_that_is_cancelled_ends_the_child_while_it_loads(
 async def test_the_demo_says_that_it_is_no_model_and_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "PAUSE", 0)
     provider = make_provider("demo")
-    got = await collect(provider, Request("demo", "guide", (Message("user", (Text("Hello"),)),)))
+    got = await collect(provider, Request("demo", "guide", (user("Hello"),)))
     assert "no language model" in got.text
     assert "5 characters" in got.text
     for way in ("ANTHROPIC_API_KEY", "Ollama", "pip install 'chatctx[local]'", "--gguf"):

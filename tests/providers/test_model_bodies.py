@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.messages import user
 from tests.providers.test_sdk_types import check, full
-from tests.providers.wire_values import request, user
+from tests.providers.wire_values import request
 from tui.messages import EFFORTS
 from tui.providers.config import PRESETS
 from tui.providers.dialects import anthropic as anthropic_provider

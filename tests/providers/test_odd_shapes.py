@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.messages import user
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, DIALECTS, REQUEST, chunk, pieces, serving
-from tui.messages import Message, Text, Usage
+from tui.messages import Usage
 from tui.providers import discovery
 from tui.providers.base import (
     ModelNamed,
@@ -200,7 +201,7 @@ async def test_json_that_python_does_not_take(dialect: Dialect, body: bytes) -> 
 async def test_half_a_character_is_no_reason_not_to_send(dialect: Dialect) -> None:
     async with serving(dialect) as (server, provider):
         server.answers.append(Answer(pieces(dialect)))
-        got = await collect(provider, replace(REQUEST, messages=(Message("user", (Text("a\ud83d\ude00b\udc00c"),)),)))
+        got = await collect(provider, replace(REQUEST, messages=(user("a\ud83d\ude00b\udc00c"),)))
         sent = json.dumps(server.requests[0].body, ensure_ascii=False)
     assert (got.text, got.error) == ("Hello", None)
     assert "a\U0001f600b\ufffdc" in sent

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.messages import assistant
 from tests.providers.collect import collect
 from tests.providers.replay import Answer
 from tests.providers.serving import ANTHROPIC, CHAT, DIALECTS, REQUEST, USAGE, chunk, pieces, serving
-from tests.providers.wire_values import TOOL, assistant
+from tests.providers.wire_values import TOOL
 from tui.messages import Usage
 from tui.providers.base import StreamEnd, TextDelta
 from tui.providers.config import Dialect

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, assistant, request, thought, user
-from tui.messages import Message, Request, SystemSection, ToolCall, ToolResult
+from tests.messages import assistant, tool, user
+from tests.providers.wire_values import IMAGE, NOTE, PDF, TOOL, TOOL_TURN, request, thought
+from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import ProviderConfig
 from tui.providers.dialects import anthropic as anthropic_provider
 from tui.providers.dialects import openai_chat as chat_provider
@@ -24,7 +25,7 @@ CONFIG = ProviderConfig("p", official=True)
 PLOT = (
     user("Plot it"),
     assistant(ToolCall("c3", "look", "{}")),
-    Message("tool", (ToolResult("c3", "look", "a plot"), IMAGE)),
+    tool(ToolResult("c3", "look", "a plot"), IMAGE),
     assistant("Done."),
 )
 CONVERSATION = (user("See", IMAGE, PDF, NOTE), assistant("A cat."), *PLOT, *TOOL_TURN)

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
 
-from tests.providers.wire_values import request, user
+from tests.messages import assistant, user
+from tests.providers.wire_values import request
 from tui.chat.store.codec import PartsBuilder, dump, dump_events, load_events, load_parts
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Message, Part, ProviderItem, Reasoning, Refusal, Source, Text, ToolCall, is_sendable
@@ -232,7 +233,7 @@ def test_every_block_of_messages_becomes_something() -> None:
         assert type(part) is becomes, kind
         if isinstance(part, ProviderItem):
             body = anthropic_provider.to_wire(
-                request(user("x"), Message("assistant", (Text("a"), part), provider="p", model="m"), user("y")),
+                request(user("x"), assistant("a", part, provider="p", model="m"), user("y")),
                 anthropic_provider.AnthropicStyle(),
             )
             assert body["messages"][1]["content"][1] == block(kind)
@@ -300,7 +301,7 @@ def finishes() -> Iterator[str]:
 
 def test_every_end_is_usual_or_said() -> None:
     for reason in sorted(set(finishes())):
-        message = Message("assistant", (Text("Hi"),), status="complete", finish_reason=reason)
+        message = assistant("Hi", status="complete", finish_reason=reason)
         line = ending_line(message)
         assert (line is None) == (finish_kind(reason) == "stop"), reason
         assert line is None or repr(reason) not in line  # it has words of its own
@@ -322,13 +323,11 @@ def holds(builder: PartsBuilder) -> None:
     """Stored, counted and sent back by the rules."""
     parts = builder.parts()
     assert load_parts(dump(parts)) == parts
-    reply = Message("assistant", (Text("a"), *parts), status="complete", provider="p", model="m")
+    reply = assistant("a", *parts, status="complete", provider="p", model="m")
     sent = tuple(part for part in reply.parts if is_sendable(part))
     counter = TokenCounter()
     if not all(is_sendable(part) for part in parts):
-        assert counter.count_message(Message("assistant", sent), "m") == counter.count_message(
-            Message("assistant", (Text("a"),)), "m"
-        )
+        assert counter.count_message(Message("assistant", sent), "m") == counter.count_message(assistant("a"), "m")
     question = request(user("x"), Message("assistant", sent, provider="p", model="m"), user("y"))
     for body in (
         chat_provider.to_wire(question, chat_provider.ChatStyle()),

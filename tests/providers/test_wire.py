@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, assistant, request, results, user
+from tests.messages import assistant, tool, user
+from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
 from tui.providers.config import ProviderConfig
 from tui.providers.dialects import anthropic as anthropic_provider
@@ -97,7 +98,7 @@ DATA = base64.b64encode(b"img").decode()
 TURN = (
     user("Look at both"),
     assistant(ToolCall("c1", "look", "{}"), ToolCall("c2", "read", "{}")),
-    Message("tool", (ToolResult("c1", "look", "a plot:"), IMAGE, ToolResult("c2", "read", "text"), Text("[no image]"))),
+    tool(ToolResult("c1", "look", "a plot:"), IMAGE, ToolResult("c2", "read", "text"), Text("[no image]")),
 )
 
 
@@ -115,7 +116,7 @@ def test_anthropic_takes_them_inside_the_result() -> None:
 
 
 def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
-    more = results(ToolResult("c3", "look", "late"))
+    more = tool(ToolResult("c3", "look", "late"))
     messages = chat_provider.to_wire(request(*TURN, more, user("And?")), chat_provider.ChatStyle())["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert messages[3]["content"] == "text\n[no image]"
@@ -138,7 +139,7 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
 
 
 def test_what_is_gone_is_named() -> None:
-    turn = (*TURN[:2], Message("tool", (ToolResult("c1", "look", ""), GONE)))
+    turn = (*TURN[:2], tool(ToolResult("c1", "look", ""), GONE))
     message = anthropic_provider.to_wire(request(*turn), anthropic_provider.AnthropicStyle())["messages"][-1]
     content = message["content"][0]["content"]
     assert content[1] == {"type": "text", "text": "[attachment gone.png is not available any more]"}
@@ -152,7 +153,7 @@ SIGNED = f"call_1__thought__{'A+/=' * 200}"
 def test_the_id_of_a_call_goes_back_to_the_model_that_gave_it_as_it_came(dialect: str, kept: bool) -> None:
     """LiteLLM puts Gemini's thought signature there; other models get ids that all accept."""
     call = replace(assistant(ToolCall(SIGNED, "look", "{}")), provider="p", model="m" if kept else "other")
-    outgoing = request(user("Look"), call, results(ToolResult(SIGNED, "look", "A")), max_output=9)
+    outgoing = request(user("Look"), call, tool(ToolResult(SIGNED, "look", "A")), max_output=9)
     body = json.dumps(
         {
             "chat": lambda: chat_provider.to_wire(outgoing, chat_provider.ChatStyle()),
@@ -168,7 +169,7 @@ def test_the_id_of_a_call_goes_back_to_the_model_that_gave_it_as_it_came(dialect
 def test_ids_that_openai_and_anthropic_would_refuse_are_never_sent_to_them() -> None:
     """Whoever gave them: a session of Claude Code behind LiteLLM may have been imported."""
     call = replace(assistant(ToolCall(SIGNED, "look", "{}")), provider="p", model="m")
-    outgoing = request(user("Look"), call, results(ToolResult(SIGNED, "look", "A")), max_output=9)
+    outgoing = request(user("Look"), call, tool(ToolResult(SIGNED, "look", "A")), max_output=9)
     openai = ProviderConfig("openai", official=True)
     for body in (
         chat_provider.to_wire(outgoing, chat_provider.ChatStyle(config=openai)),

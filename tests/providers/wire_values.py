@@ -5,25 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tui.messages import Attachment, Message, Reasoning, Request, Text, ToolCall, ToolResult, ToolSchema
+from tests.messages import assistant, tool, user
+from tui.messages import Attachment, Message, Reasoning, Request, ToolCall, ToolResult, ToolSchema
 
 IMAGE = Attachment("image", "cat.png", "image/png", "aa", 3, 10, 10)
 PDF = Attachment("pdf", "paper.pdf", "application/pdf", "bb", 3, pages=1)
 NOTE = Attachment("text", "note.txt", "text/plain", "cc", 5, text="a note")
 GONE = Attachment("image", "gone.png", "image/png", "dd", 3)
 TOOL = ToolSchema("look", "Look at a file", '{"properties":{"path":{"type":"string"}},"type":"object"}')
-
-
-def user(*parts: Any) -> Message:
-    return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def assistant(*parts: Any) -> Message:
-    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
-
-
-def results(*parts: ToolResult) -> Message:
-    return Message("tool", parts)
 
 
 def request(*messages: Message, **changes: Any) -> Request:
@@ -38,6 +27,6 @@ def thought(text: str = "hm", **fields: Any) -> Reasoning:
 TOOL_TURN = (
     user("Read both"),
     assistant("Looking.", ToolCall("c1", "look", '{"path": "a"}'), ToolCall("c2", "look", '{"path": "b"}')),
-    results(ToolResult("c1", "look", "A"), ToolResult("c2", "look", "", is_error=True)),
+    tool(ToolResult("c1", "look", "A"), ToolResult("c2", "look", "", is_error=True)),
     user("Thanks"),
 )

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import drain
+from tests.messages import assistant, user
 from tests.real.conftest import StartServer
 from tests.real.test_conversation import session_on
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.store.database import new_id
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers.base import StreamEvent
 from tui.providers.dialects.openai_chat import OpenAIChat
 
@@ -42,8 +43,8 @@ async def test_every_fact_is_put_before_the_model_and_the_report_is_true(
     settings = {"reserve_output": 8, "compaction": "off", "preserve_recent_turns": 1}
     async with session_on(server, tmp_path, "openai-compatible", **settings) as session:
         for fact in (*FACTS, "nothing new"):
-            question = Message("user", (Text(f"Please note that {fact}."),), id=new_id())
-            answer = Message("assistant", (Text("It is noted in the book."),), id=new_id())
+            question = user(f"Please note that {fact}.", id=new_id())
+            answer = assistant("It is noted in the book.", id=new_id())
             await session.conversation.add_message(question)
             await session.conversation.add_message(answer)
         before = (await session.refresh_usage()).total

@@ -24,11 +24,12 @@ import pytest
 
 from tests.corpus import required
 from tests.machine import free_port
+from tests.messages import user
 from tests.providers.collect import collect
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
-from tui.messages import Message, Request, Text
+from tui.messages import Message, Request
 from tui.providers.base import ErrorKind
 from tui.providers.config import ProviderConfig
 from tui.providers.registry import make_provider, provider_config
@@ -193,7 +194,7 @@ async def reply(session: ChatSession, events: AsyncIterator[Any]) -> Message:
 @pytest.mark.parametrize("name", MODELS)
 async def test_each_providers_own_words_for_an_overflow(narrow_llmock: str, name: str) -> None:
     provider = make_provider(name, provider_config(name, tables(narrow_llmock)[name]))
-    request = Request(name, MODELS[name], (Message("user", (Text("word " * 400),)),), max_output=10)
+    request = Request(name, MODELS[name], (user("word " * 400),), max_output=10)
     try:
         error = (await collect(provider, request)).error
     finally:
@@ -205,9 +206,7 @@ async def test_each_providers_own_words_for_an_overflow(narrow_llmock: str, name
 async def test_mock_ai_apis_count(mock_ai_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHATCTX_TEST_KEY", "mock-key-123")
     provider = make_provider("fake", ProviderConfig("fake", "anthropic", mock_ai_api, key_env=("CHATCTX_TEST_KEY",)))
-    request = Request(
-        "fake", "claude-sonnet-4-5", (Message("user", (Text("Hello there, how are you?"),)),), max_output=50
-    )
+    request = Request("fake", "claude-sonnet-4-5", (user("Hello there, how are you?"),), max_output=50)
     try:
         counted = await provider.count_tokens(request)
         got = await collect(provider, request)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import assistant, user
 from tests.providers.collect import Answer, collect
 from tests.real.conftest import LlamaServer, StartServer, send_also
 from tui.messages import Message, Reasoning, Request, Text, ToolSchema
@@ -116,9 +117,9 @@ async def test_reasoning_arrives_and_goes_back(
     signature = next((item.signature for item in meta if item.signature is not None), None)
     item_id = next((item.item_id for item in meta if item.item_id is not None), None)
     thought = Reasoning("I add. " * 20, "real", server.model, signature=signature, item_id=item_id)
-    tail = Message("user", (Text("Sure?"),))
-    without = replace(request, messages=(*request.messages, Message("assistant", (Text("Four."),)), tail))
-    having = replace(request, messages=(*request.messages, Message("assistant", (thought, Text("Four."))), tail))
+    tail = user("Sure?")
+    without = replace(request, messages=(*request.messages, assistant("Four."), tail))
+    having = replace(request, messages=(*request.messages, assistant(thought, "Four."), tail))
     provider = server.provider(dialect)
     try:
         bare, whole = await provider.count_tokens(without), await provider.count_tokens(having)

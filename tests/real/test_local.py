@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import required
+from tests.messages import user
 from tests.providers.collect import collect
 from tui.chat.turn.recovery import Recovery
-from tui.messages import Message, Request, Text
+from tui.messages import Request
 from tui.providers import local
 from tui.providers.base import ProviderError
 from tui.providers.config import PRESETS
 from tui.providers.local import LocalProvider, LocalServer, bundled_gguf, missing_part
 from tui.providers.registry import make_provider
 
-REQUEST = Request("local", "smollm2-135m", (Message("user", (Text("Say hi."),)),), max_output=4)
+REQUEST = Request("local", "smollm2-135m", (user("Say hi."),), max_output=4)
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,7 @@ async def test_a_window_of_ones_own() -> None:
     try:
         limits = (await provider.describe("smollm2-135m")).limits
         assert limits is not None and limits.context == 1024
-        got = await collect(provider, replace(REQUEST, messages=(Message("user", (Text("word " * 3000),)),)))
+        got = await collect(provider, replace(REQUEST, messages=(user("word " * 3000),)))
         assert got.error is not None
         assert (got.error.kind, got.error.limit) == ("overflow_input", 1024)
     finally:

@@ -7,11 +7,11 @@ from html import unescape
 
 import pytest
 
+from tests.messages import assistant
 from tests.render.test_stream import PLAIN, streamed
 from tests.text.gallery import DISPLAYED, DOCUMENTS, INLINE, PROSE
 from tui.chat.interchange.export import html_page
 from tui.chat.store.store import SessionInfo
-from tui.messages import Message, Text
 from tui.render.markdown import markdown_rows
 from tui.render.rows import Row, rows_text
 
@@ -28,7 +28,7 @@ def screen(rows: list[Row]) -> str:
 
 
 def exported(source: str) -> str:
-    page = html_page(INFO, [Message("assistant", (Text(source),), "m1")], {})
+    page = html_page(INFO, [assistant(source, id="m1")], {})
     body = page[page.index("<main>") : page.index("</main>")]
     return unescape(re.sub(r"<[^>]*>", "", body))
 
@@ -67,7 +67,7 @@ def test_a_price_is_prose(text: str) -> None:
 
 
 def page_of(source: str) -> str:
-    return html_page(INFO, [Message("assistant", (Text(source),), "m1")], {})
+    return html_page(INFO, [assistant(source, id="m1")], {})
 
 
 @pytest.mark.parametrize(("source", "says"), DOCUMENTS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.messages import assistant, tool, user
 from tests.render.documents import DOCUMENTS
 from tui.messages import (
     Attachment,
@@ -11,7 +12,6 @@ from tui.messages import (
     Reasoning,
     Refusal,
     Source,
-    Text,
     ToolCall,
     ToolResult,
 )
@@ -28,18 +28,18 @@ def texts(rows: list[Row]) -> list[str]:
 
 
 def test_a_question_has_its_label_and_tokens(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("Why?"),)), 40, palette, MessageView("you", (1_234, "measured")))
+    rows = message_rows(user("Why?"), 40, palette, MessageView("you", (1_234, "measured")))
     assert texts(rows) == ["", "you 1.2k tok", "Why?"]
     assert rows[1].cells == 40
 
 
 def test_what_a_person_typed_is_no_markdown(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("# not a heading\n  *stars*"),)), 40, palette, MessageView("you"))
+    rows = message_rows(user("# not a heading\n  *stars*"), 40, palette, MessageView("you"))
     assert [row.text for row in rows[2:]] == ["# not a heading", "  *stars*"]
 
 
 def test_an_answer_folds_reasoning_and_calls(palette: Palette) -> None:
-    message = Message("assistant", (Reasoning("deep\n\nthoughts", tokens=840), Text("**Yes.**"), CALL))
+    message = assistant(Reasoning("deep\n\nthoughts", tokens=840), "**Yes.**", CALL)
     rows = message_rows(message, 60, palette, MessageView("claude", thought=6.2))
     assert texts(rows) == [
         "",
@@ -53,16 +53,16 @@ def test_an_answer_folds_reasoning_and_calls(palette: Palette) -> None:
 
 
 def test_unfolded_parts_stand_under_their_line(palette: Palette) -> None:
-    message = Message("assistant", (Reasoning("deep"), CALL))
+    message = assistant(Reasoning("deep"), CALL)
     rows = texts(message_rows(message, 60, palette, MessageView("claude", open=frozenset({0, 1}))))
     assert rows[2:4] == ["▾ thought", "│ deep"]
     assert any('"path": "src/parser.py"' in row for row in rows)
 
 
 def test_a_result_takes_the_place_of_its_call(palette: Palette) -> None:
-    answered = message_rows(Message("assistant", (CALL,)), 60, palette, MessageView("", answered={0}))
+    answered = message_rows(assistant(CALL), 60, palette, MessageView("", answered={0}))
     assert texts(answered) == [""]
-    result = Message("tool", (ToolResult("c1", "read_file", "a\n\x1b[31mb\x1b[0m\n"),))
+    result = tool(ToolResult("c1", "read_file", "a\n\x1b[31mb\x1b[0m\n"))
     view = MessageView("", (2_100, "estimated"), calls={0: CALL})
     assert texts(message_rows(result, 60, palette, view)) == ["▸ read_file src/parser.py · 2 lines · ~2.1k tok"]
     opened = MessageView("", None, frozenset({0}), {0: CALL})
@@ -70,14 +70,14 @@ def test_a_result_takes_the_place_of_its_call(palette: Palette) -> None:
 
 
 def test_a_failed_call_says_so(palette: Palette) -> None:
-    result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
+    result = tool(ToolResult("c1", "read_file", "no such file", True))
     rows = message_rows(result, 80, palette, MessageView("", calls={0: CALL}))
     assert texts(rows) == ["▸ read_file src/parser.py · failed: no such file"]
     assert rows[0].segments[0].style == palette.error
 
 
 def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
-    result = Message("tool", (ToolResult("c1", "read_file", "no such file", True),))
+    result = tool(ToolResult("c1", "read_file", "no such file", True))
     view = MessageView("", (30, "estimated"), calls={0: CALL})
     assert message_rows(result, 44, palette, view)[0].text == "▸ read_file src/pars… · failed: no such file"
     assert message_rows(result, 30, palette, view)[0].text == "▸ read_file src… · failed: no…"
@@ -85,7 +85,7 @@ def test_on_a_narrow_screen_the_outcome_stays_visible(palette: Palette) -> None:
 
 def test_a_long_paste_shows_its_beginning(palette: Palette) -> None:
     text = "\n".join([f"line {number}" for number in range(300)])
-    message = Message("user", (Text(text),))
+    message = user(text)
     folded = message_rows(message, 60, palette, MessageView("you"))
     assert texts(folded)[2:] == [*[f"line {n}" for n in range(6)], "▸ 294 more lines · 2.5k characters"]
     opened = message_rows(message, 60, palette, MessageView("you", open=frozenset({0})))
@@ -101,12 +101,12 @@ def test_of_a_folded_paste_only_what_is_shown_is_cleaned(palette: Palette, monke
         return text
 
     monkeypatch.setattr("tui.render.message.clean_text", note)
-    message_rows(Message("user", (Text("a line\n" * 10_000),)), 40, palette)
+    message_rows(user("a line\n" * 10_000), 40, palette)
     assert sizes and sum(sizes) <= HEAD_CHARS
 
 
 def test_one_endless_line_is_folded_too(palette: Palette) -> None:
-    rows = message_rows(Message("user", (Text("x" * 1_000_000),)), 60, palette, MessageView("you"))
+    rows = message_rows(user("x" * 1_000_000), 60, palette, MessageView("you"))
     assert len(rows) < 20
     assert "999k characters" in rows[-1].text
 
@@ -124,12 +124,12 @@ def test_one_endless_line_is_folded_too(palette: Palette) -> None:
 def test_an_answer_that_did_not_end_well_says_what_to_do(
     status: MessageStatus, error: str | None, words: str, palette: Palette
 ) -> None:
-    last = message_rows(Message("assistant", (Text("half"),), status=status, error=error), 80, palette)[-1].text
+    last = message_rows(assistant("half", status=status, error=error), 80, palette)[-1].text
     assert words in last and "/retry" in last
 
 
 def test_results_of_a_program_that_ended_meanwhile_say_so(palette: Palette) -> None:
-    message = Message("tool", (ToolResult("c1", "read_file", "text"),), status="interrupted", error="it ended")
+    message = tool(ToolResult("c1", "read_file", "text"), status="interrupted", error="it ended")
     assert "the program ended while tools ran" in message_rows(message, 80, palette)[-1].text
 
 
@@ -146,25 +146,25 @@ def test_results_of_a_program_that_ended_meanwhile_say_so(palette: Palette) -> N
     ],
 )
 def test_an_answer_that_was_cut_off_says_why(reason: str, words: str, palette: Palette) -> None:
-    message = Message("assistant", (Text("half of"),), finish_reason=reason)
+    message = assistant("half of", finish_reason=reason)
     last = message_rows(message, 120, palette)[-1].text
     assert last.startswith("■ cut off") and words in last
 
 
 def test_an_answer_that_ended_says_nothing_of_it(palette: Palette) -> None:
     for reason in ("stop", "end_turn", None):
-        message = Message("assistant", (Text("whole"),), finish_reason=reason)
+        message = assistant("whole", finish_reason=reason)
         assert message_rows(message, 80, palette)[-1].text == "whole"
 
 
 @pytest.mark.parametrize("status", ["cancelled", "interrupted"])
 def test_nothing_is_said_to_be_kept_where_nothing_came(status: MessageStatus, palette: Palette) -> None:
-    last = message_rows(Message("assistant", (), status=status), 80, palette)[-1].text
+    last = message_rows(assistant(status=status), 80, palette)[-1].text
     assert "before anything arrived" in last and "kept" not in last
 
 
 def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
-    message = Message("assistant", (Text("# Old\n\n**answer**"),))
+    message = assistant("# Old\n\n**answer**")
     rows = message_rows(
         message, 60, palette, MessageView("claude", not_sent="trimmed", divider="not sent any more: 2 messages")
     )
@@ -174,9 +174,7 @@ def test_what_is_not_sent_is_dim_and_divided(palette: Palette) -> None:
 
 
 def test_left_out_messages_say_so(palette: Palette) -> None:
-    rows = message_rows(
-        Message("user", (Text("x"),)), 40, palette, MessageView("you", (5, "measured"), not_sent="excluded")
-    )
+    rows = message_rows(user("x"), 40, palette, MessageView("you", (5, "measured"), not_sent="excluded"))
     assert texts(rows)[1] == "you left out · 5 tok"
 
 
@@ -189,22 +187,22 @@ def test_a_divider_fits_a_narrow_screen(palette: Palette) -> None:
 
 def test_attachments_refusals_summaries(palette: Palette) -> None:
     image = Attachment("image", "a\x1b[2J.png", "image/png", "0" * 64, 120_000, 640, 480)
-    assert texts(message_rows(Message("user", (Text("see"), image)), 60, palette))[-1] == "@ a.png · 640×480 · 120 kB"
-    assert texts(message_rows(Message("assistant", (Refusal("I can't."),)), 60, palette))[-1] == "refused: I can't."
-    summary = Message("user", (Text("## Goals"),), kind="summary")
+    assert texts(message_rows(user("see", image), 60, palette))[-1] == "@ a.png · 640×480 · 120 kB"
+    assert texts(message_rows(assistant(Refusal("I can't.")), 60, palette))[-1] == "refused: I can't."
+    summary = user("## Goals", kind="summary")
     assert texts(message_rows(summary, 60, palette, MessageView("summary", (900, "estimated"))))[-1] == (
         "▸ summary of the earlier conversation · ~900 tok"
     )
 
 
 def test_a_copy_of_a_message_is_what_was_written() -> None:
-    assert copy_text(Message("assistant", (Reasoning("no"), Text("a **b**"), Text("c")))) == "a **b**\n\nc"
-    assert copy_text(Message("tool", (ToolResult("c1", "t", "out\n"), ToolResult("c2", "t", "")))) == "out\n"
+    assert copy_text(assistant(Reasoning("no"), "a **b**", "c")) == "a **b**\n\nc"
+    assert copy_text(tool(ToolResult("c1", "t", "out\n"), ToolResult("c2", "t", ""))) == "out\n"
 
 
 def test_sources_are_numbered_under_the_answer_with_their_titles_as_written(palette: Palette) -> None:
     sources = (Source("https://example.com/a_(b)", r"A [b] *c* $x$ \[y\] <z> & `d`"), Source("https://example.org/"))
-    rows = message_rows(Message("assistant", (Text("So."), *sources)), 80, palette)
+    rows = message_rows(assistant("So.", *sources), 80, palette)
     assert [row.text.strip() for row in rows if row.text.strip()] == [
         "So.",
         r"1. A [b] *c* $x$ \[y\] <z> & `d`",
@@ -221,16 +219,14 @@ def test_what_cannot_be_shown_and_what_a_provider_says_is_told(palette: Palette)
 
 
 def test_private_reasoning_is_named(palette: Palette) -> None:
-    rows = message_rows(
-        Message("assistant", (Reasoning("", redacted="xyz"), Text("Yes.")), status="streaming"), 60, palette
-    )
+    rows = message_rows(assistant(Reasoning("", redacted="xyz"), "Yes.", status="streaming"), 60, palette)
     assert any("kept private" in row.text for row in rows)
     assert "xyz" not in rows_text(rows)
 
 
 @pytest.mark.parametrize("width", [8, 20, 38])
 def test_every_kind_of_row_fits(width: int, palette: Palette) -> None:
-    message = Message("assistant", (Reasoning("x " * 40, tokens=123_456), CALL, Text("word " * 30)), status="failed")
+    message = assistant(Reasoning("x " * 40, tokens=123_456), CALL, "word " * 30, status="failed")
     view = MessageView(
         "a-very-long-model-name-for-a-label", (123_456, "estimated"), frozenset({0, 1}), divider="not sent any more"
     )
@@ -258,7 +254,7 @@ def test_a_reply_with_reasoning_ends_as_the_message_it_becomes(open_parts: froze
         live.feed("text", answer[position : position + 40], "", 7.0)
         live.update(8.0)
     whole = message_rows(
-        Message("assistant", (Reasoning(thoughts), Text(answer))),
+        assistant(Reasoning(thoughts), answer),
         60,
         palette,
         MessageView("model", None, open_parts, thought=6.0),

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests import messages as build
 from tests.chat.fakes import Answer, FakeWorkspace, ScriptedProvider, answer
-from tests.usages import assistant as any_answer
 from tests.usages import make_usage
-from tests.usages import user as any_message
 from tui.chat.conversation.history import RecordKind
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.model_list import ListedModel, Listing, ModelList
@@ -44,12 +43,12 @@ def ident(name: str) -> str:
 
 def user(text: str, name: str = "m1") -> Message:
     """A message of the person, whose id is `ident(name)`."""
-    return any_message(text, ident(name))
+    return build.user(text, id=ident(name), created_at=1.0)
 
 
 def assistant(text: str, name: str = "m2", *, tokens: tuple[int | None, int | None] = (50_000, 2_000)) -> Message:
     """An answer, whose id is `ident(name)`."""
-    return any_answer(text, ident(name), tokens=tokens)
+    return build.measured(text, tokens=tokens, id=ident(name))
 
 
 def shown_usage(total: int = 52_100, window: int | None = 200_000, **values: Any) -> ContextUsage:
@@ -286,7 +285,7 @@ def stored(name: str, title: str, **values: Any) -> tuple[SessionInfo, Sequence[
     """A conversation beside the one on screen."""
     count = values.pop("count", 1)
     info = SessionInfo(name, title, "anthropic", "claude-x", 1.0, 1.0)
-    messages = [any_message(f"{title} {number}", ident(f"m{number}")) for number in range(count)]
+    messages = [user(f"{title} {number}", f"m{number}") for number in range(count)]
     return replace(info, **values), messages
 
 

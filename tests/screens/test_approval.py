@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual.events import Paste, Resize
 from textual.geometry import Size
 
+from tests.messages import tool
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.talks import Talk, override
 from tui.chat.conversation.events import (
@@ -21,7 +22,7 @@ from tui.chat.conversation.events import (
     ToolStarted,
 )
 from tui.chat.turn.session import ChatSession
-from tui.messages import Message, ToolCall, ToolResult
+from tui.messages import ToolCall, ToolResult
 from tui.screens.question import ApprovalPanel
 from tui.views.call_text import readable_arguments
 
@@ -56,7 +57,7 @@ class Asking:
         yield self.question
         await self.over.wait()
         yield ToolFinished("c0", "read_file", 0.1, False)
-        yield MessageAdded(Message("tool", (ToolResult("c1", "github__create_issue", "done"),), id="m100"))
+        yield MessageAdded(tool(ToolResult("c1", "github__create_issue", "done"), id="m100"))
 
     def talk(self) -> Talk:
         return Talk(begin=self.begin)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.messages import tool
 from tests.screens.conftest import Running, running
 from tests.screens.talks import Talk, assistant, ident, user, with_idents
 from tests.screens.tooling import Tooling
@@ -27,7 +28,7 @@ def talk() -> Talk:
     messages = [
         Message("user", (Text("the first words"), file), id=ident("m1")),
         Message("assistant", (ToolCall("c1", "read_file", "{}"),), id=ident("m2"), model="m"),
-        Message("tool", (ToolResult("c1", "read_file", LONG),), id=ident("m3")),
+        tool(ToolResult("c1", "read_file", LONG), id=ident("m3")),
         *[user(f"filler {number}\n\n" * 4, f"n{number:02}") for number in range(20)],
         assistant("the end", "z"),
     ]

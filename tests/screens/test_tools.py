@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.messages import tool
 from tests.screens.conftest import SIZES, running
 from tests.screens.talks import TALK, ident
 from tests.screens.tooling import Tooling
 from tui.chat.tool_calls.session_tools import ToolLine
-from tui.messages import Message, ToolResult
+from tui.messages import ToolResult
 from tui.screens.pager import Pager
 from tui.screens.tools import ToolsPanel
 from tui.tools.approval import Remembered
@@ -122,9 +123,7 @@ async def test_why_there_are_none_is_said(takes: bool, small: bool, words: str) 
 @pytest.mark.slow
 async def test_all_of_a_cut_result_can_be_read() -> None:
     whole = "\n".join(f"line {number}\x1b[31m" for number in range(5_000))
-    message = Message(
-        "tool", (ToolResult("c", "fetch", "line 0\n[…]", full="aa"), ToolResult("d", "read", "short")), id=ident("m9")
-    )
+    message = tool(ToolResult("c", "fetch", "line 0\n[…]", full="aa"), ToolResult("d", "read", "short"), id=ident("m9"))
     async with running(tooling(texts={"aa": whole}).talk(messages=[message])) as run:
         await run.press("alt+up")
         await run.shows("o open · enter unfold · c copy")

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chat.test_usage_report import CALL, NOON
-from tests.usages import assistant, make_usage, user
+from tests.messages import assistant, measured, tool, user
+from tests.usages import make_usage
 from tui.chat.store.calls import CallRow
 from tui.context.usage.rows import MessageTokens
-from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, Reasoning, ToolCall, ToolResult
 from tui.text.numbers import clock_time
 from tui.views.context_lists import (
     CALL_HEADS,
@@ -160,7 +161,7 @@ def test_why_a_message_cannot_be_pinned_or_left_out(left_out: str, says: str) ->
 
 
 def test_what_is_not_sent_costs_nothing_and_says_why() -> None:
-    messages = [user("hi", "m1"), assistant("ho", "m2"), user("gone", "m3")]
+    messages = [user("hi", id="m1"), measured("ho", id="m2"), user("gone", id="m3")]
     lines = message_lines(messages, USAGE, not_sent={"m1": "excluded", "m2": "trimmed"})
     assert [(line.tokens, line.left_out) for line in lines] == [(None, "excluded"), (150, "trimmed"), (None, "")]
     assert listed(lines) == "3, 2 not sent any more"
@@ -170,7 +171,7 @@ def test_what_is_not_sent_costs_nothing_and_says_why() -> None:
 
 @pytest.mark.parametrize("width", [36, 60, 110])
 def test_a_line_fits_and_marks_what_is_estimated(width: int) -> None:
-    message = assistant("a long answer " * 40, "m2")
+    message = measured("a long answer " * 40, id="m2")
     line = message_lines([message], USAGE, not_sent={}, pinned={"m2"})[0]
     text = message_line(line, width, 100_000.0).plain
     assert len(text) <= width
@@ -181,12 +182,12 @@ def test_a_line_fits_and_marks_what_is_estimated(width: int) -> None:
     ("message", "text"),
     [
         (user("two\nlines"), "two lines"),
-        (Message("tool", (ToolResult("c", "read_file", "text\x1b[31m"),)), "read_file: text [31m"),
-        (Message("assistant", (Text(" "), ToolCall("c", "read_file", '{"a":1}'))), 'calls read_file {"a":1}'),
-        (Message("assistant", (Reasoning("hmm"),)), "thought: hmm"),
-        (Message("user", (Attachment("image", "cat.png", "image/png", "0", 1),)), "cat.png"),
-        (Message("assistant", (), status="cancelled"), "(cancelled)"),
-        (Message("user", ()), "(empty)"),
+        (tool(ToolResult("c", "read_file", "text\x1b[31m")), "read_file: text [31m"),
+        (assistant(" ", ToolCall("c", "read_file", '{"a":1}')), 'calls read_file {"a":1}'),
+        (assistant(Reasoning("hmm")), "thought: hmm"),
+        (user(Attachment("image", "cat.png", "image/png", "0", 1)), "cat.png"),
+        (assistant(status="cancelled"), "(cancelled)"),
+        (user(), "(empty)"),
     ],
 )
 def test_the_beginning_of_a_message(message: Message, text: str) -> None:
@@ -196,12 +197,12 @@ def test_the_beginning_of_a_message(message: Message, text: str) -> None:
 def test_calls_are_read_from_the_answers() -> None:
     messages = [
         user("q"),
-        assistant("a", tokens=(1_000, 100)),
-        assistant("b", tokens=(2_000, 100)),
-        Message("user", (Text("s"),), kind="summary"),
-        assistant("c", tokens=(500, 50)),
-        assistant("d", tokens=(300, 50)),
-        Message("assistant", (Text("no usage"),)),
+        measured("a", tokens=(1_000, 100), id="a"),
+        measured("b", tokens=(2_000, 100), id="b"),
+        user("s", kind="summary"),
+        measured("c", tokens=(500, 50), id="c"),
+        measured("d", tokens=(300, 50), id="d"),
+        assistant("no usage"),
     ]
     calls = calls_of(messages)
     assert [call.tokens for call in calls] == [1_100, 2_100, 550, 350]

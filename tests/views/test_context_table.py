@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.context.helpers import MODEL, answer, estimator, request, thinking, user
+from tests.context.helpers import MODEL, estimator, request, thinking
+from tests.messages import assistant, user
 from tui.context.counting.digests import TokenCost, message_digest
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import BudgetSettings, ModelLimits
@@ -34,7 +35,7 @@ def line(hybrid: HybridTokenEstimator, *messages: Message, system: str = "") -> 
     return text
 
 
-ANSWER = answer("a " * 196)  # 200 tokens
+ANSWER = assistant("a " * 196)  # 200 tokens
 
 
 def measured(reply: Message | None = None, usage: Usage | None = None) -> HybridTokenEstimator:
@@ -53,7 +54,7 @@ def test_last_input_last_output_and_what_is_new() -> None:
 
 
 def test_only_what_goes_back_of_the_output() -> None:
-    reply = answer("word " * 12)
+    reply = assistant("word " * 12)
     hybrid = measured(reply, usage=Usage(100, 2_315, reasoning=2_303))
     assert line(hybrid, user("q"), reply) == "last input 100 + last output 2,315 (12 of it sent back)"
 
@@ -63,7 +64,7 @@ def test_an_answer_that_is_set_aside_is_not_added() -> None:
 
 
 def test_an_output_nobody_reported_is_not_said_to_be_none() -> None:
-    cut = replace(answer(LONG), status="cancelled")
+    cut = replace(assistant(LONG), status="cancelled")
     text = line(measured(cut, usage=Usage(1_000, None)), user("q"), cut)
     assert text.startswith("last input 1,000 + new ~")
 
@@ -86,8 +87,8 @@ def test_what_left_since_is_taken_off() -> None:
     for number in range(10):
         talk.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
-        talk.append(answer(f"a{number}"))
+        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        talk.append(assistant(f"a{number}"))
         total += 10
     assert " - not sent any more ~3" in line(hybrid, *talk[6:], user("x"))
 
@@ -96,9 +97,9 @@ def test_reasoning_that_left_is_taken_off() -> None:
     thought = thinking("hm " * 30, "so")
     hybrid = estimator()
     hybrid.record(request(user("q")), thought, Usage(1_000, 200, reasoning=150), learn=True, at=0.0)
-    hybrid.record(request(user("q"), thought, user("r")), answer("b"), Usage(1_210, 10), learn=True, at=1.0)
+    hybrid.record(request(user("q"), thought, user("r")), assistant("b"), Usage(1_210, 10), learn=True, at=1.0)
     bare = replace(thought, parts=thought.parts[1:])
-    assert "- not sent any more" in line(hybrid, user("q"), bare, user("r"), answer("b"))
+    assert "- not sent any more" in line(hybrid, user("q"), bare, user("r"), assistant("b"))
 
 
 def test_the_classes_of_the_conversation_show_what_was_learned_of_each() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
+from tests.messages import user
 from tui.chat.attachments import make_attachment
 from tui.chat.compaction.compactor import SummaryEffect
 from tui.chat.conversation.events import (
@@ -21,7 +22,7 @@ from tui.chat.conversation.events import (
 )
 from tui.context.reduction.records import CompactionRecord
 from tui.context.usage.limits import Percent, Tokens
-from tui.messages import Message, Request, Usage
+from tui.messages import Request, Usage
 from tui.providers.base import ProviderError, StreamEnd, TextDelta, ToolCallDelta, UsageUpdate
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
@@ -241,7 +242,7 @@ async def test_that_compacting_is_of_no_use_is_said_again_after_it_was_of_use(tm
 
 
 def test_what_was_done_is_one_line_for_the_screen_and_the_command_line() -> None:
-    summary = Message("user", (), kind="summary")
+    summary = user(kind="summary")
     record = CompactionRecord("c", 0.0, 121_400, 18_300, 142, summary="s", source="exact")
     assert CompactionFinished(record, summary).line == "Compacted 142 messages: 121,400 -> ~18,300 tokens (-85 %)"
     assert ContextTrimmed(1, 38_400, ("m",)).line == "Context trimmed: 1 message, ~38,400 tokens left out"

@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, of, open_workspace
+from tests.messages import user
 from tui.chat.conversation.events import CompactionFinished, TurnFailed
 from tui.chat.conversation.history import RecordKind
 from tui.chat.store.codec import load_events
 from tui.context.reduction.records import CompactionRecord, checkpoint_to_json
-from tui.messages import Message, Text
 from tui.providers.base import TextDelta
 
 SEALED = [{"type": "sealed_summary", "provider": "openai", "model": "gpt-5.6", "encrypted": "gAAA" * 20}]
@@ -26,7 +26,7 @@ async def test_the_messages_go_out_and_the_history_says_so(tmp_path: Path) -> No
             await drain(session.send(text))
         chat = [m.id for m in session.messages]
         conversation = session.conversation
-        summary = Message("user", (Text("x"),), id=f"{chat[-1]}s", kind="summary")
+        summary = user("x", id=f"{chat[-1]}s", kind="summary")
         await conversation.add_message(summary)
         record = CompactionRecord("c1", 1.0, 900, 90, 3, chat[0], chat[2], summary.id)
         await conversation.add_record(RecordKind.CHECKPOINT, {**checkpoint_to_json(record), "answer": chat[3]})

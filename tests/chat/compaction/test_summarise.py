@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.context.conversations import Talk, budget
+from tests.messages import tool, user
 from tui.chat.compaction.summarise import (
     MOST_CHUNKS,
     OVERLAP,
@@ -157,7 +158,7 @@ async def test_the_request_takes_neither_tools_nor_pairs_nor_images_along() -> N
 
 
 async def test_an_earlier_summary_is_part_of_the_source() -> None:
-    old = Message("user", (Text("FACT-old/summary"),), id="s", kind="summary")
+    old = user("FACT-old/summary", id="s", kind="summary")
     messages, _ = planted(1, 10)
     model = Faithful(budget(6_000))
     summary = await summariser(model, budget(6_000)).summarise([old, *messages])
@@ -241,7 +242,7 @@ def test_not_where_part_of_the_source_is_not_sent_any_more() -> None:
     messages, _ = planted(3, 50)
     sent = Request("test", "model", tuple(messages[1:]), session="s")
     assert summariser(Faithful(ROOMY), ROOMY, sent=sent).prefix_request(messages[:8]) is None
-    shortened = [Message("tool", (ToolResult("call-0", "edit", "[cut]"),), id=messages[2].id)]
+    shortened = [tool(ToolResult("call-0", "edit", "[cut]"), id=messages[2].id)]
     sent = Request("test", "model", (*messages[:2], *shortened, *messages[3:]), session="s")
     assert summariser(Faithful(ROOMY), ROOMY, sent=sent).prefix_request(messages[:8]) is None
 
@@ -353,7 +354,7 @@ def test_every_part_that_a_model_could_read_is_in_the_source() -> None:
         Attachment("pdf", "b.pdf", "application/pdf", "1" * 64, 9),
         Text(" "),
     )
-    pieces = render_pieces([Message("assistant", parts, id="1"), Message("user", (Text("s"),), id="2", kind="summary")])
+    pieces = render_pieces([Message("assistant", parts, id="1"), user("s", id="2", kind="summary")])
     assert [(piece.label, piece.text, piece.long_tail) for piece in pieces] == [
         ("assistant", "I won't.", False),
         ("assistant, thinking", "hm", True),

@@ -15,6 +15,7 @@ from random import Random
 import pytest
 
 from tests.context.conversations import budget, count, estimate
+from tests.messages import user
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import RecordKind, Target
 from tui.chat.interchange.fork import fork_session
@@ -112,7 +113,7 @@ class Rolling:
         if made := conversation.in_force():
             await conversation.add_checkpoint(CompactionUndo(new_id(), 1.0, made[-1].id, conversation.frontier), None)
         elif len(messages) > 4:
-            summary = Message("user", (Text("summary"),), new_id(), "summary")
+            summary = user("summary", id=new_id(), kind="summary")
             ends = messages[0].id, messages[self.chance.randrange(1, 4)].id
             record = CompactionRecord(new_id(), 1.0, 9, 1, 2, *ends, summary.id, frontier=conversation.frontier)
             await conversation.add_checkpoint(record, summary)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.messages import assistant, tool, user
 from tui.chat.interchange.export import html_page, markdown
 from tui.chat.store.store import SessionInfo
 from tui.messages import Attachment, Message, Reasoning, Role, Text, ToolCall, ToolResult, Usage
@@ -59,15 +60,15 @@ def message_of(text: str, role: Role = "assistant") -> Message:
 
 def test_everything_is_there_and_escaped() -> None:
     messages = [
-        Message("user", (Text("why <script>alert(1)</script>?"),), id="01", created_at=1.0),
-        Message(
-            "assistant",
-            (Reasoning("hm <i>"), Text("**Because** <img src=x onerror=alert(1)>\n\n```python\nx = '<b>'\n```\n"),
-             ToolCall("c", "look<up>", '{"q": "</pre>"}')),
+        user("why <script>alert(1)</script>?", id="01", created_at=1.0),
+        assistant(
+            Reasoning("hm <i>"),
+            "**Because** <img src=x onerror=alert(1)>\n\n```python\nx = '<b>'\n```\n",
+            ToolCall("c", "look<up>", '{"q": "</pre>"}'),
             id="02", model="m<m", usage=Usage(1_200, 34),
         ),
-        Message("tool", (ToolResult("c", "lookup", "</code></pre><script>"),), id="03"),
-        Message("assistant", (Text("part"),), id="04", status="cancelled", error="stopped by <you>"),
+        tool(ToolResult("c", "lookup", "</code></pre><script>"), id="03"),
+        assistant("part", id="04", status="cancelled", error="stopped by <you>"),
     ]  # fmt: skip
     text, document = page(*messages)
     safe(document)
@@ -115,7 +116,7 @@ def test_pictures_are_in_the_page_and_nothing_else_is() -> None:
     picture = Attachment("image", 'a".png', "image/png", "aa", 5)
     vector = Attachment("image", "b.svg", "image/svg+xml", "bb", 5)
     lost = Attachment("image", "c.png", "image/png", "cc", 5)
-    message = Message("user", (picture, vector, lost), id="01")
+    message = user(picture, vector, lost, id="01")
     text, document = page(message, blobs={"aa": b"hello", "bb": b"<svg/>"})
     safe(document)
     assert document.tags.count("img") == 1
@@ -125,7 +126,7 @@ def test_pictures_are_in_the_page_and_nothing_else_is() -> None:
 
 
 def test_a_summary_is_folded_and_control_characters_are_gone() -> None:
-    summary = Message("user", (Text("- one\n- two\x1b[31m\x07\u202e"),), id="01", kind="summary")
+    summary = user("- one\n- two\x1b[31m\x07\u202e", id="01", kind="summary")
     text, document = page(summary)
     assert "summary of what came before" in document.words
     assert "<li>one</li>" in text
@@ -151,10 +152,10 @@ def test_markdown_fences_what_a_tool_got_and_gave() -> None:
     call, result = ToolCall("c", "read", '{"path":"a"}'), ToolResult("c", "read", "````md\n# a\n````")
     messages = [
         message_of("look", "user"),
-        Message("assistant", (Reasoning("hm\nso"), Text("Reading."), call), id="02", model="m"),
-        Message("tool", (result,), id="03"),
-        Message("user", (Text("They looked."),), id="04", kind="summary"),
-        Message("assistant", (), id="05", model="m", status="failed", error="no answer"),
+        assistant(Reasoning("hm\nso"), "Reading.", call, id="02", model="m"),
+        tool(result, id="03"),
+        user("They looked.", id="04", kind="summary"),
+        assistant(id="05", model="m", status="failed", error="no answer"),
     ]
     assert markdown(INFO, messages).split("\n\n")[2:] == [
         "## You", "look", "## m", "> hm\n> so", "Reading.", "**read**", '```json\n{"path":"a"}\n```',
@@ -165,9 +166,9 @@ def test_markdown_fences_what_a_tool_got_and_gave() -> None:
 def test_names_and_errors_are_one_line_of_plain_text_in_markdown() -> None:
     name = "a\n## You\n<b>[x](y)*`"
     messages = [
-        Message("user", (Attachment("text", name, "text/plain", "aa", 1, text="t"),), id="01"),
-        Message("user", (Attachment("image", name, "image/png", "bb", 1),), id="02"),
-        Message("assistant", (ToolCall("c", name, "{}"),), id="03", model=name, status="failed", error=name),
+        user(Attachment("text", name, "text/plain", "aa", 1, text="t"), id="01"),
+        user(Attachment("image", name, "image/png", "bb", 1), id="02"),
+        assistant(ToolCall("c", name, "{}"), id="03", model=name, status="failed", error=name),
     ]
     text = markdown(replace(INFO, title=name), messages)
     shown = "a ## You &lt;b&gt;\\[x\\](y)\\*\\`"

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace
+from tests.messages import assistant, tool, user
 from tui.chat.interchange.fork import ForkError, forked_records
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import Record
 from tui.chat.turn.session import ChatSession
-from tui.messages import Attachment, Message, Text, ToolCall, ToolResult
+from tui.messages import Attachment, Message, ToolCall, ToolResult
 
 WORDS = "The quick brown fox jumps over the lazy dog. " * 8
 
@@ -133,11 +134,11 @@ async def test_a_call_keeps_its_results(tmp_path: Path) -> None:
         session = await workspace.new_session()
         calls = (ToolCall("a", "fetch", "{}"), ToolCall("b", "fetch", "{}"))
         for message in (
-            Message("user", (Text("look"),), id="1"),
+            user("look", id="1"),
             Message("assistant", calls, id="2"),
-            Message("tool", (ToolResult("a", "fetch", "A"),), id="3"),
-            Message("tool", (ToolResult("b", "fetch", "B"),), id="4"),
-            Message("assistant", (Text("so"),), id="5"),
+            tool(ToolResult("a", "fetch", "A"), id="3"),
+            tool(ToolResult("b", "fetch", "B"), id="4"),
+            assistant("so", id="5"),
         ):
             workspace.store.add_message(session.id, message)
         for at in ("2", "3", "4"):
@@ -150,7 +151,7 @@ async def test_an_attachment_is_shared(tmp_path: Path) -> None:
         session = await workspace.new_session()
         workspace.store.put_blob("f" * 64, b"bytes")
         picture = Attachment("image", "a.png", "image/png", "f" * 64, 5)
-        workspace.store.add_message(session.id, Message("user", (picture,), id="1"))
+        workspace.store.add_message(session.id, user(picture, id="1"))
         fork = await workspace.fork(session.id, "1")
         assert fork.messages[0].parts == (picture,)
         assert workspace.store.query("SELECT count(*) FROM blobs") == [(1,)]
@@ -168,7 +169,7 @@ async def test_the_model_of_the_session_goes_on_whatever_the_settings_say(tmp_pa
 async def test_what_is_not_there_is_refused_and_nothing_is_made(tmp_path: Path, broken: str) -> None:
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await workspace.new_session()
-        workspace.store.add_message(session.id, Message("assistant", (), id="1", status="streaming"))
+        workspace.store.add_message(session.id, assistant(id="1", status="streaming"))
         with pytest.raises(ForkError, match="fork"):
             await workspace.fork("none" if broken == "session" else session.id, "x" if broken == "message" else "1")
         assert workspace.store.query("SELECT count(*) FROM sessions") == [(1,)]

@@ -14,6 +14,7 @@ import pytest
 
 from tests.chat.interchange.foreign.files import claude_answer, claude_line, write
 from tests.chat.store.test_store import EVERYTHING, user
+from tests.messages import tool
 from tests.recordings import read_recording
 from tui.chat.conversation.history import Target, build_request, fold_records
 from tui.chat.interchange import importing
@@ -292,7 +293,7 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
     store.add_message("0a", EVERYTHING)
     store.add_record("0a", "pin", {"id": "01", "on": True})
     store.put_blob("00", b"\x00image")
-    store.add_message("0a", Message("tool", (ToolResult("c", "fetch", "cut", full="11"),), id="99"))
+    store.add_message("0a", tool(ToolResult("c", "fetch", "cut", full="11"), id="99"))
     store.put_blob("11", b"all of it")
     calls = CallLog(store)
     call = calls.begin(Request("p", "m", (), session="0a"), None, message="01", kind="chat")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.messages import user
 from tests.recordings import read_recording
 from tui.chat.interchange.recording import (
     Recording,
@@ -20,7 +21,6 @@ from tui.chat.interchange.recording import (
 )
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import Record, SessionInfo
-from tui.messages import Message, Text
 
 INFO = SessionInfo("01", "title", "local", "m", 1.0, 2.0)
 CALL = CallRow("c1", "01", None, "chat", "local", "m", 1.0, "success", 5, None, "delta", 5, -3)
@@ -96,5 +96,5 @@ def test_a_file_nested_without_end_is_damaged(tmp_path: Path) -> None:
 
 
 def test_a_long_first_message_makes_a_title_with_an_ellipsis() -> None:
-    title = first_words([Message("user", (Text("word " * 40),), id="1")])
+    title = first_words([user("word " * 40, id="1")])
     assert len(title) <= 80 and title.endswith("word…")

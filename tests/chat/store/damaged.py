@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import assistant, user
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.messages import Message, Text, Usage
+from tui.messages import Usage
 
 PAGE = 4096
 
@@ -23,13 +24,9 @@ def make_store(path: Path) -> Path:
             ident = f"{number:04}"
             store.create_session(SessionInfo(ident, f"session {number} " + "t" * 200, "demo", "guide", number, number))
             for turn in range(6):
-                store.add_message(
-                    ident, Message("user", (Text(f"question {number}.{turn} " + "x" * 900),), id=new_id())
-                )
+                store.add_message(ident, user(f"question {number}.{turn} " + "x" * 900, id=new_id()))
                 usage = Usage(10, 0, 0, 5)
-                store.add_message(
-                    ident, Message("assistant", (Text(f"answer {number}.{turn}"),), id=new_id(), usage=usage)
-                )
+                store.add_message(ident, assistant(f"answer {number}.{turn}", id=new_id(), usage=usage))
             store.add_record(ident, "pin", {"id": ident, "on": True})
     return path
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.chat.store.damaged import PAGE, break_pages, make_store, pages_of, spoil
+from tests.messages import assistant, tool, user
 from tui.chat.store.database import DamagedError, StoreError, new_id
 from tui.chat.store.repair import COPIED_TABLES, COPIED_WITH_SESSIONS, repair
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
-from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.messages import ToolCall, ToolResult
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_a_message_that_can_not_be_read_is_said_in_its_place(path: Path, parts: 
         assert second.text == "answer 5.0" and len(rest) == 10
         assert store.damage and "session 0005" in next(iter(store.damage.values()))
         assert len(store.sessions("answer 5")) == 11  # 5 and 50 to 59
-        store.add_message("0005", Message("user", (Text("and on"),), id=new_id()))
+        store.add_message("0005", user("and on", id=new_id()))
         assert store.messages("0005")[-1].text == "and on"
 
 
@@ -71,7 +72,7 @@ def test_a_broken_page_leaves_the_rest_readable_and_nothing_is_written(path: Pat
         if "pages" not in store.damage:
             store.query("SELECT parts FROM messages") if table == "messages" else store.query("SELECT * FROM sessions")
         with pytest.raises(DamagedError, match=r"nothing is written to it: chatctx doctor --repair"):
-            store.add_message(infos[0].id, Message("user", (Text("lost?"),), id=new_id()))
+            store.add_message(infos[0].id, user("lost?", id=new_id()))
     assert path.read_bytes() == before
 
 
@@ -109,15 +110,15 @@ def test_repair_saves_what_can_be_read_and_keeps_the_old_file(path: Path, damage
         lost = sum(map(len, whole.values())) - sum(text != DAMAGED for texts in saved.values() for text in texts)
         assert (lost > 0) == bool(done.lost) or not lost
         assert lost <= 250
-        store.add_message(next(iter(saved)), Message("user", (Text("and on"),), id=new_id()))
+        store.add_message(next(iter(saved)), user("and on", id=new_id()))
     assert [file.name for file in path.parent.glob("*.repaired*")] == []
 
 
 def test_tool_calls_attachments_and_imports_come_along(path: Path) -> None:
     with closing(SessionStore(path)) as store:
         call, result = ToolCall("c1", "look", "{}"), ToolResult("c1", "look", "seen")
-        store.add_message("0001", Message("assistant", (call,), id=new_id()))
-        store.add_message("0001", Message("tool", (result,), id=new_id()))
+        store.add_message("0001", assistant(call, id=new_id()))
+        store.add_message("0001", tool(result, id=new_id()))
         store.put_blob("ab", b"data")
         with store.transaction() as db:
             db.executemany("INSERT INTO imports VALUES (?, 'digest', '{}')", [("0002",), ("0001",)])
@@ -158,7 +159,7 @@ def test_more_sessions_than_a_list_shows_are_counted(tmp_path: Path) -> None:
             for number in range(1_200):
                 store.create_session(SessionInfo(f"{number:05}", "", "p", "m", number, number))
                 if number % 2 == 0:
-                    store.add_message(f"{number:05}", Message("user", (Text("x"),), id=new_id()))
+                    store.add_message(f"{number:05}", user("x", id=new_id()))
         assert sum(info.messages for info in store.sessions(limit=sys.maxsize)) == 600
         last = store.last_session()
         assert last is not None and last.id == "01198"

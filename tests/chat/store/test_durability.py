@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
+from tests.messages import assistant
 from tui.chat.store.database import new_id
-from tui.messages import Message
 from tui.providers.base import TextDelta
 
 OWN = re.compile(r"INSERT INTO (messages|records|prompts) |UPDATE sessions SET draft")
@@ -26,7 +26,7 @@ async def test_words_of_a_person_wait_for_the_disk_and_a_stream_does_not(tmp_pat
         await workspace.add_prompt("hello")
         assert {kind for kind, _ in _writes(statements, OWN)} == {"messages", "records", "prompts", "draft"}
         assert all(full for _, full in _writes(statements, OWN))
-        reply = Message("assistant", (), new_id(), status="streaming")
+        reply = assistant(id=new_id(), status="streaming")
         await asyncio.to_thread(session.conversation.write_events, reply, [TextDelta("word ")])
         workspace.store._db.set_trace_callback(None)
         assert ("messages", False) in _writes(statements, OWN)  # the row of the reply that streams

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import assistant
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import Target
 from tui.chat.store import database
@@ -60,15 +61,12 @@ def user(text: str, at: float = 1.0) -> Message:
     return Message("user", (Text(text),), id=new_id(), created_at=at)
 
 
-EVERYTHING = Message(
-    "assistant",
-    (
-        Reasoning("hm", "p", "m", signature="", encrypted="e", item_id="rs_1", details="[]", tokens=3),
-        Text("text with \x00, \ud800 and 你好"),
-        ToolCall("c1", "read_file", '{"path": "a"}', extra="{}"),
-        ToolResult("c1", "read_file", "…", is_error=True),
-        Attachment("image", "a.png", "image/png", "00", 10, 4, 5),
-    ),
+EVERYTHING = assistant(
+    Reasoning("hm", "p", "m", signature="", encrypted="e", item_id="rs_1", details="[]", tokens=3),
+    "text with \x00, \ud800 and 你好",
+    ToolCall("c1", "read_file", '{"path": "a"}', extra="{}"),
+    ToolResult("c1", "read_file", "…", is_error=True),
+    Attachment("image", "a.png", "image/png", "00", 10, 4, 5),
     id="01",
     created_at=2.0,
     provider="p",
@@ -101,7 +99,7 @@ def test_records_cannot_be_changed(store: SessionStore) -> None:
 
 def test_streaming_message_grows_then_is_final(store: SessionStore) -> None:
     session = add_session(store)
-    draft = Message("assistant", (), id=new_id(), status="streaming", created_at=1.0, provider="p", model="m")
+    draft = assistant(id=new_id(), status="streaming", created_at=1.0, provider="p", model="m")
     store.add_message(session, draft)
     store.append_events(session, draft.id, [ReasoningDelta("a"), ReasoningMeta(signature="s")])
     store.append_events(session, draft.id, [TextDelta("he"), TextDelta("llo"), UsageUpdate(Usage(5, 2))])
@@ -431,7 +429,7 @@ def test_a_message_restores_a_session_that_another_program_has_deleted(store: Se
         store.add_message(session, user("hello"))
         assert [info.id for info in other.sessions()] == [session]
         other.update_session(session, deleted_at=1.0)
-        store.add_message(session, Message("assistant", (Text("hi"),), id="a"))
+        store.add_message(session, assistant("hi", id="a"))
         assert other.sessions() == []
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
 from tests.chat.tool_calls.tool_calls import Source, calls, results, turn, well_formed
+from tests.messages import assistant
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.history import NO_RESULT
 from tui.chat.store.database import Liveness
 from tui.chat.tool_calls import tool_step
 from tui.chat.tool_calls.tool_step import CANCELLED
 from tui.chat.turn.turn import STOPPED
-from tui.messages import Message, ToolCall, ToolResult
+from tui.messages import ToolCall, ToolResult
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,7 @@ async def test_a_program_killed_between_call_and_result_goes_on(tmp_path: Path) 
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.new_session()
         await turn(session)
-        lost = Message(
-            "assistant", (ToolCall("c9", "fetch", '{"id": 1}'),), id="f" * 24, model="m", provider="scripted"
-        )
+        lost = assistant(ToolCall("c9", "fetch", '{"id": 1}'), id="f" * 24, model="m", provider="scripted")
         workspace.store.add_message(session.id, lost)
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.resume()

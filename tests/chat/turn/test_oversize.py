@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.messages import user
 from tui.chat.turn.recovery import KEPT_TEXT, advice, listed, pieces_to_shorten, request_bytes
 from tui.context.counting.digests import text_digest
 from tui.messages import Attachment, Message, Part, Request, Role, Text, ToolCall, ToolResult
@@ -20,7 +21,7 @@ def request(*parts: Part, question: str = "and now?") -> Request:
     """A request with each of `parts` in a message of its own, before the last one of the person."""
     roles: dict[type[Part], Role] = {ToolCall: "assistant", ToolResult: "tool"}
     messages = [Message(roles.get(type(part), "user"), (part,), id=f"m{number}") for number, part in enumerate(parts)]
-    return Request("p", "m", (*messages, Message("user", (Text(question),), id="z")))
+    return Request("p", "m", (*messages, user(question, id="z")))
 
 
 def refused(most_bytes: int | None = None, most_length: int | None = None) -> ProviderError:

@@ -21,6 +21,7 @@ from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_works
 from tests.chat.tool_calls.tool_calls import Source, calls
 from tests.cli.conftest import Run, one_line
 from tests.machine import Terminal
+from tests.messages import assistant
 from tests.providers.replay import sse
 from tests.tools.mcp.in_memory import by_hand
 from tui.chat.attachments import read_attachment
@@ -29,7 +30,7 @@ from tui.chat.conversation.history import fold_records
 from tui.chat.store.store import SessionStore
 from tui.cli.subcommands.ask import Countdown, _outside, _stream, ask, report
 from tui.config.settings import ToolSettings
-from tui.messages import Attachment, Message, Part, ProviderItem, Refusal, Text
+from tui.messages import Attachment, Message, Part, ProviderItem, Refusal
 from tui.providers.base import TextDelta
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
@@ -227,7 +228,7 @@ ENDS = (
 
 @pytest.mark.parametrize("reason", [*WHOLE, *ENDS])
 def test_only_a_whole_answer_is_0(reason: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    reply = Message("assistant", (Text("Yes."),), status="complete", finish_reason=reason)
+    reply = assistant("Yes.", status="complete", finish_reason=reason)
     code = report(reply, "")
     assert code == (0 if reason in WHOLE else 1)
     assert bool(capsys.readouterr().err) == bool(code)
@@ -243,7 +244,7 @@ def test_an_answer_without_a_word_is_not_0(part: Part | None, capsys: pytest.Cap
 
 def test_what_the_provider_says_of_a_refusal_is_no_part_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     refusal = Refusal("This is\nnot allowed.", "cyber", from_server=True)
-    reply = Message("assistant", (Text("I will"), refusal), status="complete", finish_reason="refusal")
+    reply = assistant("I will", refusal, status="complete", finish_reason="refusal")
     assert report(reply, "") == 1
     line = one_line(capsys.readouterr().err)
     assert "(cyber)" in line and "The provider says: This is" in line and "not allowed." in line

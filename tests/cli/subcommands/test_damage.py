@@ -10,9 +10,10 @@ import pytest
 
 from tests.chat.store.damaged import break_pages, make_store, pages_of, spoil
 from tests.cli.conftest import Run, one_line
+from tests.messages import assistant, tool, user
 from tui.chat.store.database import new_id
 from tui.chat.store.store import DAMAGED, SessionInfo, SessionStore
-from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.messages import ToolCall, ToolResult
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_doctor_counts_all_sessions_and_a_cut_list_says_so(run_here: Run, tmp_pa
     with closing(SessionStore(path)) as store, store.transaction():
         for number in range(1_002):
             store.create_session(SessionInfo(f"{number:05}", f"t{number}", "p", "m", number, number))
-            store.add_message(f"{number:05}", Message("user", (Text("x"),), id=new_id()))
+            store.add_message(f"{number:05}", user("x", id=new_id()))
     assert "1,002 sessions" in run_here("doctor").stdout
     cut = run_here("sessions", "--json")
     assert len(json.loads(cut.stdout)) == 1_000
@@ -80,9 +81,9 @@ def test_repair_where_there_is_nothing_or_no_database(run_here: Run, tmp_path: P
 def test_a_tool_call_or_its_result_that_is_damaged_stops_no_turn(run_here: Run, database: Path, role: str) -> None:
     with closing(SessionStore(database)) as store:
         for message in (
-            Message("assistant", (Text("let me see"), ToolCall("c1", "look", "{}")), id=new_id()),
-            Message("tool", (ToolResult("c1", "look", "seen"),), id=new_id()),
-            Message("assistant", (Text("I see"),), id=new_id()),
+            assistant("let me see", ToolCall("c1", "look", "{}"), id=new_id()),
+            tool(ToolResult("c1", "look", "seen"), id=new_id()),
+            assistant("I see", id=new_id()),
         ):
             store.add_message("0059", message)
     spoil(

@@ -12,12 +12,13 @@ from tests.chat.interchange.foreign.files import claude_answer, claude_line, wri
 from tests.chat.interchange.test_importing import claude_session
 from tests.chat.interchange.test_replay import recorded
 from tests.cli.conftest import Run, one_line
+from tests.messages import assistant, user
 from tui.chat.interchange.following import Follower
 from tui.chat.interchange.recording import RecordingError, write_jsonl
 from tui.chat.store.store import Record, SessionInfo
 from tui.cli.subcommands.import_export import replay_files
 from tui.config.settings import Settings
-from tui.messages import Message, Text, Usage
+from tui.messages import Usage
 
 
 def test_out_and_in_again_is_the_same(run_here: Run, tmp_path: Path) -> None:
@@ -102,8 +103,8 @@ def test_replay_says_which_calls_it_does_not_score(tmp_path: Path, capsys: pytes
 
 def test_a_damaged_export_is_named_by_replay_and_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     session = SessionInfo("0a", "t", "demo", "demo", 1.0, 1.0)
-    answer = Message("assistant", (Text("ho"),), id="02", model="m", usage=Usage(9, 1))
-    messages = [Message("user", (Text("hi"),), id="01"), answer]
+    answer = assistant("ho", id="02", model="m", usage=Usage(9, 1))
+    messages = [user("hi", id="01"), answer]
     path = tmp_path / "a.jsonl"
     lines = write_jsonl(session, messages, [Record("011", "pin", 1.0, {})], [], [])
     path.write_text("\n".join(lines), encoding="utf-8")

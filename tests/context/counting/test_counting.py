@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result, user
+from tests.context.helpers import MODEL, BrokenTokenizer, WordTokenizer, call, registered, result
+from tests.messages import assistant, user
 from tui.context.counting import digests
 from tui.context.counting.counting import TokenCounter, attachment_tokens, image_tokens, reasoning_tokens, schema_text
 from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior, prior_of
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, unpack
-from tui.messages import Attachment, Message, Reasoning, Refusal, SystemSection, Text, ToolSchema, Usage
+from tui.messages import Attachment, Message, Reasoning, Refusal, SystemSection, ToolSchema, Usage
 
 
 class Cache:
@@ -48,8 +49,8 @@ class Tallying(WordTokenizer):
 def test_a_content_is_counted_once_in_a_process() -> None:
     tokenizer, counter = Tallying(), TokenCounter()
     with registered(MODEL, tokenizer):
-        first = counter.count_message(user("one two three", "1"), MODEL)
-        again = counter.count_message(user("one two three", "another id"), MODEL)
+        first = counter.count_message(user("one two three", id="1"), MODEL)
+        again = counter.count_message(user("one two three", id="another id"), MODEL)
     assert first == again
     assert tokenizer.calls == 1
 
@@ -103,9 +104,8 @@ def test_without_a_vocabulary_characters_are_counted_and_not_kept() -> None:
 
 
 def test_kinds_of_content_are_told_apart() -> None:
-    message = Message(
-        "assistant",
-        (Reasoning("a b", signature="s", tokens=7), Text("one two"), Refusal("no"), call("1", "look", '{"x": 1}')),
+    message = assistant(
+        Reasoning("a b", signature="s", tokens=7), "one two", Refusal("no"), call("1", "look", '{"x": 1}')
     )
     with registered(MODEL, WordTokenizer()):
         count = TokenCounter().count_message(message, MODEL)
@@ -125,8 +125,8 @@ def test_kinds_of_content_are_told_apart() -> None:
 def test_arguments_are_counted_as_the_template_writes_them(model: str, as_read: str) -> None:
     """With the escapes of JSON, or without."""
     counter = TokenCounter()
-    written = Message("assistant", (call("1", "write", r'{"text": "' + r"line\n\t\"\u00e9\" \\" * 50 + '"}'),))
-    plain = Message("assistant", (call("1", "write", '{"text": "' + as_read * 50 + '"}'),))
+    written = assistant(call("1", "write", r'{"text": "' + r"line\n\t\"\u00e9\" \\" * 50 + '"}'))
+    plain = assistant(call("1", "write", '{"text": "' + as_read * 50 + '"}'))
     one, other = (counter.count_message(message, model) for message in (written, plain))
     assert one.content == pytest.approx(other.content, abs=2)
 
@@ -141,17 +141,17 @@ def test_results_cost_the_same_in_one_message_as_in_several() -> None:
 
 def test_reported_reasoning_beats_counting_it() -> None:
     block = Reasoning("a b c", signature="s")
-    assert reasoning_tokens(Message("assistant", (Text("x"),))) == 0
-    assert reasoning_tokens(Message("assistant", (block,))) is None
-    assert reasoning_tokens(Message("assistant", (block,), usage=Usage(1, 50, reasoning=40))) == 40
-    assert reasoning_tokens(Message("assistant", (Reasoning("a", tokens=3), Reasoning("b", tokens=4)))) == 7
+    assert reasoning_tokens(assistant("x")) == 0
+    assert reasoning_tokens(assistant(block)) is None
+    assert reasoning_tokens(assistant(block, usage=Usage(1, 50, reasoning=40))) == 40
+    assert reasoning_tokens(assistant(Reasoning("a", tokens=3), Reasoning("b", tokens=4))) == 7
 
 
 def test_a_summary_of_reasoning_counts_as_its_encrypted_original_holds() -> None:
     counter = TokenCounter()
 
     def count(block: Reasoning) -> float:
-        return counter.count_message(Message("assistant", (block,)), "gpt-5").split["reasoning"]
+        return counter.count_message(assistant(block), "gpt-5").split["reasoning"]
 
     shown = "The user wants a list of files."
     plain = count(Reasoning(shown, signature="A" * 276))  # 31 bytes and the envelope's 175
@@ -162,22 +162,20 @@ def test_a_summary_of_reasoning_counts_as_its_encrypted_original_holds() -> None
 
 
 def test_an_image_never_costs_its_bytes() -> None:
-    small, large = (
-        Message("user", (Attachment("image", "a", "image/png", "0" * 64, size, 800, 600),)) for size in (10, 2_621_440)
-    )
+    small, large = (user(Attachment("image", "a", "image/png", "0" * 64, size, 800, 600)) for size in (10, 2_621_440))
     counter = TokenCounter()
     for model in ("gpt-5", "claude-sonnet-5", "gemini-3", "unheard-of"):
         assert counter.count_message(small, model).size == counter.count_message(large, model).size < 2_500
 
 
 def test_a_text_file_costs_its_text() -> None:
-    message = Message("user", (Attachment("text", "a.txt", "text/plain", "0" * 64, 9, text="one two three"),))
+    message = user(Attachment("text", "a.txt", "text/plain", "0" * 64, 9, text="one two three"))
     with registered(MODEL, WordTokenizer()):
         assert TokenCounter().count_message(message, MODEL).split["attachments"] == 3 + Prior().per_message
 
 
 def test_the_classes_of_a_message_are_those_of_its_text() -> None:
-    message = Message("user", (Text("hello, world"), Text("привет мир"), Reasoning("не", tokens=3)))
+    message = user("hello, world", "привет мир", Reasoning("не", tokens=3))
     count = TokenCounter().count_message(message, "gpt-5")
     kinds = {CLASSES[kind]: tokens for kind, tokens in unpack(count.classes)}
     assert set(kinds) == {"latin", "punctuation", "cyrillic"}

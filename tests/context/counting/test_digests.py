@@ -6,6 +6,7 @@ from functools import reduce
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.messages import assistant, user
 from tui.context.counting.digests import CHAIN_START, chain, message_digest, preamble_digest
 from tui.messages import (
     Attachment,
@@ -55,7 +56,7 @@ def test_different_projections_have_different_digests(one: Message, other: Messa
 @given(st.text(alphabet=":;1a-", max_size=4), st.integers(0, 4), st.integers(0, 4))
 def test_a_field_boundary_cannot_be_moved(text: str, one: int, other: int) -> None:
     calls = [ToolCall(text[:cut], text[cut:], "") for cut in (one, other)]
-    digests = [message_digest(Message("assistant", (call,))).full for call in calls]
+    digests = [message_digest(assistant(call)).full for call in calls]
     assert (digests[0] == digests[1]) == (calls[0] == calls[1])
     texts = [(Text(text[:cut]), Text(text[cut:])) for cut in (one, other)]
     digests = [message_digest(Message("user", parts)).full for parts in texts]
@@ -83,7 +84,7 @@ def test_the_body_is_the_message_without_reasoning(message: Message) -> None:
 
 
 def test_unicode_forms_are_different_texts() -> None:
-    composed, split = (Message("user", (Text(text),)) for text in ("\u00e9", "e\u0301"))
+    composed, split = (user(text) for text in ("\u00e9", "e\u0301"))
     assert message_digest(composed) != message_digest(split)
 
 

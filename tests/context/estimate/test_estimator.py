@@ -16,16 +16,15 @@ from tests.context.helpers import (
     MODEL,
     BrokenTokenizer,
     WordTokenizer,
-    answer,
     call,
     estimator,
     registered,
     request,
     result,
     thinking,
-    user,
     without_reasoning,
 )
+from tests.messages import assistant, user
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CostBook, TokenCost
 from tui.context.counting.families import Prior, prior_of
@@ -34,14 +33,14 @@ from tui.context.counting.words import DIGITS, LATIN, pack
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.messages import Attachment, Message, Reasoning, Text, ToolCall, ToolSchema, Usage
+from tui.messages import Attachment, Message, Reasoning, ToolCall, ToolSchema, Usage
 
 PRIOR = Prior()  # what a model of no known family has
 QWEN = "qwen3-32b"
 WORDS = "one two three four five"
 
 
-REPLY = answer("a " * 196)  # 200 tokens
+REPLY = assistant("a " * 196)  # 200 tokens
 
 
 pytestmark = pytest.mark.usefixtures("word_tokenizer")
@@ -80,7 +79,7 @@ def test_the_example_of_the_readme_is_what_the_program_calculates() -> None:
     hybrid.record(request(user("q"), model=QWEN), reply, Usage(5_100, 320, reasoning=200), learn=False, at=0.0)
     following = request(user("q"), without_reasoning(reply), user(" go" * 100), model=QWEN)
     estimate, before = hybrid.estimate(following), hybrid.calibration("p", QWEN)
-    hybrid.record(following, answer("fine"), Usage(5_330, 1), at=1.0)
+    hybrid.record(following, assistant("fine"), Usage(5_330, 1), at=1.0)
     cost = hybrid.situation(following).account.lines[-1].cost
     error = hybrid.calibration("p", QWEN).errors.relative[-1] * 5_330
     assert (count_text(" go" * 100, QWEN), prior_of(QWEN).per_message) == (TextCount(100, 101, "vocabulary"), 4)
@@ -115,9 +114,9 @@ def test_reasoning_that_does_not_go_back_is_taken_off(reported: bool) -> None:
 def test_reasoning_of_a_tool_loop_leaves_all_at_once() -> None:
     """As with models that keep reasoning until the next message of a person."""
     hybrid = estimator()
-    first = Message("assistant", (Reasoning("t " * 30, signature="s"), call("1")))
+    first = assistant(Reasoning("t " * 30, signature="s"), call("1"))
     hybrid.record(request(user("q")), first, Usage(100, 50, reasoning=30), learn=True, at=0.0)
-    second = Message("assistant", (Reasoning("t " * 20, signature="s"), call("2")))
+    second = assistant(Reasoning("t " * 20, signature="s"), call("2"))
     loop = request(user("q"), first, result("1", WORDS))
     hybrid.record(loop, second, Usage(170, 40, reasoning=20), learn=True, at=1.0)
     last = thinking("t " * 10, "done")
@@ -134,7 +133,7 @@ def test_reasoning_of_a_tool_loop_leaves_all_at_once() -> None:
 def test_sealed_reasoning_goes_back_as_long_as_it_was_billed(block: Reasoning) -> None:
     """Claude shows a summary or nothing, and takes the whole back inside the signature."""
     hybrid = estimator()
-    reply = Message("assistant", (block, *answer("word " * 12).parts))
+    reply = assistant(block, *assistant("word " * 12).parts)
     hybrid.record(request(user("q")), reply, Usage(100, 2_315), learn=True, at=0.0)
     estimate = hybrid.estimate(request(user("q"), reply, user("x")))
     assert (estimate.known_tokens, estimate.last_output_sent_back) == (2_415, 2_315)
@@ -144,7 +143,7 @@ def test_sealed_reasoning_goes_back_as_long_as_it_was_billed(block: Reasoning) -
 
 def test_hidden_reasoning_is_never_in_the_next_input() -> None:
     hybrid = estimator()
-    reply = answer("word " * 12)
+    reply = assistant("word " * 12)
     hybrid.record(request(user("q")), reply, Usage(100, 2_315, reasoning=2_303), learn=True, at=0.0)
     estimate = hybrid.estimate(request(user("q"), reply, user("x")))
     assert estimate.known_tokens == 112
@@ -167,7 +166,7 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
     tokenizer = WordTokenizer()
     tokenizer.how = how
     with registered("words-2", tokenizer):
-        hybrid, reply = estimator(), answer("word " * 900)
+        hybrid, reply = estimator(), assistant("word " * 900)
         hybrid.record(request(user("q"), model="words-2"), reply, Usage(1_000, output), learn=True, at=0.0)
         estimate = hybrid.estimate(request(user("q"), reply, user("x"), model="words-2"))
     assert estimate.last_output == (output if believed else None)
@@ -179,7 +178,7 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
 def test_escaped_arguments_may_cost_less_than_they_look(output: int, believed: bool) -> None:
     tokenizer = WordTokenizer()
     tokenizer.how = "vocabulary"
-    escaped = Message("assistant", (ToolCall("1", "write", "\\u6e2f " * 1_000),))
+    escaped = assistant(ToolCall("1", "write", "\\u6e2f " * 1_000))
     with registered("words-2", tokenizer):
         hybrid = estimator()
         hybrid.record(request(user("q"), model="words-2"), escaped, Usage(1_000, output), learn=True, at=0.0)
@@ -189,7 +188,7 @@ def test_escaped_arguments_may_cost_less_than_they_look(output: int, believed: b
 
 def test_a_cancelled_reply_keeps_the_measured_input() -> None:
     hybrid = estimator()
-    cut = replace(answer(WORDS), status="cancelled")
+    cut = replace(assistant(WORDS), status="cancelled")
     hybrid.record(request(user("q")), cut, Usage(1_000, 3), learn=True, at=0.0)
     assert hybrid.calibration("p", MODEL) == Calibration()
     estimate = hybrid.estimate(request(user("q"), cut, user("x")))
@@ -202,7 +201,7 @@ def test_zero_and_missing_usage_change_nothing() -> None:
     outgoing = request(user("q"), REPLY, user("x"))
     before = hybrid.estimate(outgoing)
     for usage in (Usage(None, None), Usage(0, 0), Usage(5, 5, source="estimated")):
-        assert hybrid.record(outgoing, answer("b"), usage, learn=True, at=1.0) is None
+        assert hybrid.record(outgoing, assistant("b"), usage, learn=True, at=1.0) is None
     assert hybrid.estimate(outgoing) == before
 
 
@@ -210,7 +209,7 @@ def test_learning_is_left_out_when_asked() -> None:
     book = CalibrationBook()
     hybrid = estimator(calibrations=book)
     hybrid.record(request(user("q")), REPLY, Usage(10_000, 200), learn=False, at=0.0)
-    hybrid.record(request(user("q"), REPLY, user(WORDS)), answer("b"), Usage(10_290, 1), learn=False, at=0.0)
+    hybrid.record(request(user("q"), REPLY, user(WORDS)), assistant("b"), Usage(10_290, 1), learn=False, at=0.0)
     assert book.get("p", MODEL).errors.calls == 0
 
 
@@ -226,8 +225,8 @@ def _grow(known_calls: int, per_word: float) -> tuple[list[float], CalibrationBo
         tokens += per_word * (50 + number % 7 * 30) + PRIOR.per_message
         outgoing = request(*history)
         errors.append(hybrid.estimate(outgoing).tokens - tokens)
-        hybrid.record(outgoing, answer(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
-        history.append(answer(f"a{number}"))
+        hybrid.record(outgoing, assistant(f"a{number}"), Usage(round(tokens), 10), learn=True, at=float(number))
+        history.append(assistant(f"a{number}"))
         tokens += 10
     return errors, book
 
@@ -245,7 +244,7 @@ def test_costs_between_two_calls_are_derived_and_shared_out() -> None:
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     two = (user("one two three four five six"), user("one two"))
     outgoing = request(user("q"), REPLY, *two)
-    hybrid.record(outgoing, answer("b"), Usage(1_280, 3), learn=True, at=1.0)
+    hybrid.record(outgoing, assistant("b"), Usage(1_280, 3), learn=True, at=1.0)
     lines = list(hybrid.situation(outgoing).account.lines)
     assert [line.source for line in lines] == ["estimated", "measured", "derived", "derived"]
     assert lines[1].tokens == 200
@@ -258,7 +257,7 @@ def test_no_message_costs_more_than_its_bytes_can() -> None:
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), at=0.0)
     talk = (user("q"), REPLY, user("fifteen bytes!!"))
-    hybrid.record(request(*talk), answer("b"), Usage(1_200 + 3_456, 5), at=1.0)
+    hybrid.record(request(*talk), assistant("b"), Usage(1_200 + 3_456, 5), at=1.0)
     account = hybrid.situation(request(*talk)).account
     assert account.lines[2].tokens < 100
 
@@ -277,8 +276,8 @@ def test_a_changed_system_prompt_keeps_the_measurement_corrected() -> None:
 def test_tools_that_leave_take_no_more_than_the_messages_leave_of_the_measurement() -> None:
     tools = tuple(ToolSchema(f"tool{n}", "word " * 300, "{}") for n in range(4))
     hybrid = estimator()
-    hybrid.record(request(user("hi " * 100), tools=tools), answer("a"), Usage(600, 4), at=0.0)  # half the estimate
-    estimate = hybrid.estimate(request(user("hi " * 100), answer("a")))
+    hybrid.record(request(user("hi " * 100), tools=tools), assistant("a"), Usage(600, 4), at=0.0)  # half the estimate
+    estimate = hybrid.estimate(request(user("hi " * 100), assistant("a")))
     assert 40 < estimate.tokens < 200
     assert estimate.upper_bound > estimate.tokens
 
@@ -296,9 +295,9 @@ def test_the_cost_of_a_tool_set_is_learned_when_it_changes_in_two_conversations(
     guessed = difference()
     for name in ("s", "t"):
         first = request(user(name), tools=tools[:2], session=name)
-        hybrid.record(first, answer("a"), Usage(1_000, 4), at=0.0)
-        second = request(user(name), answer("a"), user(f"r {name}"), tools=tools, session=name)
-        hybrid.record(second, answer("b"), Usage(1_000 + 4 + 6 + 140, 4), at=1.0)
+        hybrid.record(first, assistant("a"), Usage(1_000, 4), at=0.0)
+        second = request(user(name), assistant("a"), user(f"r {name}"), tools=tools, session=name)
+        hybrid.record(second, assistant("b"), Usage(1_000 + 4 + 6 + 140, 4), at=1.0)
         if name == "s":
             assert difference() == guessed  # one call's word
     assert difference() == pytest.approx(140, abs=5)
@@ -309,10 +308,10 @@ def test_tools_that_leave_take_what_they_were_measured_to_cost() -> None:
     hybrid = estimator(calibrations=CalibrationBook())
     for name in ("s", "t"):
         first = request(user(name), session=name)
-        hybrid.record(first, answer("a"), Usage(20, 4), at=0.0)
-        second = request(user(name), answer("a"), user(f"r {name}"), tools=tools, session=name)
-        hybrid.record(second, answer("b"), Usage(20 + 4 + 6 + 600, 4), at=1.0)
-    alone = hybrid.estimate(request(user("s"), answer("a"), user("r s"), answer("b"), session="s"))
+        hybrid.record(first, assistant("a"), Usage(20, 4), at=0.0)
+        second = request(user(name), assistant("a"), user(f"r {name}"), tools=tools, session=name)
+        hybrid.record(second, assistant("b"), Usage(20 + 4 + 6 + 600, 4), at=1.0)
+    alone = hybrid.estimate(request(user("s"), assistant("a"), user("r s"), assistant("b"), session="s"))
     assert alone.tokens == pytest.approx(34, abs=5)
 
 
@@ -323,7 +322,9 @@ def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_
     guessed = hybrid.estimate(outgoing).tokens
     for name, tokens in (("s", 700), ("t", 702)):
         assert hybrid.estimate(outgoing).tokens == guessed  # one call's word
-        hybrid.record(request(user(name), system="hidden " * 10, session=name), answer("a"), Usage(tokens, 4), at=0.0)
+        hybrid.record(
+            request(user(name), system="hidden " * 10, session=name), assistant("a"), Usage(tokens, 4), at=0.0
+        )
     estimate = hybrid.estimate(outgoing)
     assert estimate.tokens == pytest.approx(702, abs=2)
     assert estimate.source == "estimated"
@@ -332,9 +333,9 @@ def test_the_preamble_of_first_calls_is_known_in_the_next_conversation_once_two_
 def test_a_measurement_of_another_model_is_corrected_for_a_changed_system_prompt() -> None:
     hybrid = estimator()
     asked = user("hi " * 100)
-    hybrid.record(request(asked, system="Be brief.", model="gpt-5"), answer("a"), Usage(120, 4), at=0.0)
+    hybrid.record(request(asked, system="Be brief.", model="gpt-5"), assistant("a"), Usage(120, 4), at=0.0)
     same, longer = (
-        hybrid.estimate(request(asked, answer("a"), system=system, model="gpt-5-mini"))
+        hybrid.estimate(request(asked, assistant("a"), system=system, model="gpt-5-mini"))
         for system in ("Be brief.", "word " * 1_000)
     )
     assert (same.tokens, same.source) == (124, "estimated")
@@ -349,8 +350,8 @@ def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() ->
     for number in range(10):
         talk.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
-        talk.append(answer(f"a{number}"))
+        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        talk.append(assistant(f"a{number}"))
         total += 10
     whole = hybrid.estimate(request(*talk))
     assert whole.tokens == total
@@ -370,8 +371,8 @@ def test_removed_text_leaves_with_the_factor_of_its_class() -> None:
     book.put("p", "gpt-5", calibration)
     whole = request(words, numbers, model="gpt-5")
     counted = hybrid.estimate(whole).tokens
-    hybrid.record(whole, answer("a"), Usage(counted, 4), at=0.0)
-    trimmed = hybrid.estimate(request(words, answer("a"), model="gpt-5"))
+    hybrid.record(whole, assistant("a"), Usage(counted, 4), at=0.0)
+    trimmed = hybrid.estimate(request(words, assistant("a"), model="gpt-5"))
     assert calibration.class_factor(DIGITS) > 1.3
     assert counted - trimmed.tokens == pytest.approx(calibration.class_factor(DIGITS) * 500, abs=10)
 
@@ -383,8 +384,8 @@ def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimm
     for number in range(6):
         talk.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), answer(f"a{number}"), Usage(total, 60, reasoning=50), at=float(number))
-        talk.append(answer(f"a{number}"))
+        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 60, reasoning=50), at=float(number))
+        talk.append(assistant(f"a{number}"))
         total += 10
     assert hybrid.estimate(request(*talk)).tokens == total
     trimmed = hybrid.estimate(request(*talk[4:]))
@@ -400,7 +401,7 @@ def test_reasoning_that_a_server_leaves_out_of_the_count_is_not_deducted_with_wh
     for number in range(10):
         talk.append(user("word " * 100))
         total += 104
-        reply = Message("assistant", (Reasoning("thought " * 600), Text(f"a{number} " + "word " * 40)))
+        reply = assistant(Reasoning("thought " * 600), f"a{number} " + "word " * 40)
         hybrid.record(request(*talk), reply, Usage(total, 645, reasoning=600), at=float(number))
         talk.append(reply)
         total += 45
@@ -463,9 +464,9 @@ def test_how_far_off_the_last_estimate_was_outlives_the_process() -> None:
     measurement = estimator(tracker).situation(outgoing).base.measurement
     assert measurement is not None
     assert (measurement.error_percent, measurement.first) == (first.tokens - 100, True)
-    hybrid.record(outgoing, answer("so"), Usage(306, 5), at=1.0)
+    hybrid.record(outgoing, assistant("so"), Usage(306, 5), at=1.0)
     measurement = (
-        estimator(tracker).situation(replace(outgoing, messages=(*outgoing.messages, answer("so")))).base.measurement
+        estimator(tracker).situation(replace(outgoing, messages=(*outgoing.messages, assistant("so")))).base.measurement
     )
     assert measurement is not None
     assert not measurement.first
@@ -477,7 +478,7 @@ def test_first_calls_are_scored_apart_and_their_bound_grows_with_their_errors() 
     before = hybrid.estimate(request(user("word " * 1_000), session="new"))
     for number in range(25):
         outgoing = request(user(f"{number} " + "word " * 999), session=f"s{number}")
-        hybrid.record(outgoing, answer(f"{number}"), Usage(1_180, 5), at=float(number))
+        hybrid.record(outgoing, assistant(f"{number}"), Usage(1_180, 5), at=float(number))
     calibration = hybrid.calibrations.get("p", MODEL)
     assert (calibration.first_errors.calls, calibration.errors.calls) == (25, 0)
     after = hybrid.estimate(request(user("word " * 1_000), session="new"))
@@ -488,8 +489,8 @@ def test_exact_calls_narrow_the_bound_for_as_much_text_as_they_measured() -> Non
     hybrid, messages = estimator(), [user("word " * 50)]
     for number in range(20):
         predicted = hybrid.estimate(request(*messages)).tokens
-        hybrid.record(request(*messages), answer("so"), Usage(predicted, 5), at=float(number))
-        messages += [answer("so"), user(f"{number} " + "word " * 50)]
+        hybrid.record(request(*messages), assistant("so"), Usage(predicted, 5), at=float(number))
+        messages += [assistant("so"), user(f"{number} " + "word " * 50)]
 
     def width(text: str) -> float:
         estimate = hybrid.estimate(request(*messages, user(text)))
@@ -503,11 +504,11 @@ def test_truncated_tool_results_correct_the_measurement() -> None:
     hybrid = estimator()
     long = result("1", "word " * 1_000)
     first = request(user("q"))
-    hybrid.record(first, answer("", call("1")), Usage(100, 20), learn=True, at=0.0)
-    second = request(user("q"), answer("", call("1")), long)
-    hybrid.record(second, answer("done"), Usage(1_130, 5), learn=True, at=1.0)
+    hybrid.record(first, assistant("", call("1")), Usage(100, 20), learn=True, at=0.0)
+    second = request(user("q"), assistant("", call("1")), long)
+    hybrid.record(second, assistant("done"), Usage(1_130, 5), learn=True, at=1.0)
     short = result("1", "[content truncated]")
-    estimate = hybrid.estimate(request(user("q"), answer("", call("1")), short, answer("done"), user("x")))
+    estimate = hybrid.estimate(request(user("q"), assistant("", call("1")), short, assistant("done"), user("x")))
     assert estimate.tokens == pytest.approx(120 + 6 + 5 + 5, abs=8)
 
 
@@ -570,22 +571,22 @@ def test_an_image_bill_that_is_far_off_is_learned_once_two_agree() -> None:
 
     hybrid = estimator()
     talk = [user("q")]
-    hybrid.record(request(*talk), answer("a"), Usage(1_000, 4), at=0.0)
+    hybrid.record(request(*talk), assistant("a"), Usage(1_000, 4), at=0.0)
     total = 1_004
     for number in range(2):
-        talk += [answer("a"), images(100 * number)]
+        talk += [assistant("a"), images(100 * number)]
         assert hybrid.estimate(request(*talk)).tokens - total < 250_000
         total += 4_500_000
-        hybrid.record(request(*talk), answer("a"), Usage(total, 4), at=1.0)
+        hybrid.record(request(*talk), assistant("a"), Usage(total, 4), at=1.0)
         total += 4
-    more = Message("user", (Attachment("image", "x", "image/png", "f" * 64, 9, 1_000, 1_000),))
-    estimate = hybrid.estimate(request(*talk, answer("a"), more))
+    more = user(Attachment("image", "x", "image/png", "f" * 64, 9, 1_000, 1_000))
+    estimate = hybrid.estimate(request(*talk, assistant("a"), more))
     assert estimate.tokens - total == pytest.approx(4_500_000 / 45, rel=0.05)
 
 
 def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_two_calls_agree() -> None:
     def picture(number: int) -> Message:
-        return Message("user", (Attachment("image", "a.png", "image/png", f"{number:064}", 9, 1_024, 1_024),))
+        return user(Attachment("image", "a.png", "image/png", f"{number:064}", 9, 1_024, 1_024))
 
     hybrid, talk, total, widths = estimator(), list[Message](), 0, list[int]()
     for number in range(4):
@@ -594,12 +595,12 @@ def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_tw
         widths.append(estimate.upper_bound - estimate.tokens)
         total += 4 * 1_024 + 8  # patches of 16 px, as Pixtral has, and a message
         assert total <= estimate.upper_bound
-        hybrid.record(request(*talk), answer("a"), Usage(total, 4), at=float(number))
-        talk += [answer("a")]
+        hybrid.record(request(*talk), assistant("a"), Usage(total, 4), at=float(number))
+        talk += [assistant("a")]
         total += 4
     assert widths[1] > 3_000 and widths[3] < 1_500
     pdf = Attachment("pdf", "a.pdf", "application/pdf", "0" * 64, 9, pages=10)
-    pages = estimator().estimate(request(Message("user", (pdf,)), model="claude-sonnet-4-5"))
+    pages = estimator().estimate(request(user(pdf), model="claude-sonnet-4-5"))
     assert pages.upper_bound >= pages.tokens + 10 * 1_000  # a page has up to 3,000 tokens of text, says Anthropic
     published = estimator().estimate(request(picture(1), model="gpt-5.2"))
     assert published.upper_bound - published.tokens < 300
@@ -627,7 +628,7 @@ def test_every_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), learn=True, at=0.0)
     with caplog.at_level(logging.INFO, "chatctx.context"):
         outgoing = request(user("q"), REPLY, user(WORDS))
-        hybrid.record(outgoing, answer("b"), Usage(1_205, 3), learn=True, at=1.0)
+        hybrid.record(outgoing, assistant("b"), Usage(1_205, 3), learn=True, at=1.0)
     assert caplog.messages == [
         "Context estimate: estimated=1209 actual=1205 error=+4 (+0.3%) source=delta known=1200 new=9 model=p/words-1"
     ]
@@ -636,8 +637,8 @@ def test_every_call_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 texts = st.text(alphabet="ab \n", max_size=30)
 messages = st.one_of(
     texts.map(user),
-    texts.map(answer),
-    st.builds(lambda text: Message("assistant", (call("1", "look", text),)), texts),
+    texts.map(assistant),
+    st.builds(lambda text: assistant(call("1", "look", text)), texts),
     st.builds(lambda text: result("1", text), texts),
     st.builds(lambda one, two: thinking(one, two), texts, texts),
 )
@@ -649,8 +650,8 @@ def test_appending_never_lowers_the_total_and_never_jumps_beyond_its_bytes(
 ) -> None:
     hybrid = estimator()
     if 0 < measured <= len(talk):
-        hybrid.record(request(*talk[:measured]), answer("r"), Usage(given_input, output), learn=True, at=0.0)
-        talk = [*talk[:measured], answer("r"), *talk[measured:]]
+        hybrid.record(request(*talk[:measured]), assistant("r"), Usage(given_input, output), learn=True, at=0.0)
+        talk = [*talk[:measured], assistant("r"), *talk[measured:]]
     start = measured + 1 if 0 < measured < len(talk) else 0
     before = hybrid.estimate(request(*talk[:start])).tokens
     for end in range(start + 1, len(talk) + 1):
@@ -692,7 +693,7 @@ def test_two_threads_may_ask_at_once() -> None:
 def test_releases_of_a_model_share_what_is_measured() -> None:
     hybrid = estimator()
     outgoing = request(user("hello"), model="gpt-4o-2024-08-06")
-    hybrid.record(outgoing, answer("Certainly."), Usage(777, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(777, 6), at=1.0)
     for name in ("gpt-4o", "gpt-4o-latest", "gpt-4o-2024-11-20"):
         estimate = hybrid.estimate(replace(outgoing, model=name))
         assert (estimate.tokens, estimate.source) == (777, "exact")

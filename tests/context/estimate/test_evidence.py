@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import MODEL, answer, request, user
+from tests.context.helpers import MODEL, request
+from tests.messages import assistant, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook
 from tui.context.counting.tokenizers import get_tokenizer
@@ -18,7 +19,7 @@ from tui.context.estimate.evidence import Claim, Predecessor, weigh
 from tui.context.estimate.measurements import ALLOWANCE, ConversationStateTracker, Verdict
 from tui.context.estimate.prediction import FEW, ConversationEstimate
 from tui.context.usage.rows import make_rows
-from tui.messages import Attachment, Message, Text, ToolSchema, Usage
+from tui.messages import Attachment, Message, ToolSchema, Usage
 
 TOOLS = (ToolSchema("look", "word " * 300, "{}"),)
 
@@ -50,7 +51,7 @@ class Talk:
 
     def report(self, tokens: int, output: int = 34, *, reply: int = 30, window: int | None = None) -> Verdict:
         """The answer, of `reply` words and 4 tokens around them, with the usage as reported."""
-        message = answer(f"{self.session} {self.turns} " + "reply " * (reply - 2))
+        message = assistant(f"{self.session} {self.turns} " + "reply " * (reply - 2))
         outgoing = request(*self.messages, session=self.session, tools=self.tools, system=self.system)
         verdict = self.hybrid.record(outgoing, message, Usage(tokens, output), at=float(self.turns), window=window)
         self.messages.append(message)
@@ -143,7 +144,7 @@ def test_a_template_without_the_familys_system_prompt_is_sure_at_once(hybrid: Hy
     """Ollama's template for Llama 3.1 has no date."""
     outgoing = request(user("hello"), model="llama3.1:8b")
     expected = hybrid.estimate(outgoing).tokens
-    verdict = hybrid.record(outgoing, answer("Hello!"), Usage(expected - 25, 3), at=0.0)
+    verdict = hybrid.record(outgoing, assistant("Hello!"), Usage(expected - 25, 3), at=0.0)
     assert verdict is not None and verdict.confirmed
     assert verdict.doubt < FEW
     assert expected > 35
@@ -224,9 +225,9 @@ def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: H
 def test_a_picture_that_costs_less_than_expected_is_no_cut_prompt(hybrid: HybridTokenEstimator, tokens: int) -> None:
     """Also one that the server leaves out."""
     picture = Attachment("image", "a", "image/png", "a" * 64, 9, 1_000, 1_000)
-    outgoing = request(Message("user", (picture, Text("what is it"))), session="s")
+    outgoing = request(user(picture, "what is it"), session="s")
     assert hybrid.estimate(outgoing).tokens > 1_000
-    verdict = hybrid.record(outgoing, answer("a plot"), Usage(tokens, 6), at=1.0, window=2_048)
+    verdict = hybrid.record(outgoing, assistant("a plot"), Usage(tokens, 6), at=1.0, window=2_048)
     assert verdict is not None and verdict.believed
 
 
@@ -311,7 +312,7 @@ def test_a_vocabulary_that_spells_text_out_is_no_lie_and_hides_no_reasoning(
     for number in range(4):
         outgoing = request(*messages, model="unheard-of")
         tokens = 3 + sum(4 + real.count(message.text) for message in messages)
-        reply = answer(text * 20 + str(number))
+        reply = assistant(text * 20 + str(number))
         output = real.count(reply.text) + 2
         verdict = hybrid.record(outgoing, reply, Usage(tokens, output), at=float(number))
         assert verdict is not None and verdict.believed
@@ -520,6 +521,6 @@ def test_honest_growth_is_never_doubted(first: int, turns: list[tuple[int, int]]
 def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(hybrid: HybridTokenEstimator) -> None:
     outgoing = replace(request(user("เมื่อวานนี้คณะกรรมการอ่านรายงาน" * 60)), model="unheard-of")
     expected = hybrid.estimate(outgoing).tokens
-    verdict = hybrid.record(outgoing, answer("hello"), Usage(3 * expected, 5), at=0.0)
+    verdict = hybrid.record(outgoing, assistant("hello"), Usage(3 * expected, 5), at=0.0)
     assert verdict is not None
     assert (verdict.kind, verdict.confirmed) == ("believed", False)

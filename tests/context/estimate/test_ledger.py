@@ -10,7 +10,8 @@ from unittest import mock
 
 import pytest
 
-from tests.context.helpers import MODEL, answer, call, result, thinking, user
+from tests.context.helpers import MODEL, call, result, thinking
+from tests.messages import assistant, user
 from tui.context.counting.counting import RawCount, TokenCounter
 from tui.context.counting.digests import CHAIN_START, CostBook, TokenCost, chain, message_digest
 from tui.context.estimate.ledger import BLOCK, Account, Ledger
@@ -55,16 +56,22 @@ def any_messages(chance: Random) -> list[Message]:
     words = "word " * chance.randrange(1, 60)
     match chance.randrange(5):
         case 0:
-            return [user(words), answer(words)]
+            return [user(words), assistant(words)]
         case 1:
-            return [user(words), answer(words, call("1"), call("2")), result("1", words), result("2", ""), answer("so")]
+            return [
+                user(words),
+                assistant(words, call("1"), call("2")),
+                result("1", words),
+                result("2", ""),
+                assistant("so"),
+            ]
         case 2:
             return [user(words), thinking(words, "yes", tokens=chance.choice((None, 70)))]
         case 3:
             image = Attachment("image", "a.png", "image/png", "0" * 64, 2_000, width=400, height=300)
-            return [replace(user(words), parts=(Text(words), image)), answer("a picture")]
+            return [replace(user(words), parts=(Text(words), image)), assistant("a picture")]
         case _:
-            return [Message("user", (Text(words),), kind="summary")]
+            return [user(words, kind="summary")]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -84,7 +91,7 @@ def test_every_sum_is_that_of_the_single_messages(seed: int) -> None:
             case "trim":
                 sent = sent[at // 2 :]
             case "compact":
-                sent = [Message("user", (Text("what was said"),), kind="summary"), *sent[at:]]
+                sent = [user("what was said", kind="summary"), *sent[at:]]
             case "measure":
                 thought = step if any(isinstance(part, Reasoning) for part in sent[at].parts) else 0
                 cost = TokenCost(40 + step, thought, "measured" if chance.random() < 0.5 else "derived")

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import answer, estimator, request, thinking, user, without_reasoning
+from tests.context.helpers import estimator, request, thinking, without_reasoning
+from tests.messages import assistant, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.counting.digests import CostBook, preamble_digest
 from tui.context.estimate.ledger import Account, Ledger
@@ -56,7 +57,7 @@ def covered(tracker: ConversationStateTracker, *messages: Message) -> int:
 
 
 COUNTER = TokenCounter()
-ONE, TWO, REPLY = user("first question"), user("second question"), answer("an answer of some words")
+ONE, TWO, REPLY = user("first question"), user("second question"), assistant("an answer of some words")
 CALL = (request(ONE), REPLY, Usage(100, 20))
 
 
@@ -86,7 +87,7 @@ def test_another_model_or_provider_has_its_own_measurements() -> None:
 
 
 def test_a_fork_an_edit_and_a_rewind_find_the_prefix_they_share() -> None:
-    second = (request(ONE, REPLY, TWO), answer("more"), Usage(130, 5))
+    second = (request(ONE, REPLY, TWO), assistant("more"), Usage(130, 5))
     tracker = measured(CALL, second)
     assert covered(tracker, ONE, REPLY, user("another turn")) == 2
     assert covered(tracker, ONE, REPLY, TWO) == 3
@@ -95,7 +96,7 @@ def test_a_fork_an_edit_and_a_rewind_find_the_prefix_they_share() -> None:
 
 
 def test_a_regenerated_reply_is_told_from_the_first() -> None:
-    other = answer("a different answer")
+    other = assistant("a different answer")
     tracker = measured(CALL, (request(ONE), other, Usage(100, 7)))
     for reply, output in ((REPLY, 20), (other, 7)):
         match = lookup(tracker, request(ONE, reply, TWO))
@@ -160,7 +161,7 @@ def test_the_longest_measured_prefix_is_found(talk: list[tuple[int, int]], data:
     prefixes: set[tuple[Message, ...]] = set()
     for question, reply_number in talk:
         history.append(user(f"q{question}"))
-        reply = answer(f"a{reply_number} with several words")
+        reply = assistant(f"a{reply_number} with several words")
         if data.draw(st.booleans()):
             calls.append((request(*history), reply, Usage(10, 6)))
             prefixes |= {tuple(history), (*history, reply)}

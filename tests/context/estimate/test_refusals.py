@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tests.context.conversations import Talk
+from tests.messages import assistant, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import FACTOR_HIGH, Calibration, CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.messages import Message, Request, SystemSection, Text, Usage
+from tui.messages import Request, SystemSection, Usage
 
 
 @pytest.fixture
@@ -56,11 +57,11 @@ def test_where_nothing_was_measured_each_refusal_adds_to_the_one_before(estimato
 
 def test_what_was_measured_is_not_outdone_by_refusals(estimator: HybridTokenEstimator) -> None:
     request = conversation()
-    reply = Message("assistant", (Text("Yes."),), id="z1")
+    reply = assistant("Yes.", id="z1")
     size = estimator.estimate(request).tokens
     for at in (1.0, 2.0):
         estimator.record(request, reply, Usage(size, 3), learn=True, at=at)
-        request = replace(request, messages=(*request.messages, reply, Message("user", (Text("And?"),), id=f"z{at}")))
+        request = replace(request, messages=(*request.messages, reply, user("And?", id=f"z{at}")))
         size += 12
         reply = replace(reply, id=f"y{at}")
     estimator.note_refusal(request, None, at=3.0)

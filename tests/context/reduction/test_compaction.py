@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.context.conversations import MESSAGE_TOKENS, Talk, budget, count, problems, size, talks
+from tests.messages import user
 from tui.context.reduction.compaction import (
     CompactionPlan,
     CompactionRefusedError,
@@ -72,7 +73,7 @@ def record(plan: CompactionPlan, summary: str = "m999999") -> CompactionRecord:
 
 
 def compacted(messages: Sequence[Message], made: CompactionPlan) -> tuple[Message, ...]:
-    summary = Message("user", (Text("s" * 4 * made.allowance),), id="m999999", kind="summary")
+    summary = user("s" * 4 * made.allowance, id="m999999", kind="summary")
     return apply_compactions([*messages, summary], [record(made)])
 
 

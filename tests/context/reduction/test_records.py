@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.conversations import Talk, problems, talks
+from tests.messages import user
 from tui.context.reduction.records import (
     CLEARED,
     Checkpoint,
@@ -27,7 +28,7 @@ from tui.context.reduction.records import (
     checkpoint_to_json,
     last_undoable,
 )
-from tui.messages import Message, Reasoning, Text, ToolResult
+from tui.messages import Message, Reasoning, ToolResult
 
 
 def ids(messages: tuple[Message, ...]) -> list[str]:
@@ -35,7 +36,7 @@ def ids(messages: tuple[Message, ...]) -> list[str]:
 
 
 def summary(message_id: str) -> Message:
-    return Message("user", (Text(f"summary {message_id}"),), id=message_id, kind="summary")
+    return user(f"summary {message_id}", id=message_id, kind="summary")
 
 
 def compaction(number: int, first: str, last: str, summary_id: str, **more: Any) -> CompactionRecord:
@@ -55,7 +56,7 @@ def test_no_records_change_nothing() -> None:
 
 
 def test_the_summary_stands_where_the_range_stood_and_what_was_kept_follows_it() -> None:
-    messages = [*history(), summary("m000011"), *[Message("user", (Text("on"),), id="m000012")]]
+    messages = [*history(), summary("m000011"), *[user("on", id="m000012")]]
     record = compaction(1, "m000001", "m000006", "m000011", kept=("m000003", "m000001"))
     active = apply_compactions(messages, [record])
     assert ids(active) == ["m000011", "m000001", "m000003", "m000007", "m000008", "m000009", "m000010", "m000012"]

@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import (
-    MODEL,
-    WordTokenizer,
-    answer,
-    call,
-    estimator,
-    registered,
-    request,
-    result,
-    thinking,
-    user,
-)
+from tests.context.helpers import MODEL, WordTokenizer, call, estimator, registered, request, result, thinking
+from tests.messages import assistant, tool, user
 from tui.context.counting.tokenizers import CountMethod
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
@@ -65,7 +55,7 @@ def real(outgoing: Request) -> int:
 
 def measure(hybrid: HybridTokenEstimator, outgoing: Request) -> Request:
     """Send it; the next request is the conversation with one more exchange."""
-    reply = answer("Certainly.")
+    reply = assistant("Certainly.")
     hybrid.record(outgoing, reply, Usage(real(outgoing), 6), learn=True, at=1.0)
     return replace(outgoing, messages=(*outgoing.messages, reply, user("go on")))
 
@@ -134,7 +124,7 @@ def test_an_account_that_grew_is_the_account_made_anew(seed: int) -> None:
             case "edit" if messages:
                 messages[chance.randrange(len(messages))] = _any_message(chance, f"{number}")
             case "measure" if messages:
-                messages.append(answer(f"answer {number} " * chance.randrange(1, 9), ident=f"{number}"))
+                messages.append(assistant(f"answer {number} " * chance.randrange(1, 9), id=f"{number}"))
                 outgoing = request(*messages[:-1])
                 hybrid.record(outgoing, messages[-1], Usage(real(outgoing), 6), learn=True, at=float(number))
         outgoing = request(*messages)
@@ -163,9 +153,9 @@ def _any_message(chance: Random, ident: str) -> Message:
     return chance.choice(
         (
             Message("assistant", parts, ident),
-            Message("user", (Text(text),), ident),
-            Message("user", (Text(text), Text(f"again {ident}")), ident, kind="summary"),
-            Message("tool", (ToolResult(ident, "look", text),), ident),
+            user(text, id=ident),
+            user(text, f"again {ident}", id=ident, kind="summary"),
+            tool(ToolResult(ident, "look", text), id=ident),
         )
     )
 
@@ -182,14 +172,14 @@ def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
 ) -> None:
     """Whatever the estimate of the tools is off by: no message gets more or less for it."""
     hybrid = estimator()
-    outgoing = request(user("hello", "0"), tools=TOOLS)
+    outgoing = request(user("hello", id="0"), tools=TOOLS)
     preamble = round(share * rows(hybrid, outgoing)["tools"].tokens)
     expected = []
     for turn in range(turns + 1):
         size = preamble + 5 + sum(len(message.text.split()) + 4 for message in outgoing.messages[1:])
-        reply = answer("word " * words, ident=f"{turn}a")
+        reply = assistant("word " * words, id=f"{turn}a")
         hybrid.record(outgoing, reply, Usage(size, words + 4), at=1.0)
-        outgoing = replace(outgoing, messages=(*outgoing.messages, reply, user("go on", f"{turn}b")))
+        outgoing = replace(outgoing, messages=(*outgoing.messages, reply, user("go on", id=f"{turn}b")))
         expected.append(("measured", words + 4))
     by_key = rows(hybrid, outgoing)
     replies = [item for item in message_items(by_key) if item[0] == "measured"]
@@ -202,7 +192,7 @@ def test_what_is_measured_of_messages_stays_and_the_preamble_is_what_is_left(
 def test_what_no_row_explains_has_a_row_of_its_own_and_is_said() -> None:
     hybrid = estimator()
     outgoing = request(user("hello"), tools=TOOLS)
-    reply = answer("Certainly.")
+    reply = assistant("Certainly.")
     hybrid.record(outgoing, reply, Usage(9_000, 6), at=1.0)
     usage = usage_of(hybrid, outgoing)
     by_key = {row.key: row.tokens for row in usage.rows}
@@ -215,7 +205,7 @@ def test_what_a_chat_template_adds_is_not_taken_for_part_of_a_message() -> None:
     hybrid = estimator()
     outgoing = request(user("word " * 30))
     expected = rows(hybrid, outgoing)["user"].tokens
-    hybrid.record(outgoing, answer("Certainly."), Usage(expected + 30, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(expected + 30, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
     assert (by_key["hidden"].tokens, by_key["user"].tokens) == (33, expected - 3)  # with what opens a request
     assert (by_key["hidden"].source, by_key["user"].source) == ("derived", "estimated")
@@ -225,7 +215,7 @@ def test_what_a_chat_template_adds_is_not_taken_for_part_of_a_message() -> None:
 def test_what_a_chat_template_adds_is_shown_but_no_reason_to_warn(model: str, row: str) -> None:
     hybrid = estimator()
     outgoing = request(user("hi"), model=model)
-    hybrid.record(outgoing, answer("Certainly."), Usage(60, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(60, 6), at=1.0)
     usage = usage_of(hybrid, outgoing)
     tokens = {row.key: row.tokens for row in usage.rows}
     assert 0 < tokens[row] < 60
@@ -243,10 +233,10 @@ def test_an_empty_conversation_has_nothing_to_warn_of(model: str) -> None:
 def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
     hybrid = estimator()
     outgoing = request(user("hello"), tools=TOOLS)
-    reply = answer("word " * 400)
+    reply = assistant("word " * 400)
     hybrid.record(outgoing, reply, Usage(300, 404), at=1.0)
     outgoing = replace(outgoing, messages=(*outgoing.messages, reply))
-    hybrid.record(outgoing, answer("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
+    hybrid.record(outgoing, assistant("Well."), Usage(200, 4), at=2.0)  # the server cut it; recorded all the same
     usage = usage_of(hybrid, outgoing)
     assert {row.key for row in usage.rows if row.tokens > 0} == {"tools", "user", "assistant"}
     assert {row.source for row in usage.rows} == {"estimated"}
@@ -257,7 +247,7 @@ def test_contradicting_measurements_leave_no_row_empty_and_are_said() -> None:
 def test_what_a_chat_template_lacks_is_no_reason_to_warn(lacks: int, warns: bool) -> None:
     hybrid = estimator()
     outgoing = request(user("hello " * 120), system=SYSTEM)
-    hybrid.record(outgoing, answer("Certainly."), Usage(usage_of(hybrid, outgoing).total - lacks, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(usage_of(hybrid, outgoing).total - lacks, 6), at=1.0)
     usage = usage_of(hybrid, outgoing)
     assert {row.source for row in usage.rows} == {"estimated"}
     assert bool(usage.warnings) == warns
@@ -271,7 +261,7 @@ def test_what_the_server_adds_has_a_row_of_its_own() -> None:
     size = usage_of(hybrid, replace(outgoing, session="before")).total
     before = rows(hybrid, replace(outgoing, session="before"))
     assert (before["hidden"].tokens, before["hidden"].source) == (3_000, "derived")
-    hybrid.record(outgoing, answer("Certainly."), Usage(size, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(size, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
     assert (by_key["hidden"].tokens, by_key["hidden"].name) == (3_000, "added by the server")
     assert "unattributed" not in by_key
@@ -281,9 +271,9 @@ def test_what_an_image_costs_beyond_its_estimate_is_its_own() -> None:
     """No formula is published for this model's images; its text is counted."""
     hybrid = estimator()
     image = Attachment("image", "a.png", "image/png", "0" * 64, 1_000, width=800, height=600)
-    outgoing = request(Message("user", (Text("word " * 300), image)), system=SYSTEM)
+    outgoing = request(user("word " * 300, image), system=SYSTEM)
     before = rows(hybrid, outgoing)
-    hybrid.record(outgoing, answer("Certainly."), Usage(usage_of(hybrid, outgoing).total + 700, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(usage_of(hybrid, outgoing).total + 700, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
     assert by_key["attachments"].tokens == pytest.approx(before["attachments"].tokens + 700, abs=12)
     assert by_key["user"].tokens == pytest.approx(before["user"].tokens, abs=12)
@@ -292,10 +282,10 @@ def test_what_an_image_costs_beyond_its_estimate_is_its_own() -> None:
 
 def test_what_the_server_cleared_leaves_the_tool_results_even_if_they_are_estimated() -> None:
     hybrid = estimator()
-    talk = [user("hello"), Message("assistant", (call("1"),)), result("1", "word " * 800)]
+    talk = [user("hello"), assistant(call("1")), result("1", "word " * 800)]
     outgoing = replace(request(*talk, system=SYSTEM), server_edits=True)
     before, total = rows(hybrid, outgoing), usage_of(hybrid, outgoing).total
-    hybrid.record(outgoing, answer("Certainly."), Usage(total - 500, 6, cleared=500), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(total - 500, 6, cleared=500), at=1.0)
     after, usage = rows(hybrid, outgoing), usage_of(hybrid, outgoing)
     assert after["tool_results"].tokens == pytest.approx(before["tool_results"].tokens - 500, abs=2)
     assert after["system"].tokens == pytest.approx(before["system"].tokens, abs=2)
@@ -322,7 +312,7 @@ def test_what_a_family_is_known_to_add_is_added_by_the_server(model: str) -> Non
     hybrid = estimator()
     outgoing = request(user("hello"), model=model)
     before, usage = rows(hybrid, outgoing)["hidden"], usage_of(hybrid, outgoing)
-    hybrid.record(outgoing, answer("Certainly."), Usage(usage.total, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(usage.total, 6), at=1.0)
     after = rows(hybrid, outgoing)["hidden"]
     assert [before.source, after.source] == ["estimated", "derived"]
     assert [before.tokens, after.tokens] == pytest.approx([usage.total - 5] * 2, abs=1)
@@ -333,7 +323,7 @@ def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(syst
     hybrid = estimator()
     for session in ("first", "second"):
         outgoing = request(user(f"hello for the {session} time"), system=system, tools=TOOLS, session=session)
-        hybrid.record(outgoing, answer("Certainly."), Usage(1_500 + real(outgoing), 6), at=1.0)
+        hybrid.record(outgoing, assistant("Certainly."), Usage(1_500 + real(outgoing), 6), at=1.0)
     before = rows(estimator(), outgoing)
     by_key = rows(hybrid, outgoing)
     assert by_key["hidden"].tokens == pytest.approx(1_500, abs=150)
@@ -399,7 +389,7 @@ def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools(mo
     hybrid = estimator()
     outgoing = request(user("word " * 1_000), tools=TOOLS, model=model)
     before = rows(hybrid, outgoing)
-    hybrid.record(outgoing, answer("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
+    hybrid.record(outgoing, assistant("Certainly."), Usage(2_000 + before["tools"].tokens, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
     assert by_key["tools"].tokens <= 2.5 * before["tools"].tokens
     gained = {key: by_key[key].tokens - (before[key].tokens if key in before else 0) for key in by_key}
@@ -413,7 +403,7 @@ def test_a_system_prompt_of_a_known_vocabulary_is_not_what_the_server_adds(syste
     expected = rows(hybrid, request(system=system))["system"].tokens
     for session in ("first", "second"):
         outgoing = request(user(session), system=system, session=session)
-        hybrid.record(outgoing, answer("Certainly."), Usage(expected + 405, 6), at=1.0)
+        hybrid.record(outgoing, assistant("Certainly."), Usage(expected + 405, 6), at=1.0)
     by_key = rows(hybrid, outgoing)
     assert by_key["system"].tokens == pytest.approx(expected, abs=8)
     assert by_key["hidden"].tokens == pytest.approx(400, abs=10)

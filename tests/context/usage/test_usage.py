@@ -8,18 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.helpers import (
-    MODEL,
-    BrokenTokenizer,
-    answer,
-    call,
-    estimator,
-    registered,
-    request,
-    result,
-    thinking,
-    user,
-)
+from tests.context.helpers import MODEL, BrokenTokenizer, call, estimator, registered, request, result, thinking
+from tests.messages import assistant, user
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
@@ -31,7 +21,7 @@ from tui.context.usage.usage import (
     calculate_context_usage,
     usage_to_json,
 )
-from tui.messages import Attachment, Message, Request, SystemSection, Text, ToolSchema, Usage
+from tui.messages import Attachment, Message, Request, SystemSection, ToolSchema, Usage
 from tui.text.labels import ROW_NAMES
 
 WINDOW = ModelLimits(200_000, source="probe")
@@ -54,11 +44,11 @@ def usage_of(
 def everything() -> Request:
     """A request with something in every row."""
     messages = (
-        Message("user", (Text("summary of before " * 9),), kind="summary", id="0"),
-        user("look at this please", "1"),
-        Message("user", (Attachment("image", "a.png", "image/png", "0" * 64, 9, 640, 480), Text("here")), id="2"),
+        user("summary of before " * 9, kind="summary", id="0"),
+        user("look at this please", id="1"),
+        user(Attachment("image", "a.png", "image/png", "0" * 64, 9, 640, 480), "here", id="2"),
         replace(thinking("let me think about it", "I will look"), id="3"),
-        answer("looking", call("c", "look", '{"at": "it"}'), ident="4"),
+        assistant("looking", call("c", "look", '{"at": "it"}'), id="4"),
         replace(result("c", "what was found " * 20), id="5"),
     )
     system = (SystemSection("system", "prompt", "be kind " * 30), SystemSection("memory", "NOTES.md", "a note " * 12))
@@ -109,8 +99,8 @@ def test_every_kind_of_content_has_its_row() -> None:
 def test_measured_messages_are_shown_as_such() -> None:
     hybrid = estimator()
     outgoing = everything()
-    hybrid.record(outgoing, answer("done", ident="6"), Usage(3_000, 20), learn=True, at=0.0)
-    grown = replace(outgoing, messages=(*outgoing.messages, answer("done", ident="6"), user("thanks", "7")))
+    hybrid.record(outgoing, assistant("done", id="6"), Usage(3_000, 20), learn=True, at=0.0)
+    grown = replace(outgoing, messages=(*outgoing.messages, assistant("done", id="6"), user("thanks", id="7")))
     usage = usage_of(grown, hybrid)
     check(usage)
     rows = {row.key: row for row in usage.rows}
@@ -123,7 +113,7 @@ def test_measured_messages_are_shown_as_such() -> None:
 def test_estimates_larger_than_the_total_are_scaled_down_and_said() -> None:
     hybrid = estimator()
     outgoing = request(user("hi"), system="word " * 5_000)
-    hybrid.record(outgoing, answer("a"), Usage(1_000, 4), learn=False, at=0.0)
+    hybrid.record(outgoing, assistant("a"), Usage(1_000, 4), learn=False, at=0.0)
     usage = usage_of(outgoing, hybrid)
     check(usage)
     assert usage.total == 1_000
@@ -149,7 +139,7 @@ def test_an_unknown_window_shows_tokens_and_nothing_made_up() -> None:
 def test_looking_changes_nothing() -> None:
     hybrid = estimator()
     outgoing = everything()
-    hybrid.record(outgoing, answer("done"), Usage(3_000, 40), learn=True, at=0.0)
+    hybrid.record(outgoing, assistant("done"), Usage(3_000, 40), learn=True, at=0.0)
     first = usage_to_json(usage_of(outgoing, hybrid))
     assert all(usage_to_json(usage_of(outgoing, hybrid)) == first for _ in range(10))
 
@@ -185,11 +175,11 @@ def test_the_json_is_as_fixed() -> None:
 
 def test_items_asked_for_later_still_add_up() -> None:
     hybrid = estimator()
-    first = usage_of(request(user("one two"), answer("three"), user("four five six")), hybrid)
+    first = usage_of(request(user("one two"), assistant("three"), user("four five six")), hybrid)
     usage_of(request(user("something else")), hybrid)
-    usage_of(request(user("one two"), answer("three"), user("four five six"), answer("seven")), hybrid)
+    usage_of(request(user("one two"), assistant("three"), user("four five six"), assistant("seven")), hybrid)
     check(first)
-    assert first == usage_of(request(user("one two"), answer("three"), user("four five six")))
+    assert first == usage_of(request(user("one two"), assistant("three"), user("four five six")))
 
 
 def test_a_failed_count_is_shown_not_zero() -> None:
@@ -212,11 +202,11 @@ def test_sharing_out_is_exact_and_fair(total: int, weights: list[float]) -> None
 texts = st.text(alphabet="ab \n", max_size=40)
 messages = st.one_of(
     texts.map(user),
-    texts.map(answer),
-    st.builds(lambda text: answer(text, call("1", "look", text)), texts),
+    texts.map(assistant),
+    st.builds(lambda text: assistant(text, call("1", "look", text)), texts),
     st.builds(lambda text: result("1", text), texts),
     st.builds(thinking, texts, texts),
-    st.builds(lambda text: Message("user", (Text(text),), kind="summary"), texts),
+    st.builds(lambda text: user(text, kind="summary"), texts),
 )
 
 
@@ -242,8 +232,8 @@ def test_rows_always_add_up(
     offered = tuple(ToolSchema(f"t{n}", "a b c", "{}") for n in range(tools))
     outgoing = request(*talk, system=system, tools=offered)
     check(usage_of(outgoing, hybrid, ModelLimits(context), settings))
-    hybrid.record(outgoing, answer("reply"), Usage(measured, output), learn=True, at=0.0)
-    for messages_then in (talk, [*talk, answer("reply")], [*talk, answer("reply"), user("more of it")], talk[1:]):
+    hybrid.record(outgoing, assistant("reply"), Usage(measured, output), learn=True, at=0.0)
+    for messages_then in (talk, [*talk, assistant("reply")], [*talk, assistant("reply"), user("more of it")], talk[1:]):
         check(usage_of(request(*messages_then, system=system, tools=offered), hybrid, ModelLimits(context), settings))
 
 
@@ -265,7 +255,7 @@ def test_rows_add_up_whatever_was_learned_and_counted(
     check(usage_of(outgoing, hybrid))
     for session in ("one", "two"):
         again = replace(outgoing, session=session, messages=(*outgoing.messages, user(session)))
-        hybrid.record(again, answer("reply"), Usage(measured, 9), learn=True, at=0.0)
+        hybrid.record(again, assistant("reply"), Usage(measured, 9), learn=True, at=0.0)
         usage = usage_of(again, hybrid)
         check(usage)
         assert all(isfinite(row.tokens) for row in usage.rows)
@@ -274,7 +264,7 @@ def test_rows_add_up_whatever_was_learned_and_counted(
 
 def test_the_text_of_a_number_makes_no_items() -> None:
     """asyncio makes a text of every result: with thousands of messages that took longer than the number."""
-    usage = usage_of(request(user("one two"), answer("three")))
+    usage = usage_of(request(user("one two"), assistant("three")))
     assert "LazyItems()" in repr(usage)
     assert len(next(row.items for row in usage.rows if row.key == "user")) == 1
     assert "one two" in repr(usage)

@@ -7,19 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.providers.wire_values import (
-    GONE,
-    IMAGE,
-    NOTE,
-    PDF,
-    TOOL,
-    TOOL_TURN,
-    assistant,
-    request,
-    results,
-    thought,
-    user,
-)
+from tests.messages import assistant, tool, user
+from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, TOOL, TOOL_TURN, request, thought
 from tui.messages import Reasoning, Refusal, Request, SystemSection, ToolCall, ToolResult
 from tui.providers.base import ModelInfo
 from tui.providers.config import ProviderConfig
@@ -50,7 +39,7 @@ class TestAnthropic:
             user("Read"),
             assistant(ToolCall("c1", "look", "{}")),
             user("Wait"),
-            results(ToolResult("c1", "look", "A")),
+            tool(ToolResult("c1", "look", "A")),
         )
         content = self.body(request(*history))["messages"][2]["content"]
         assert [block["type"] for block in content] == ["tool_result", "text"]
@@ -63,9 +52,7 @@ class TestAnthropic:
             thought("second", signature="s2"),
             ToolCall("c1", "look", "{}"),
         )
-        blocks = self.body(request(user("x"), message, results(ToolResult("c1", "look", "A"))))["messages"][1][
-            "content"
-        ]
+        blocks = self.body(request(user("x"), message, tool(ToolResult("c1", "look", "A"))))["messages"][1]["content"]
         assert blocks == [
             {"type": "thinking", "thinking": "first", "signature": "s1"},
             {"type": "redacted_thinking", "data": "blob"},
@@ -169,7 +156,7 @@ class TestAnthropic:
         self, model: str, thoughts: tuple[Reasoning, ...], kind: str
     ) -> None:
         """Of another model, or of a turn that was stopped while its tool ran."""
-        talk = (user("Look"), assistant(*thoughts, ToolCall("c", "look", "{}")), results(ToolResult("c", "look", "A")))
+        talk = (user("Look"), assistant(*thoughts, ToolCall("c", "look", "{}")), tool(ToolResult("c", "look", "A")))
         for messages in (talk, (*talk, user("go on"))):
             body = self.body(request(*messages, model=model, reasoning="high", max_output=16_000))
             assert body["thinking"]["type"] == kind

@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.providers.wire_values import (
-    GONE,
-    IMAGE,
-    NOTE,
-    PDF,
-    TOOL,
-    TOOL_TURN,
-    assistant,
-    request,
-    results,
-    thought,
-    user,
-)
+from tests.messages import assistant, tool, user
+from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, TOOL, TOOL_TURN, request, thought
 from tui.config.settings import ProviderSettings
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import PRESETS, EffortStyle, ProviderConfig
@@ -70,9 +59,7 @@ class TestChat:
         ]
 
     def test_a_call_without_text_has_null_content(self) -> None:
-        body = self.body(
-            request(user("x"), assistant(ToolCall("c", "look", "{}")), results(ToolResult("c", "look", "A")))
-        )
+        body = self.body(request(user("x"), assistant(ToolCall("c", "look", "{}")), tool(ToolResult("c", "look", "A"))))
         assert body["messages"][1]["content"] is None
 
     @pytest.mark.parametrize(
@@ -86,7 +73,7 @@ class TestChat:
     )
     def test_arguments_are_always_an_object(self, written: str, sent: str) -> None:
         call = assistant(ToolCall("c", "look", written))
-        body = self.body(request(user("x"), call, results(ToolResult("c", "look", "A"))))
+        body = self.body(request(user("x"), call, tool(ToolResult("c", "look", "A"))))
         assert body["messages"][1]["tool_calls"][0]["function"]["arguments"] == sent
 
     def test_reasoning_goes_back_only_to_who_made_it(self) -> None:
@@ -110,7 +97,7 @@ class TestChat:
     def test_thought_signatures_are_echoed(self) -> None:
         extra = '{"google": {"thought_signature": "abc"}}'
         call = replace(assistant(ToolCall("c", "look", "{}", extra=extra)), provider="p")
-        talk = request(user("x"), call, results(ToolResult("c", "look", "A")))
+        talk = request(user("x"), call, tool(ToolResult("c", "look", "A")))
         sent = self.body(talk)["messages"][1]["tool_calls"][0]
         assert sent["extra_content"] == {"google": {"thought_signature": "abc"}}
         elsewhere = self.body(replace(talk, provider="other"))["messages"][1]["tool_calls"][0]
@@ -169,7 +156,7 @@ class TestChat:
             turns += [
                 user("go"),
                 assistant(ToolCall(call_id, "look", "{}")),
-                results(ToolResult(call_id, "look", f"result {number}")),
+                tool(ToolResult(call_id, "look", f"result {number}")),
             ]
         messages = self.body(request(*turns), config=ProviderConfig("p", short_tool_ids=short))["messages"]
         sent = [message["tool_calls"][0]["id"] for message in messages if "tool_calls" in message]

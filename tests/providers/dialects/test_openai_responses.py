@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.providers.wire_values import (
-    TOOL,
-    assistant,
-    request,
-    results,
-    thought,
-    user,
-)
+from tests.messages import assistant, tool, user
+from tests.providers.wire_values import TOOL, request, thought
 from tui.messages import Request, SystemSection, ToolCall, ToolResult
 from tui.providers.config import ProviderConfig
 from tui.providers.dialects.openai_responses import OpenAIResponses, to_wire
@@ -52,7 +46,7 @@ class TestResponses:
             request(
                 user("x"),
                 message,
-                results(ToolResult("c1", "look", "A")),
+                tool(ToolResult("c1", "look", "A")),
                 answer,
                 user("z"),
                 tools=(TOOL,),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.usages import assistant, user
+from tests.messages import assistant, user
 from tui.screens.chat.turns import rewind_line
 
 LONG = "messages, 1,234 tokens"
-TALK = [user("a", "m1"), assistant("b", "m2"), user("c", "m3"), assistant("d", "m4")]
+TALK = [user("a", id="m1"), assistant("b", id="m2"), user("c", id="m3"), assistant("d", id="m4")]
 
 
 @pytest.mark.parametrize(

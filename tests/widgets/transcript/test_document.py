@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.selection import Selection
 
+from tests.messages import assistant, tool, user
 from tests.widgets.transcript.messages import conversation, odd
-from tui.messages import Message, Text, ToolCall, ToolResult
+from tui.messages import Message, ToolCall, ToolResult
 from tui.render.palette import make_palette
 from tui.widgets.transcript.document import CACHED_ROWS, CACHED_STRIPS, ESTIMATED, LARGE, Document
 from tui.widgets.transcript.entries import Entry, estimate
@@ -86,26 +87,26 @@ def test_the_same_model_going_on_after_a_tool_is_not_named_again() -> None:
     call = ToolCall("c", "t", "{}")
     doc = document(
         [
-            Message("user", (Text("q"),), "1"),
-            Message("assistant", (call,), "2", model="a"),
-            Message("tool", (ToolResult("c", "t", "x"),), "3"),
-            Message("assistant", (Text("a"),), "4", model="a"),
-            Message("tool", (ToolResult("d", "t", "x"),), "5"),
-            Message("assistant", (Text("b"),), "6", model="b"),
+            user("q", id="1"),
+            assistant(call, id="2", model="a"),
+            tool(ToolResult("c", "t", "x"), id="3"),
+            assistant("a", id="4", model="a"),
+            tool(ToolResult("d", "t", "x"), id="5"),
+            assistant("b", id="6", model="b"),
         ]
     )
     assert labels(doc) == ["you", "a", "", "", "", "b"]
 
 
 def test_an_answer_after_a_failed_one_is_named_again() -> None:
-    doc = document([Message("assistant", (Text("half"),), "1", model="a", status="failed")])
+    doc = document([assistant("half", id="1", model="a", status="failed")])
     doc.add_notice("error", "The server refused")
-    doc.append(Message("assistant", (Text("whole"),), "2", model="a"))
+    doc.append(assistant("whole", id="2", model="a"))
     assert labels(doc) == ["a", "", "a"]
 
 
 def test_times_on_request() -> None:
-    doc = document([Message("user", (Text("q"),), "1", created_at=1_764_000_000.0)])
+    doc = document([user("q", id="1", created_at=1_764_000_000.0)])
     assert doc.view(0).when == ""
     doc.show_times(True, 1_764_000_060.0)
     assert len(doc.view(0).when) == 5
@@ -132,14 +133,14 @@ def test_dividers_end_stretches_that_are_not_sent() -> None:
 
 def test_a_result_replaces_the_line_of_its_call() -> None:
     calls = ToolCall("c", "ls", "{}"), ToolCall("d", "grep", "{}")
-    doc = document([Message("assistant", (Text("x"), *calls), "1", model="a")])
+    doc = document([assistant("x", *calls, id="1", model="a")])
     for shown in (("ls", "grep"), ("grep",), ()):
         doc.draw(0)
         text = " ".join(row.text for row in doc.entries[0].rows or [])
         assert [call.name for call in calls if call.name in text] == list(shown)
         if shown:
             call = next(call for call in calls if call.name == shown[0])
-            doc.append(Message("tool", (ToolResult(call.id, call.name, "out"),), call.id))
+            doc.append(tool(ToolResult(call.id, call.name, "out"), id=call.id))
 
 
 def test_counts_touch_only_what_changes() -> None:
@@ -176,7 +177,7 @@ def test_finished_lines_are_kept_for_a_few_screens_only() -> None:
 
 
 def test_what_a_selection_does_not_copy_is_not_marked() -> None:
-    doc = document([Message("assistant", (Text("> words"),), "1", model="m")])
+    doc = document([assistant("> words", id="1", model="m")])
     doc.draw_end(40)
     strip = paint_line(doc, 2, 40, None, None, Selection(None, None))
     marked = [text for text, style, _ in strip if style and style == style + PALETTE.selection]
@@ -217,7 +218,7 @@ def test_much_that_arrived_unseen_is_drawn_elsewhere() -> None:
 
 
 def test_rows_that_came_too_late_are_drawn_again_when_they_are_right_again() -> None:
-    doc, later = document([Message("assistant", (Text("word " * LARGE),), "m")]), list[int]()
+    doc, later = document([assistant("word " * LARGE, id="m")]), list[int]()
     doc._later = later.append
     doc.draw(0)
     job = doc.entries[0].job
@@ -241,7 +242,7 @@ def test_mappings_may_change_in_their_owner_s_hands() -> None:
 
 def test_a_reply_for_an_unknown_message_is_added() -> None:
     doc = document([])
-    doc.finish_reply(Message("assistant", (Text("x"),), "new", model="m"))
+    doc.finish_reply(assistant("x", id="new", model="m"))
     assert len(doc.entries) == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.messages import Message, Text
+from tests.messages import assistant
 from tui.render.message import message_rows
 from tui.render.palette import make_palette
 from tui.render.rows import Row
@@ -15,7 +15,7 @@ PALETTE = make_palette({})
 
 
 def test_the_rows_of_a_message_are_read_once_for_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = Message("assistant", (Text("\n\n".join(f"needle {number}" for number in range(200))),), "m", model="m")
+    message = assistant("\n\n".join(f"needle {number}" for number in range(200)), id="m", model="m")
     search, rows = Search("needle", [Entry(message)]), message_rows(message, 60, PALETTE)
     read: list[Row] = []
 

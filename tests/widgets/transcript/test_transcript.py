@@ -17,9 +17,10 @@ from textual.message import Message as TextualMessage
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from tests.messages import assistant, tool, user
 from tests.render.documents import DOCUMENTS
 from tests.widgets.transcript.messages import conversation, odd
-from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Message, Reasoning, ToolCall, ToolResult
 from tui.widgets.transcript.transcript import Transcript
 from tui.widgets.transcript.view import MANY
 
@@ -85,7 +86,7 @@ async def test_opens_at_the_end_and_draws_only_that() -> None:
 
 
 async def test_lines_fill_the_width_exactly() -> None:
-    async with running([Message("assistant", (Text(DOCUMENTS["everything"]),), "a", model="m")]) as (pilot, transcript):
+    async with running([assistant(DOCUMENTS["everything"], id="a", model="m")]) as (pilot, transcript):
         for _ in range(20):
             assert {transcript.render_line(y).cell_length for y in range(transcript.view_size.height)} == {
                 transcript.view_size.width
@@ -137,9 +138,7 @@ async def test_follows_a_reply_until_scrolled_up_and_again_at_the_end() -> None:
         await pilot.pause(0.2)
         assert screen(transcript)[:-1] == still[:-1]
         assert screen(transcript)[-1].endswith("↓ more below")
-        transcript.finish_reply(
-            Message("assistant", (Text("first words" + "\n\nsecond paragraph" * 30),), "live", model="m")
-        )
+        transcript.finish_reply(assistant("first words" + "\n\nsecond paragraph" * 30, id="live", model="m"))
         await pilot.pause()
         assert screen(transcript)[:-1] == still[:-1]
         await pilot.click(Transcript, offset=(transcript.view_size.width - 3, transcript.view_size.height - 1))
@@ -169,7 +168,7 @@ async def test_a_streamed_reply_ends_as_if_drawn_at_once() -> None:
         for position in range(0, len(source), 50):
             transcript.delta("live", "text", source[position : position + 50])
             await asyncio.sleep(0)
-        message = Message("assistant", (Text(source),), "live", model="m")
+        message = assistant(source, id="live", model="m")
         transcript.finish_reply(message)
         await pilot.pause()
         streamed = [row.text for row in transcript.document.entries[0].rows or []]
@@ -222,10 +221,10 @@ async def test_a_theme_changes_colours_not_places() -> None:
 
 CALL = ToolCall("c1", "read_file", '{"path": "src/x.py"}')
 TOOLS = [
-    Message("user", (Text("q"),), "q"),
-    Message("assistant", (Reasoning("deep thought"), Text("Looking."), CALL), "a", model="m"),
-    Message("tool", (ToolResult("c1", "read_file", "\n".join([f"row {n}" for n in range(50)])),), "t"),
-    Message("assistant", (Text("Done. See [x](https://example.org/x)."),), "b", model="m"),
+    user("q", id="q"),
+    assistant(Reasoning("deep thought"), "Looking.", CALL, id="a", model="m"),
+    tool(ToolResult("c1", "read_file", "\n".join([f"row {n}" for n in range(50)])), id="t"),
+    assistant("Done. See [x](https://example.org/x).", id="b", model="m"),
 ]
 
 
@@ -308,7 +307,7 @@ async def test_the_cursor_takes_the_view_along() -> None:
 
 async def test_copying_code_takes_the_last_block_then_those_before() -> None:
     source = "```\none\n```\n\ntext\n\n```py\ntwo\n```"
-    async with running([Message("assistant", (Text(source),), "a", model="m")]) as (pilot, transcript):
+    async with running([assistant(source, id="a", model="m")]) as (pilot, transcript):
         transcript.focus()
         await pilot.press("alt+up", "y", "y", "y")
         await pilot.pause()
@@ -331,7 +330,7 @@ async def select(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int
 
 async def test_a_selection_over_wrapped_lines_is_one_line_without_gutter() -> None:
     source = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omikron pi"
-    async with running([Message("assistant", (Text(source),), "a", model="m")]) as (pilot, transcript):
+    async with running([assistant(source, id="a", model="m")]) as (pilot, transcript):
         first = line_of(transcript, "alpha")
         last = line_of(transcript, "omikron")
         assert last > first
@@ -341,7 +340,7 @@ async def test_a_selection_over_wrapped_lines_is_one_line_without_gutter() -> No
 
 async def test_a_selection_of_code_has_no_padding() -> None:
     source = "```py\nx = 1\n\nif x:\n    y = 2\n```"
-    async with running([Message("assistant", (Text(source),), "a", model="m")]) as (pilot, transcript):
+    async with running([assistant(source, id="a", model="m")]) as (pilot, transcript):
         first, last = line_of(transcript, "x = 1"), line_of(transcript, "y = 2")
         assert await select(pilot, (0, first), (50, last)) == "x = 1\n\nif x:\n    y = 2"
 
@@ -377,8 +376,8 @@ async def test_everything_selected_comes_from_the_source_where_nothing_is_drawn(
 
 async def test_find_counts_marks_and_walks() -> None:
     messages = conversation(200)
-    messages[20] = Message("user", (Text("a needle here"),), "m20")
-    messages[150] = Message("assistant", (Reasoning("the NEEDLE hides"), Text("needle **needle**")), "m150", model="m")
+    messages[20] = user("a needle here", id="m20")
+    messages[150] = assistant(Reasoning("the NEEDLE hides"), "needle **needle**", id="m150", model="m")
     async with running(messages) as (pilot, transcript):
         assert await transcript.search("needle") == 4
         assert transcript.go_to_hit(forward=False) == (4, 4)
@@ -397,7 +396,7 @@ async def test_find_counts_marks_and_walks() -> None:
 
 
 async def test_the_hit_one_stands_on_is_marked_more_than_the_others() -> None:
-    async with running([Message("user", (Text("a needle and a needle"),), "a")]) as (_, transcript):
+    async with running([user("a needle and a needle", id="a")]) as (_, transcript):
         await transcript.search("needle")
         marked = []
         for _ in range(2):
@@ -409,7 +408,7 @@ async def test_the_hit_one_stands_on_is_marked_more_than_the_others() -> None:
 
 async def test_a_hit_over_a_line_break_is_marked_on_both_lines() -> None:
     source = "word " * 9 + "one two three"
-    async with running([Message("assistant", (Text(source),), "a", model="m")], (55, 20)) as (_, transcript):
+    async with running([assistant(source, id="a", model="m")], (55, 20)) as (_, transcript):
         assert await transcript.search("one two") == 1
         transcript.go_to_hit(forward=True)
         marked = [s.text for y in range(20 - 3) for s in transcript.render_line(y) if s.style and s.style.reverse]
@@ -462,7 +461,7 @@ async def test_the_empty_view_shows_what_it_is_given() -> None:
         transcript.show_static(Content("Welcome to the chat"))
         await pilot.pause()
         assert screen(transcript)[0].strip() == "Welcome to the chat"
-        transcript.append(Message("user", (Text("hello"),), "x"))
+        transcript.append(user("hello", id="x"))
         await pilot.pause()
         assert "Welcome" not in "\n".join(screen(transcript))
 
@@ -473,7 +472,7 @@ async def test_a_mouse_press_on_a_reply_that_is_replaced_meanwhile() -> None:
         transcript.delta("live", "text", "words to press on")
         await until(pilot, lambda: "press on" in "\n".join(screen(transcript)))
         await pilot.mouse_down(Transcript, offset=(5, 2))
-        transcript.finish_reply(Message("assistant", (Text("x"),), "live", model="m"))
+        transcript.finish_reply(assistant("x", id="live", model="m"))
         await pilot.hover(Transcript, offset=(8, 2))
         transcript.set_messages([])
         await pilot.hover(Transcript, offset=(9, 3))
@@ -484,7 +483,7 @@ async def test_a_mouse_press_on_a_reply_that_is_replaced_meanwhile() -> None:
 
 @pytest.mark.parametrize("size", [(12, 5), (40, 12), (200, 60)])
 async def test_odd_sizes_draw(size: tuple[int, int]) -> None:
-    messages = [*TOOLS, Message("assistant", (Text(DOCUMENTS["everything"]),), "z", model="m")]
+    messages = [*TOOLS, assistant(DOCUMENTS["everything"], id="z", model="m")]
     async with running(messages, size) as (pilot, transcript):
         transcript.toggle_fold()
         transcript.scroll_home()

@@ -9,9 +9,9 @@ from textual._compositor import Compositor
 from textual.geometry import Region
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
+from tests.messages import user
 from tests.widgets.transcript.messages import conversation
 from tests.widgets.transcript.test_transcript import running, until
-from tui.messages import Message, Text
 
 
 async def test_a_growing_reply_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ async def test_the_scroll_bar_is_drawn_when_its_thumb_moves_and_only_then(monkey
         shown, not_drawn = drawn(bar), 0
         for _ in range(12):
             refreshes.clear()
-            view.append(Message("user", (Text("one line"),), f"x{len(view.document.entries)}"))
+            view.append(user("one line", id=f"x{len(view.document.entries)}"))
             await pilot.pause()
             now = drawn(bar)
             assert now == shown or refreshes

@@ -10,9 +10,10 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
 
+from tests.messages import assistant
 from tests.widgets.transcript.messages import conversation
 from tests.widgets.transcript.test_transcript import running, until
-from tui.messages import Message, Text
+from tui.messages import Message
 from tui.render.rows import Row
 from tui.widgets.transcript.entries import Drawing
 from tui.widgets.transcript.selection import line_number
@@ -22,7 +23,7 @@ PARAGRAPHS = [f"paragraph {number} of many" for number in range(400)]
 
 
 def large(ident: str = "big") -> Message:
-    return Message("assistant", (Text("\n\n".join(PARAGRAPHS)),), ident, model="m")
+    return assistant("\n\n".join(PARAGRAPHS), id=ident, model="m")
 
 
 def drawn(view: Transcript) -> bool:
@@ -152,7 +153,7 @@ async def test_an_answer_that_ends_while_it_is_drawn_anew_is_the_stored_one(gate
         await arrives(pilot, view, large().text)
         await pilot.resize_terminal(40, 20)
         await until(pilot, lambda: not drawn(view))
-        view.finish_reply(Message("assistant", (Text("short"),), "big", model="m"))
+        view.finish_reply(assistant("short", id="big", model="m"))
         gate.set()
         await until(pilot, lambda: drawn(view) and view.document.entries[2].live is None)
         await pilot.pause()
@@ -194,8 +195,6 @@ async def test_a_list_that_turns_loose_while_it_arrives_is_drawn_again(gate: thr
         view.delta("r", "text", "60. last\n\n    and loose\n")
         await until(pilot, lambda: drawn(view) and view.document.heights[2] > height + 50)
         live = [row.text for row in view.document.entries[2].rows or ()]
-        view.finish_reply(
-            Message("assistant", (Text(f"{before}{numbers}60. last\n\n    and loose\n"),), "r", model="m")
-        )
+        view.finish_reply(assistant(f"{before}{numbers}60. last\n\n    and loose\n", id="r", model="m"))
         await until(pilot, lambda: drawn(view) and view.document.entries[2].live is None)
         assert [row.text for row in view.document.entries[2].rows or ()] == live

@@ -9,8 +9,9 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from tests.messages import assistant, tool, user
 from tests.render.documents import PIECES
-from tui.messages import Message, Reasoning, Text, ToolCall, ToolResult
+from tui.messages import Message, Reasoning, ToolCall, ToolResult
 from tui.widgets.transcript.transcript import Transcript
 
 
@@ -33,11 +34,11 @@ class Storm:
         number = f"m{len(self.messages)}"
         kind = self.random.randrange(4)
         if kind == 0:
-            return Message("user", (Text(self.text() * self.random.choice((1, 8))),), number)
+            return user(self.text() * self.random.choice((1, 8)), id=number)
         if kind == 1:
-            return Message("tool", (ToolResult(f"c{self.random.randrange(9)}", "t", self.text()),), number)
+            return tool(ToolResult(f"c{self.random.randrange(9)}", "t", self.text()), id=number)
         call = ToolCall(f"c{self.random.randrange(9)}", "t", '{"path": "x.py"}')
-        return Message("assistant", (Reasoning(self.text()), Text(self.text()), call), number, model="m")
+        return assistant(Reasoning(self.text()), self.text(), call, id=number, model="m")
 
     def add(self) -> None:
         self.messages.append(self.message())
@@ -56,7 +57,7 @@ class Storm:
 
     def finish(self) -> None:
         if self.live:
-            self.messages.append(Message("assistant", (Text("".join(self.live[1:])),), self.live[0], model="m"))
+            self.messages.append(assistant("".join(self.live[1:]), id=self.live[0], model="m"))
             self.view.finish_reply(self.messages[-1])
             self.live = []
 

@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 
 from tests.chat.interchange.foreign.files import claude_line, pi_answer, pi_line, pi_message, write
+from tests.messages import assistant, user
 from tests.recordings import read_recording
 from tui.chat.interchange.foreign import session_files
 from tui.chat.interchange.recording import RecordingError, checked, write_jsonl
 from tui.chat.store.store import Record, SessionInfo
-from tui.messages import Message, Reasoning, Text, Usage
+from tui.messages import Reasoning, Usage
 
 
 def test_our_own_export_loses_nothing(tmp_path: Path) -> None:
     messages = (
-        Message("user", (Text("hello \ud800"),), id="1", created_at=1.0),
-        Message(
-            "assistant", (Reasoning("t", "p", "m", signature=""), Text("hi")), id="2", usage=Usage(5, 6), model="m"
-        ),
+        user("hello \ud800", id="1", created_at=1.0),
+        assistant(Reasoning("t", "p", "m", signature=""), "hi", id="2", usage=Usage(5, 6), model="m"),
     )
     records = (Record("3", "pin", 2.0, {"id": "1", "on": True}),)
     info = SessionInfo("s", "a title", "p", "m", 0.0, 0.0)
