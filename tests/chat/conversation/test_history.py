@@ -211,6 +211,9 @@ def test_a_result_without_a_call_and_a_second_one_are_left_out() -> None:
 def test_a_tool_message_without_a_result_is_left_out() -> None:
     history = (message("user", Text("hi")), message("tool", Text("of an import")))
     assert sent(*history) == history[:1]
+    call, result = message("assistant", ToolCall("c", "f", "{}")), message("tool", ToolResult("c", "f", "r"))
+    again = message("tool", Text("of an import"), ToolResult("c", "f", "r"))
+    assert sent(call, result, again) == (call, result)
 
 
 def test_a_result_that_came_late_stands_behind_its_call() -> None:

@@ -373,7 +373,7 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
     out = [with_parts(call, parts)]
     for message in results:
         answers = [part for part in (_answer(part, waiting) for part in message.parts) if part is not None]
-        if answers:
+        if any(isinstance(part, ToolResult) for part in answers):
             out.append(with_parts(message, answers))
     if waiting:
         missing = tuple(ToolResult(sent.id, sent.name, NO_RESULT, is_error=True) for _, sent in waiting)
