@@ -151,6 +151,7 @@ class BilledPass:
     input_cache_write: int = 0
     cache_write_1h: int = 0
     model: str = ""
+    reasoning: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

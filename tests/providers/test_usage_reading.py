@@ -110,7 +110,13 @@ from tui.providers.usage_reading import merged_usage, read_usage
                 "cache_read_input_tokens": 0,
                 "iterations": [
                     {"type": "compaction", "input_tokens": 180_000, "output_tokens": 900},
-                    {"type": "message", "input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 50},
+                    {
+                        "type": "message",
+                        "input_tokens": 100,
+                        "cache_read_input_tokens": 900,
+                        "output_tokens": 50,
+                        "output_tokens_details": {"thinking_tokens": 20},
+                    },
                     {
                         "type": "advisor_message",
                         "input_tokens": 7_000,
@@ -124,7 +130,12 @@ from tui.providers.usage_reading import merged_usage, read_usage
                 1_000,
                 50,
                 900,
-                passes=(BilledPass(180_000, 900), BilledPass(1_000, 50, 900), BilledPass(7_050, 9, 0, 50, 30, "big")),
+                reasoning=20,
+                passes=(
+                    BilledPass(180_000, 900),
+                    BilledPass(1_000, 50, 900, reasoning=20),
+                    BilledPass(7_050, 9, 0, 50, 30, "big"),
+                ),
             ),
             id="the context is the last pass that saw it",
         ),

@@ -210,6 +210,7 @@ def _passes(entries: list[Json]) -> tuple[BilledPass, ...]:
                 input_cache_write=written or 0,
                 cache_write_1h=find_count(entry, _WRITTEN_1H) or 0,
                 model=text_of(entry.get("model")),
+                reasoning=find_count(entry, *_REASONING),
             )
         )
     return tuple(passes) if len(passes) > 1 else ()

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.messages import assistant
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import Target
 from tui.chat.store import database
-from tui.chat.store.calls import CallLog
+from tui.chat.store.calls import CallLog, usage_columns
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.store.learned import StoredCalibrations
 from tui.chat.store.repair import repair
@@ -187,6 +188,16 @@ def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> No
     row = calls.rows()[-1]
     assert (row.input_total, row.passes_input, row.passes_cached, row.passes_output) == (800, 1_800, 500, 90)
     store.close()
+
+
+def test_each_sum_of_a_call_in_several_passes_is_over_all_of_them() -> None:
+    passes = BilledPass(1_000, 10, 300, 40, reasoning=4), BilledPass(800, 80, 200, 5, reasoning=20)
+    several = Usage(800, 80, 200, 5, 20, passes=passes)
+    columns = usage_columns(several)
+    assert [columns[f"passes_{name}"] for name in ("input", "cached", "output")] == [1_800, 500, 90]
+    assert (columns["input_cache_write"], columns["reasoning"]) == (45, 24)
+    silent = replace(several, passes=(*passes, BilledPass(700, 7)))
+    assert usage_columns(silent)["reasoning"] is None  # of one pass nobody knows it
 
 
 STATE = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tui.chat.store.database import Database, new_id
 from tui.chat.store.store import storable
 from tui.messages import Usage
+from tui.text.numbers import total_of
 
 if TYPE_CHECKING:
     from tui.context.estimate.measurements import Verdict
@@ -29,7 +30,8 @@ class CallRow:
     """A stored call. Tokens, seconds; `at` is seconds since the epoch. None is unknown.
 
     `unpriced` are the terms of a call (a service tier) that its cost, the list price, leaves out. `passes_...` are sums
-    over all passes of a call with several; None for one pass. `verdict` says what the report of its input is worth and
+    over all passes of a call with several, None for one pass; `input_cache_write` and `reasoning` are such sums in any
+    case. `verdict` says what the report of its input is worth and
     `verdict_reason` why (context/estimate/evidence.py), `window` is the model's window known at that time.
     """
 
@@ -151,6 +153,8 @@ def usage_columns(usage: Usage) -> dict[str, Any]:
         columns["passes_input"] = sum(one.input_total for one in usage.passes)
         columns["passes_cached"] = sum(one.input_cached for one in usage.passes)
         columns["passes_output"] = sum(one.output_total for one in usage.passes)
+        columns["input_cache_write"] = sum(one.input_cache_write for one in usage.passes)
+        columns["reasoning"] = total_of(one.reasoning for one in usage.passes)
     return columns
 
 
