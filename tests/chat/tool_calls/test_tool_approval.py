@@ -51,6 +51,24 @@ async def test_what_was_answered_holds_as_long_as_it_says(
 
 
 @pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        ("no", "The person did not allow this call"),
+        ("never", "The person's rules never allow this"),
+    ],
+)
+async def test_the_model_is_told_why_a_call_did_not_run(
+    tmp_path: Path, writes: Source, decision: Decision, told: str
+) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider([calls("write")]), tools=writes) as workspace:
+        session = await workspace.new_session()
+        events = await turn(session, lambda _: decision)
+        [result] = results(session)
+        assert result.is_error and result.text.startswith(told)
+        assert ToolFinished("c0", "write", 0.0, is_error=True) in events
+
+
+@pytest.mark.parametrize(
     ("decision", "questions", "ran"),
     [("once", 2, 2), ("session", 1, 2), ("always", 1, 2), ("no", 2, 0), ("never", 1, 0)],
 )

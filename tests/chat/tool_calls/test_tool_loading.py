@@ -11,6 +11,7 @@ from typing import Any
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, open_workspace
 from tests.tools.mcp.many_tools import describe
 from tui.config.settings import ToolSettings
+from tui.context.usage.limits import Tokens
 from tui.messages import Request, ToolResult, ToolSchema
 from tui.providers.base import StreamEnd, StreamEvent, ToolCallDelta
 from tui.tools.base import Tool, ToolOutput
@@ -93,6 +94,20 @@ async def test_where_everything_fits_or_nothing_is_to_wait_there_is_no_search(tm
         session = await workspace.new_session()
         await drain(session.send("Hello."))
         assert len(provider.requests[0].tools) == 100
+
+
+async def test_what_a_schema_costs_is_counted_before_it_is_sent(tmp_path: Path) -> None:
+    """By its length it would fit: a token has four characters in most texts, and one or two in this."""
+
+    class Digits(Erp):
+        def tools(self) -> Sequence[Tool]:
+            return [Tool(ToolSchema("erp__digits", "7 3 9 " * 100, "{}", "erp"), True, self.run)]
+
+    provider = ScriptedProvider()
+    waits = ToolSettings(defer=Tokens(300))
+    async with open_workspace(tmp_path, provider, sources=[Digits()], tool_settings=waits) as workspace:
+        await drain((await workspace.new_session()).send("Hello."))
+        assert [tool.name for tool in provider.requests[0].tools] == [SEARCH]
 
 
 async def test_a_model_that_invents_a_name_hears_what_there_is_and_one_that_remembers_may_call(tmp_path: Path) -> None:

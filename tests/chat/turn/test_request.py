@@ -23,11 +23,13 @@ class Disk:
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
+        self.writes = 0
         self.written = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._builder = PartsBuilder("p", "m")
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
+        self.writes += 1
         self._loop.call_soon_threadsafe(self.written.set)
         if self.failures:
             self.failures -= 1
@@ -67,6 +69,16 @@ async def test_what_could_not_be_stored_is_stored_with_what_follows_or_reported(
     assert provider.disk.text == stored
     problems = [notice.text for notice in of(Notice, events) if notice.level == "error"]
     assert [text.partition(".")[0] for text in problems] == ([] if stored else ["the disk is full"])
+
+
+async def test_nothing_is_written_while_nothing_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.chat.turn.request.FLUSH_SECONDS", 0.001)
+    provider = ScriptedProvider([[TextDelta("a word "), 0.05, *answer("and the end")]])
+    async with open_workspace(tmp_path, provider) as workspace:
+        session, disk = await workspace.new_session(), Disk(0)
+        monkeypatch.setattr(workspace.store, "append_events", disk.append_events)
+        await drain(session.send("hello"))
+    assert disk.writes <= 4  # one for each event that arrived, at most
 
 
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
