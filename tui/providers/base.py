@@ -186,6 +186,9 @@ class ProviderError(ExpectedError):
         return self.limit - self.input_tokens - max(16, self.limit // 100)
 
 
+NO_ANSWER = "(no answer)"
+"""Sent in place of the answer of a turn that ended with a tool's result (see `Capabilities`)."""
+
 ReasoningReturn: TypeAlias = Literal["never", "tool_loop", "always"]
 
 
@@ -210,6 +213,7 @@ class Capabilities:
     count_endpoint: bool | None = False  # None if only a request would tell
     edits_context: bool = False  # the provider clears old tool results by itself, and reports it
     count_freely: bool = False  # counting is cheap, so it is used whenever nothing was measured
+    bridges: bool = False  # `NO_ANSWER` has to stand between a tool's result and the person's next message
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,16 @@ def test_empty_text_and_empty_messages_do_not_go_out() -> None:
     assert sent(*history) == (message("user", Text("hi")),)
 
 
+def test_where_needed_a_turn_without_an_answer_has_one_in_what_is_counted_and_shown() -> None:
+    call = message("assistant", ToolCall("c", "f", "{}"))
+    history = [message("user", Text("hi")), call, message("tool", ToolResult("c", "f", "A"), ident="3")]
+    strict = target(Capabilities(bridges=True))
+    assert [m.role for m in sent(*history, to=strict)] == ["user", "assistant", "tool"]  # it will answer now
+    history.append(message("user", Text("Well?")))
+    assert sent(*history, to=strict)[3] == message("assistant", Text("(no answer)"), ident="3-answer")
+    assert [m.role for m in sent(*history)] == ["user", "assistant", "tool", "user"]
+
+
 def test_a_call_without_a_result_is_answered_for() -> None:
     history = (message("user", Text("hi")), message("assistant", ToolCall("c", "f", "{}"), ident="9"))
     call, answer = sent(*history)[1:]

@@ -34,6 +34,7 @@ ABLE = (
     Capabilities(reasoning_return="tool_loop"),
     Capabilities(reasoning_return="always", reasoning_needs_tools=True, images=False),
     Capabilities(reasoning_return="never"),
+    Capabilities(bridges=True),
 )
 TOOLS = (ToolSchema("f", "does", "{}"),)
 

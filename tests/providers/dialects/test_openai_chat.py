@@ -50,7 +50,7 @@ class TestChat:
         roles = [message["role"] for message in self.body(request(*TOOL_TURN), bridges=True)["messages"]]
         assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
         mistral = OpenAIChat(PRESETS["mistral"])
-        assert mistral.style("m").bridges
+        assert mistral.style("m").bridges and mistral.capabilities("m").bridges
 
     def test_a_system_prompt_begins_the_first_message_of_a_model_without_that_role(self) -> None:
         system = (SystemSection("system", "prompt", "Be brief."),)

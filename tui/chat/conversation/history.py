@@ -7,7 +7,7 @@ the accounting recognises what it has counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -54,7 +54,7 @@ from tui.messages import (
     ToolSchema,
     is_sendable,
 )
-from tui.providers.base import Capabilities
+from tui.providers.base import NO_ANSWER, Capabilities
 
 
 class RecordKind(StrEnum):
@@ -277,12 +277,17 @@ def _request(messages: tuple[Message, ...], target: Target) -> Request:
 
 
 def _outgoing(
-    active: tuple[Message, ...], target: Target, call_ids_sent: set[str], *, turn_over: bool = False
+    active: tuple[Message, ...],
+    target: Target,
+    call_ids_sent: set[str],
+    before: Message | None = None,
+    *,
+    turn_over: bool = False,
 ) -> tuple[Message, ...]:
     """The active messages as they go out: without what the target does not accept, and what is empty on the wire.
 
-    `call_ids_sent` are those of earlier messages; the new ones are added. `turn_over`: another turn follows these
-    messages.
+    `call_ids_sent` are those of earlier messages, of which `before` is the last; the new ones are added. `turn_over`:
+    another turn follows these messages.
     """
     reasoning_from = _reasoning_from(active, target, turn_over=turn_over)
     messages, has_tools = list[Message](), False
@@ -297,7 +302,17 @@ def _outgoing(
         if parts and says_something:
             messages.append(with_parts(message, parts))
             has_tools = has_tools or message.role == "tool"
-    return _paired(messages, call_ids_sent) if has_tools else tuple(messages)
+    paired = _paired(messages, call_ids_sent) if has_tools else tuple(messages)
+    return tuple(_bridged(paired, before)) if target.capabilities.bridges else paired
+
+
+def _bridged(messages: Iterable[Message], before: Message | None) -> Iterator[Message]:
+    """`messages`, which follow `before`, with a line for each missing answer between a result and a question."""
+    for message in messages:
+        if message.role == "user" and before is not None and before.role == "tool":
+            yield Message("assistant", (Text(NO_ANSWER),), id=before.id + "-answer", created_at=before.created_at)
+        yield message
+        before = message
 
 
 def _reasoning_from(messages: tuple[Message, ...], target: Target, *, turn_over: bool) -> int:
@@ -421,7 +436,7 @@ class Projection:
         if self._depends_on_prefix(active):
             whole = build_request(messages, state, target)
             return whole, trimmed_request(whole, state, target)
-        tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent))
+        tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent), self._last_sent)
         tail = tail if self._prefix else opened(tail)
         whole = _request((*self._prefix, *tail), target)
         trim, bound = state.trim, target.capabilities.prefix_bound
@@ -448,7 +463,7 @@ class Projection:
             self._clear()
             fresh = messages[:start]
         active = active_messages(fresh, state, target)
-        outgoing = _outgoing(active, target, self._calls_sent, turn_over=True)
+        outgoing = _outgoing(active, target, self._calls_sent, self._last_sent, turn_over=True)
         if self._prefix and self._trimmed is not None:
             trim, remaining = self._trimmed
             bound = target.capabilities.prefix_bound
@@ -458,6 +473,10 @@ class Projection:
         self._prefix = opened((*self._prefix, *outgoing))
         self._calls.update(ident for message in fresh for ident in call_ids(message))
         self._length, self._end = start, messages[start - 1]
+
+    @property
+    def _last_sent(self) -> Message | None:
+        return self._prefix[-1] if self._prefix else None
 
     def _last_turn(self, messages: Sequence[Message]) -> int:
         """Where the last turn begins whose first message no record names."""

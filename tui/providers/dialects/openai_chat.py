@@ -10,6 +10,7 @@ from typing import Literal
 
 from tui.messages import EFFORTS, Attachment, Message, Part, Reasoning, Request, Text, ToolCall, ToolResult
 from tui.providers.base import (
+    NO_ANSWER,
     Capabilities,
     ErrorKind,
     ItemReceived,
@@ -58,10 +59,6 @@ NO_THOUGHT = " "
 """Placeholder for required but missing reasoning: DeepSeek V4 Pro refuses an empty text (hermes-agent, issue 17341)."""
 
 
-BRIDGE = "(no answer)"
-"""Written between a tool's result and the person's message, if a turn ended without an answer."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle(Style):
     """How a server's Chat Completions differ from OpenAI's, besides what its configuration says.
@@ -99,7 +96,7 @@ def to_wire(request: Request, style: ChatStyle) -> Json:
     for message in files_after_results(request.messages):  # only user messages may have images in this dialect
         for wire in _message(message, request, style, own_ids):
             if style.bridges and wire["role"] == "user" and messages and messages[-1]["role"] == "tool":
-                messages.append({"role": "assistant", "content": BRIDGE})
+                messages.append({"role": "assistant", "content": NO_ANSWER})
             _append(messages, wire)
     body: Json = {"model": request.model, "messages": messages, "stream": True}
     if style.include_usage:
@@ -478,7 +475,7 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
         counts = able.count_endpoint or (False if self.config.hosted else None)
         images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
-        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs)
+        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs, bridges=self.style(model).bridges)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
