@@ -16,6 +16,7 @@ from tui.providers.registry import (
     all_configs,
     answering,
     choose_default,
+    ignored_settings,
     make_provider,
     parse_model,
     provider_config,
@@ -81,15 +82,32 @@ class TestTables:
             ("box", ProviderSettings(), "base_url"),
             ("antropic", None, "did you mean anthropic"),
             ("qqq", None, r"add \[providers.qqq\]"),
-            ("groq", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
-            ("openai", ProviderSettings(context_management=True), "only Anthropic's Messages API"),
-            ("mine", ProviderSettings(kind="openai", context_management=True), "only Anthropic's Messages API"),
         ],
     )
     def test_what_cannot_be(self, name: str, table: ProviderSettings | None, words: str) -> None:
         with pytest.raises(ValueError, match=words) as caught:
             provider_config(name, table)
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("name", "table", "ignored"),
+        [
+            ("anthropic", ProviderSettings(context_management=True, api_key_env="KEY"), []),
+            ("groq", ProviderSettings(context_management=True), ["context_management"]),
+            ("mine", ProviderSettings("openai", NOWHERE, context_management=True), ["context_management"]),
+            ("anthropic", ProviderSettings("openai", NOWHERE, context_management=True), ["context_management"]),
+            ("box", ProviderSettings(base_url=NOWHERE, api_key_command="pass x"), []),
+            ("local", ProviderSettings(base_url=NOWHERE, api_key_env="KEY"), ["base_url", "api_key_env"]),
+            ("demo", ProviderSettings(api_key_command="pass x"), ["api_key_command"]),
+        ],
+    )
+    def test_what_a_provider_lacks_is_ignored_and_said(
+        self, name: str, table: ProviderSettings, ignored: list[str]
+    ) -> None:
+        lines = list(ignored_settings(name, table))
+        assert [line.split()[1] for line in lines] == ignored
+        assert all(line.startswith(f"[providers.{name}] ") for line in lines)
+        assert not (provider_config(name, table).context_management and ignored)
 
     def test_ones_own_come_first_and_the_gguf_names_the_model(self) -> None:
         configs = all_configs(

@@ -31,7 +31,7 @@ from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import is_loopback
 from tui.providers.keys import redact
-from tui.providers.registry import Choice, all_configs, choose_default, make_provider
+from tui.providers.registry import Choice, all_configs, choose_default, ignored_settings, make_provider
 from tui.tools.files.builtin import BuiltInTools
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Workspace:
         built_in = BuiltInTools(self.folder, settings.tools.allow)
         self.services = Services.create(settings, store, self.provider, [built_in])
         self.servers = Servers(settings, store, self.services.tools)
+        self._news = [line for name, table in settings.providers.items() for line in ignored_settings(name, table)]
 
     @classmethod
     async def open(cls, settings: Settings, *, resume: str | None = None) -> Workspace:
@@ -76,6 +77,11 @@ class Workspace:
         workspace = cls(settings, store, configs, resume)
         await workspace.servers.load(workspace.folder)
         return workspace
+
+    def news(self) -> list[str]:
+        """Lines for the person, each once: ignored settings, and those of the MCP servers."""
+        news, self._news = self._news, []
+        return [*news, *self.servers.news()]
 
     async def close(self) -> None:
         """Stop MCP servers, providers (and the embedded model's process) and close the store. Idempotent."""

@@ -169,7 +169,7 @@ class PlainChat:
             write(f"{label_of(last)}: {clean_text(last.text)}")
 
     async def _message(self) -> str | None:
-        for line in self.workspace.servers.news():
+        for line in self.workspace.news():
             complain(line)
         return await self._read("you: ", self._lines.message)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,10 +54,6 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
     if not base_url and config.dialect not in ("local", "demo"):
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
     dialect = config.dialect if table.kind == "openai-compatible" else _DIALECTS[table.kind]
-    if table.context_management and dialect != "anthropic":
-        raise ValueError(
-            f"provider {name!r} has no context_management: only Anthropic's Messages API has it; remove the setting"
-        )
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     return replace(
         config,
@@ -66,11 +62,21 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
         official=official,
         key_env=(table.api_key_env,) if table.api_key_env else config.key_env,
         api_key_command=table.api_key_command,
-        context_management=table.context_management,
+        context_management=table.context_management and dialect == "anthropic",
         idle_timeout=table.idle_timeout or config.idle_timeout,
         max_response=table.max_response or config.max_response,
         needs_key=official or bool(table.api_key_env) or (config.needs_key and base_url == config.base_url),
     )
+
+
+def ignored_settings(name: str, table: ProviderSettings) -> Iterator[str]:
+    """A line for each setting of a person's table that the provider, which exists, has no use for."""
+    dialect = provider_config(name, table).dialect
+    if table.context_management and dialect != "anthropic":
+        yield f"[providers.{name}] context_management is ignored: only Anthropic's Messages API has it."
+    for setting in ("base_url", "api_key_env", "api_key_command") if dialect in ("local", "demo") else ():
+        if getattr(table, setting):
+            yield f"[providers.{name}] {setting} is ignored: the model runs on this machine. Choose another name."
 
 
 def all_configs(

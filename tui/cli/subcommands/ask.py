@@ -80,7 +80,7 @@ async def ask(
         check_taken(attachments, chat.conversation.target.capabilities, chat.model)
         if prompt is not None:
             await chat.set_system(prompt)
-        notices = (*chat.conversation.memory.notices, *workspace.servers.news())
+        notices = (*chat.conversation.memory.notices, *workspace.news())
         for notice in (*notices, *damage_lines(workspace.store.damage)):
             complain(notice)
         interrupted = asyncio.Event()
@@ -92,7 +92,7 @@ async def ask(
 
         def tell_of_servers() -> None:
             absent = workspace.servers.absent() if chat.tools.waits_for_servers else ()
-            for line in (*workspace.servers.news(), *absent):
+            for line in (*workspace.news(), *absent):
                 complain(line)
 
         on_signals(("SIGINT",), interrupt)
@@ -103,7 +103,7 @@ async def ask(
             )
         finally:
             await chat.stop()  # if the output can't be written
-        for line in workspace.servers.news():
+        for line in workspace.news():
             complain(line)
         if as_json:
             groups = await asyncio.to_thread(partial(workspace.services.calls.groups, chat.id, since=started))

@@ -27,7 +27,7 @@ from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
 from tui.providers.local import missing_part
-from tui.providers.registry import all_configs, answering, choose_default
+from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
 from tui.tools.mcp.config import McpConfigError, ServerConfig, start_environment
@@ -163,6 +163,8 @@ def _providers(settings: Settings) -> Iterator[Finding]:
     if settings.model:
         yield _model(settings.model, configs)
     named = settings.providers
+    for name, values in named.items():
+        yield from (Finding("note", "providers", line) for line in ignored_settings(name, values))
     findings = [f for name, config in configs.items() if (f := _provider(name, config, named=name in named))]
     for name in asyncio.run(answering(configs)):
         findings.append(Finding("ok", "server", f"{name} answers at {redact(configs[name].base_url)}"))

@@ -206,7 +206,7 @@ class ChatScreen(BackgroundScreen):
         self.composer.history.load(await asyncio.to_thread(workspace.store.prompts, HISTORY_LOADED))
         await self.attach(session)
         workspace.servers.on_change(self._server_changed)
-        self._report_server_news()
+        self._report_news()
         problems = await asyncio.to_thread(self.drafts.rescued_texts)
         for text in (*problems, *self._key_problems):
             self.notify(text, severity="warning", timeout=8, markup=False)
@@ -307,14 +307,14 @@ class ChatScreen(BackgroundScreen):
     # -- MCP servers ---------------------------------------------------------------------------------------------
 
     def _server_changed(self, _name: str) -> None:
-        self._report_server_news()
+        self._report_news()
         self._panels_follow()
         if not self.turns.busy:
             self.recount_soon()
 
-    def _report_server_news(self) -> None:
-        """Report failed servers: in the conversation, or as a toast while that is empty."""
-        for line in self.workspace.servers.news() if self.workspace is not None else ():
+    def _report_news(self) -> None:
+        """Report ignored settings and failed servers: in the conversation, or as a toast while that is empty."""
+        for line in self.workspace.news() if self.workspace is not None else ():
             if self.session is not None and not self.session.messages:
                 self.notify(plain(line), severity="warning", timeout=10, markup=False)
             else:
