@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, DIGITS, LATIN, pack
 from tui.context.estimate.calibration import (
     BOUND_CALLS,
@@ -26,6 +27,8 @@ from tui.context.estimate.calibration import (
     Errors,
     fit,
 )
+from tui.context.estimate.ledger import Sums
+from tui.context.estimate.prediction import ENOUGH_CALLS, MARGIN_KNOWN, text_margin
 
 tokens = st.floats(0, 1e7, allow_nan=False)
 
@@ -247,3 +250,9 @@ def test_classes_that_come_together_share_what_was_seen() -> None:
         classes = pack({LATIN: latin, DIGITS: digits})
         calibration = calibration.learn(latin + digits, 4.0, 1.2 * latin + 2 * digits + 4, classes)
     assert calibration.text(550.0, pack({LATIN: 480.0, DIGITS: 70.0})) == pytest.approx(1.2 * 480 + 2 * 70, rel=0.02)
+
+
+def test_a_class_of_text_that_was_never_measured_keeps_its_margin() -> None:
+    learned = replace(taught(*[(300.0, 4.0, 320.0)] * 5), errors=Errors(calls=ENOUGH_CALLS))
+    sums, margins = Sums(all_classes=pack({LATIN: 100.0, DIGITS: 100.0})), get_tokenizer("unheard-of").margins
+    assert text_margin(sums, "unheard-of", learned) == pytest.approx(100 * (MARGIN_KNOWN + margins[DIGITS]))

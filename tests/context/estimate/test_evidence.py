@@ -300,6 +300,15 @@ def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: H
     assert windows == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
 
 
+def test_one_cut_gives_no_window_away_and_a_second_at_the_same_size_does(hybrid: HybridTokenEstimator) -> None:
+    talk = Talk(hybrid)
+    talk.next(8_000)
+    first = talk.report(4_000, window=8_192)
+    talk.next(900)
+    second = talk.report(3_950, window=8_192)
+    assert [(verdict.kind, verdict.window) for verdict in (first, second)] == [("cut", None), ("cut", 4_000)]
+
+
 @pytest.mark.parametrize(
     "text", ["ท่าเรือมีเรือเก้าลำและปั้นจั่นที่ส่งเสียงดัง ", "항구에는 배 아홉 척과 삐걱거리는 기중기가 있다. ", "48,151,623,421 "]
 )

@@ -383,6 +383,16 @@ def test_with_the_rest_counted_the_only_estimated_row_is_a_difference() -> None:
     assert by_key["user"].tokens == real(outgoing) - TRUE_TOOLS
 
 
+@pytest.mark.parametrize(("tools", "after"), [(TOOLS, "derived"), (TOOLS[:1], "counted")])
+def test_of_counted_tools_each_is_derived_unless_it_is_the_only_one(tools: tuple[ToolSchema, ...], after: str) -> None:
+    hybrid = estimator()
+    outgoing = request(user("hello there"), tools=tools)
+    before = rows(hybrid, outgoing)["tools"].items
+    hybrid.note_parts(outgoing, [real(step) for step in preamble_steps(outgoing)])
+    counted = rows(hybrid, outgoing)["tools"].items
+    assert ({item.source for item in before}, {item.source for item in counted}) == ({"estimated"}, {after})
+
+
 @pytest.mark.parametrize(("model", "row"), [(MODEL, "unattributed"), ("of-no-known-family", "user")])
 def test_a_first_message_that_costs_twice_its_estimate_is_not_booked_as_tools(model: str, row: str) -> None:
     """Only the text of a model whose vocabulary is unknown can cost twice its estimate."""
