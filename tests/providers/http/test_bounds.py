@@ -1,4 +1,4 @@
-"""The pace of an answer, while the program itself stands still."""
+"""The pace of an answer: what keeps it alive, and what arrived while the program itself stood still."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import AsyncGenerator
 import httpx2
 import pytest
 
+from tests.providers.collect import collect
+from tests.providers.replay import Answer
+from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
+from tui.providers.config import Dialect
 from tui.providers.http import bounds
 from tui.providers.http.bounds import Pace
 
@@ -34,3 +38,24 @@ async def test_what_arrived_while_the_program_was_stopped_is_read(
     else:
         with pytest.raises(httpx2.ReadTimeout):
             await waiting
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_comments_keep_an_answer_alive_that_takes_longer_than_its_patience(
+    monkeypatch: pytest.MonkeyPatch, dialect: Dialect
+) -> None:
+    class Slow(Pace):
+        """As if each piece took 0.6 seconds."""
+
+        async def wait_for(self, pieces: AsyncGenerator[bytes, None]) -> bytes | None:
+            if self._waited >= self._patience:
+                raise httpx2.ReadTimeout("nothing came")
+            piece = await anext(pieces, None)
+            self._waited += 0.6
+            return piece
+
+    monkeypatch.setattr(bounds, "Pace", Slow)
+    async with serving(dialect, idle_timeout=1.0) as (server, provider):
+        server.answers.append(Answer([*[b": processing\n\n"] * 5, *pieces(dialect)]))
+        got = await collect(provider, REQUEST)
+    assert (got.text, got.error) == ("Hello", None)
