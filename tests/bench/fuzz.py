@@ -1,8 +1,8 @@
 """`python -m tests.bench fuzz`: damaged and hostile input for everything that reads what others wrote.
 
 The event streams of three dialects, the session files of other programs, the config file, and what a terminal sends.
-Whatever comes, a reader raises only what it says, takes less than `MOST_SECONDS` of processor time, and the process
-stays below `MOST_MEMORY`. Exit code 1 when it did not.
+Whatever comes, a reader raises only what it says, takes less than `MAX_SECONDS` of processor time, and the process
+stays below `MAX_MEMORY`. Exit code 1 when it did not.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from tui.providers.registry import all_configs
 from tui.terminal.input import PASTE_END, PASTE_START, TerminalParser
 from tui.text.clean import clean_text
 
-MOST_SECONDS = 2.0  # of processor time for one input
-MOST_MEMORY = 1_000_000_000  # bytes, of the whole process
-MOST_STREAM = 4_000_000  # bytes: `max_response` here
+MAX_SECONDS = 2.0  # of processor time for one input
+MAX_MEMORY = 1_000_000_000  # bytes, of the whole process
+MAX_STREAM = 4_000_000  # bytes: `max_response` here
 FOREIGN = ("foreign", "formats", "codex", "claude", "pi", "gemini", "opencode")  # their tests write the files to damage
 
 ODD_VALUES = st.one_of(st.sampled_from(ODD), st.text(max_size=8), st.integers(), st.floats(), st.booleans())
@@ -145,10 +145,10 @@ def read_stream(example: tuple[str, bytes]) -> None:
     """Reads as `transport` does; what came can be stored, and read from there."""
     dialect, data = example
     reader = READERS[dialect]()
-    decoder, builder, events = SSEDecoder(MOST_STREAM), PartsBuilder("p", "m"), []
+    decoder, builder, events = SSEDecoder(MAX_STREAM), PartsBuilder("p", "m"), []
     with suppress(ProviderError, TooLargeError, ValueError, RecursionError):  # no JSON: the transport classifies it
         for sent in decoder.feed(data):
-            check_json_cost(sent.data, MOST_STREAM)
+            check_json_cost(sent.data, MAX_STREAM)
             if (value := _json_event(sent, "p")) is not None:
                 events += _checked(partial(reader.feed, value))
         events += _checked(reader.finish)
@@ -304,7 +304,7 @@ def attack(name: str, examples: int, seed: int) -> None:
     def tried(example: Any) -> None:
         began = time.process_time()
         read(example)
-        assert (took := time.process_time() - began) < MOST_SECONDS, f"{took:.1f} s"
+        assert (took := time.process_time() - began) < MAX_SECONDS, f"{took:.1f} s"
 
     tried()
 
@@ -335,7 +335,7 @@ def main(arguments: Sequence[str]) -> int:
             failed += 1
             sys.excepthook(type(error), error, error.__traceback__)
         print(f"{name}: {rounds * 300:,} inputs, {memory() / 1e6:,.0f} MB", flush=True)
-    return 1 if failed or memory() > MOST_MEMORY else 0
+    return 1 if failed or memory() > MAX_MEMORY else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tests.providers.serving import serving
 from tui.messages import Request
 from tui.providers.base import ModelInfo, ProviderError
 from tui.providers.config import Dialect, ProviderConfig
-from tui.providers.discovery import MOST_MODELS, entry_info, entry_limits, is_for_chat
+from tui.providers.discovery import MAX_MODELS, entry_info, entry_limits, is_for_chat
 from tui.providers.registry import make_provider
 
 
@@ -421,10 +421,10 @@ async def test_a_list_is_read_off_the_event_loop(monkeypatch: pytest.MonkeyPatch
 async def test_a_list_is_as_large_as_lists_are() -> None:
     """A name of 100 kB would make the column of `chatctx models` as wide."""
     async with serving("openai-chat") as (server, provider):
-        entries = [{"id": "m" * 100_000}, *({"id": f"m{number}"} for number in range(MOST_MODELS))]
+        entries = [{"id": "m" * 100_000}, *({"id": f"m{number}"} for number in range(MAX_MODELS))]
         server.json({"data": entries}, path="/v1/models")
         models = await provider.models()
-    assert len(models) == MOST_MODELS - 1
+    assert len(models) == MAX_MODELS - 1
     assert models[0].id == "m0"
 
 

@@ -25,7 +25,7 @@ from tui.providers.local import LocalServer, missing_part
 from tui.providers.registry import make_provider
 from tui.providers.wire import Json
 
-MOST_SERVERS = 3  # alive at the same time; each takes 300 MB
+MAX_SERVERS = 3  # alive at the same time; each takes 300 MB
 # How the server's log shows that it refused something.
 _REFUSED = re.compile(r"send_error|got exception|unsupported|invalid", re.IGNORECASE)
 # Lines of the start that match by chance.
@@ -96,7 +96,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServ
         if server is None or not server.process.running:
             if problem := missing_part():
                 required(problem)
-            while len(running) >= MOST_SERVERS:
+            while len(running) >= MAX_SERVERS:
                 running.pop(next(iter(running))).process.stop()
             log_file = folder / f"server-{len(list(folder.iterdir()))}.log"
             with log_file.open("wb") as log:

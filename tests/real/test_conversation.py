@@ -39,7 +39,7 @@ STORY = (
     "In the harbour lay nine boats, and number {n} had a red sail that nobody could mend. The keeper wrote it down. "
     "What should he do next?"
 )
-MOST_TURNS = 17  # of about 60 tokens each: a window of 512 is full after eight
+MAX_TURNS = 17  # of about 60 tokens each: a window of 512 is full after eight
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def test_many_turns_in_a_small_window(llama_server: StartServer, tmp_path:
     async with session_on(server, tmp_path, "openai-compatible", rolling_context=rolling, reserve_output=16) as session:
         acted = 0
         turns = 0
-        while acted < 2 and turns < MOST_TURNS:
+        while acted < 2 and turns < MAX_TURNS:
             events = await drain(session.send(STORY.format(n=turns)))
             assert not [e for e in events if isinstance(e, TurnFailed)]
             acted += sum(isinstance(e, ContextTrimmed | CompactionFinished) for e in events)

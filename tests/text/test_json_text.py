@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tui.text.json_text import MOST_DEPTH, parse_json, parse_jsonc, parse_object
+from tui.text.json_text import MAX_DEPTH, parse_json, parse_jsonc, parse_object
 
 
 def nested(depth: int) -> str:
@@ -12,8 +12,8 @@ def nested(depth: int) -> str:
 
 
 def test_what_is_nested_too_deeply_is_no_json() -> None:
-    assert parse_json(nested(MOST_DEPTH)) is not None
-    for depth in (MOST_DEPTH + 1, 900, 100_000):
+    assert parse_json(nested(MAX_DEPTH)) is not None
+    for depth in (MAX_DEPTH + 1, 900, 100_000):
         with pytest.raises(ValueError, match="nested too deeply"):
             parse_json(nested(depth))
 

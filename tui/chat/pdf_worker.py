@@ -9,8 +9,8 @@ import io
 import logging
 import sys
 
-MOST_MEMORY = 1_000_000_000  # bytes of address space
-MOST_SECONDS = 10  # of processor time
+MAX_MEMORY = 1_000_000_000  # bytes of address space
+MAX_SECONDS = 10  # of processor time
 
 
 def main() -> int:
@@ -32,8 +32,8 @@ def _limit() -> None:
         import resource
     except ImportError:
         return  # not on Windows
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
 
 
 if __name__ == "__main__":

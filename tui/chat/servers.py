@@ -49,7 +49,7 @@ SWITCHED = "mcp_switched"  # key in the store's state: {server: on}
 INSTRUCTING = "mcp_instructing"  # key in the store's state: {server: whether its instructions are sent}
 AGREED = "mcp_agreed"  # key in the store's state: {path of a project's file: [hash of its content, yes or no]}
 CACHED_TOOLS = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it lists its current ones
-MOST_CACHED = 1_000_000  # characters of that
+MAX_CACHED = 1_000_000  # characters of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ class Servers:
     def _keep(self, config: ServerConfig, offer: CachedOffer) -> None:
         text = json.dumps({"of": fingerprint(config), **asdict(offer)})
         try:
-            self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MOST_CACHED else None)
+            self._store.put_state(CACHED_TOOLS + config.name, text if len(text) <= MAX_CACHED else None)
         except StoreError as error:
             log.info("the tools of %s are not remembered: %s", config.name, error)
 

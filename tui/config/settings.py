@@ -18,7 +18,7 @@ from tui.config.values import (
     EFFORT,
     FILE_NAMES,
     FLAG,
-    MOST_SECONDS,
+    MAX_SECONDS,
     PATH,
     TARGET,
     TEXT,
@@ -44,11 +44,11 @@ from tui.context.usage.limits import DEFAULT_COMPACTION, DEFAULT_RESERVE, Percen
 from tui.errors import ExpectedError
 
 DEFAULT_THEME = "chatctx-dark"
-MOST_BYTES = 5_000_000
+MAX_BYTES = 5_000_000
 THEME_FILE = "theme"
 PROVIDER_KINDS = ("openai-compatible", "openai", "anthropic")
-MOST_STEPS = 1_000
-MOST_WAIT = 120  # seconds
+MAX_STEPS = 1_000
+MAX_WAIT = 120  # seconds
 
 Rule: TypeAlias = Literal["allow", "ask", "never"]
 """Whether a tool runs without asking, asks first, or is not run at all."""
@@ -70,7 +70,7 @@ class ProviderSettings:
     api_key_command: str | None = setting(TEXT, None, "a shell command that prints the key, like: pass show work")
     context_management: bool = setting(FLAG, False, "let Anthropic clear old tool results by itself")
     idle_timeout: float | None = setting(
-        number(0.001, MOST_SECONDS, "a number of seconds"),
+        number(0.001, MAX_SECONDS, "a number of seconds"),
         None,
         "seconds of silence after which an answer counts as stalled",
     )
@@ -108,7 +108,7 @@ class ToolSettings:
         "tools, or patterns of tools, that run without asking (allow), ask first (ask), or do not run (never)",
     )
     steps: int = setting(
-        number(1, MOST_STEPS, "a number of steps", integer=True), 100, "tool steps after which a turn stops"
+        number(1, MAX_STEPS, "a number of steps", integer=True), 100, "tool steps after which a turn stops"
     )
     result_tokens: int = setting(
         TOKENS, 10_000, "tokens of a tool result that are sent; the whole result is stored and can be opened"
@@ -123,7 +123,7 @@ class ToolSettings:
         TOKENS_OR_OFF, 1_000, 'tokens of an MCP server\'s instructions that are sent; "off" sends none'
     )
     wait: float = setting(
-        number(0, MOST_WAIT, "a number of seconds"),
+        number(0, MAX_WAIT, "a number of seconds"),
         5.0,
         "seconds that the first message waits for MCP servers to start",
     )
@@ -269,7 +269,7 @@ def remember_theme(data_dir: Path, name: str) -> None:
 
 def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
     try:
-        content = b"" if path.samefile(os.devnull) else read_all(path, MOST_BYTES)
+        content = b"" if path.samefile(os.devnull) else read_all(path, MAX_BYTES)
         data = tomllib.loads(content.decode("utf-8-sig"))
     except FileNotFoundError:
         if named:
@@ -277,7 +277,7 @@ def _from_file(path: Path, defaults: Settings, *, named: bool) -> Settings:
             raise ConfigError(text) from None
         return defaults
     except FileTooLargeError:
-        raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes: shorten or remove it") from None
+        raise ConfigError(f"{path} has more than {MAX_BYTES:,} bytes: shorten or remove it") from None
     except OSError as error:
         raise ConfigError(f"{path} can't be read ({error.strerror}): fix or remove it") from None
     except UnicodeDecodeError:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Compaction: TypeAlias = Percent | Tokens | Literal["off"]
 """When compaction starts."""
 
-MOST_TURNS = 1_000
-MOST_SECONDS = 1_000_000
-MOST_PERCENT = 100  # no number of tokens up to this is meant as one
+MAX_TURNS = 1_000
+MAX_SECONDS = 1_000_000
+MAX_PERCENT = 100  # no number of tokens up to this is meant as one
 
 
 def shown(value: object) -> str:
@@ -146,19 +146,19 @@ def size_or_share(what: str) -> Kind:
                 percent = float(value.strip()[:-1])
             except ValueError:
                 percent = 0.0
-            if 0 < percent <= MOST_PERCENT:
+            if 0 < percent <= MAX_PERCENT:
                 return Percent(percent)
             raise ValueError(f"{shown(value)} is not a percentage between 0 and 100")
         try:
             tokens = parse_tokens(value)
         except ValueError:
             raise ValueError(f"{shown(value)} is not {what}") from None
-        if tokens <= MOST_PERCENT:
+        if tokens <= MAX_PERCENT:
             raise ValueError(f'{tokens} would be {tokens} tokens; write "{tokens}%" for a percentage')
         return Tokens(tokens)
 
     words = {"type": "string", "pattern": rf"^(?!\s*(100|[0-9]{{1,2}})\s*$)({_TOKENS}|{_PERCENT})$"}
-    return Kind(read, {"anyOf": [_COUNT | {"minimum": MOST_PERCENT + 1}, words]})
+    return Kind(read, {"anyOf": [_COUNT | {"minimum": MAX_PERCENT + 1}, words]})
 
 
 def or_off(kind: Kind) -> Kind:
@@ -183,7 +183,7 @@ FLAG = Kind(parse_flag, {"type": "boolean"})
 PATH = Kind(parse_path, {"type": "string"})
 URL = Kind(parse_url, {"type": "string", "pattern": r"^[hH][tT][tT][pP][sS]?://\S+$"})
 EFFORT = choice(*EFFORTS)
-TURNS = number(1, MOST_TURNS, "a number of turns", integer=True)
+TURNS = number(1, MAX_TURNS, "a number of turns", integer=True)
 TOKENS = Kind(parse_tokens, {"anyOf": [_COUNT, {"type": "string", "pattern": f"^{_TOKENS}$"}]})
 TARGET = size_or_share('a size; write "40%", 60000 or "60k"')
 TOKENS_OR_OFF = or_off(TOKENS)

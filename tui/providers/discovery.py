@@ -41,7 +41,7 @@ OUTPUT_KEYS = (
     "outputTokenLimit", "max_output_length", "metadata.max_tokens",
 )  # fmt: skip
 
-MOST_MODELS = 10_000
+MAX_MODELS = 10_000
 
 _HOSTED_AT = frozenset(config.host for config in PRESETS.values() if config.needs_key)
 _OTHER_KINDS = frozenset(
@@ -102,10 +102,10 @@ def _windows(value: object, depth: int = 0) -> Iterator[int]:
 
 
 def model_entries(listing: object) -> list[Json]:
-    """The first `MOST_MODELS` entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
+    """The first `MAX_MODELS` entries of a model list: `{"data": [...]}`, `{"models": [...]}` or a bare list."""
     if isinstance(listing, Mapping):
         listing = next((listing[key] for key in ("data", "models") if isinstance(listing.get(key), list)), [])
-    return objects_of(listing)[:MOST_MODELS]
+    return objects_of(listing)[:MAX_MODELS]
 
 
 def entry_id(entry: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from tui.text.json_text import parse_json, parse_object
 
 Json: TypeAlias = dict[str, Any]
 
-MOST_TOKENS = 10**12
+MAX_TOKENS = 10**12
 """Larger numbers can't be token counts, and would not fit the store."""
 
 _COUNT = re.compile(r"[0-9]{1,12}")
@@ -92,7 +92,7 @@ def count_of(value: object) -> int | None:
     match value:
         case bool():
             return None
-        case int() | float() if 0 <= value <= MOST_TOKENS:
+        case int() | float() if 0 <= value <= MAX_TOKENS:
             return int(value)
         case str() if _COUNT.fullmatch(value.strip()):
             return int(value)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
 
-LEAST_ROWS = 4  # changed rows from which scrolling is considered
+MIN_ROWS = 4  # changed rows from which scrolling is considered
 
 
 class Piece(NamedTuple):
@@ -138,7 +138,7 @@ def find_movement(shown: Lines, wanted: Lines, width: int) -> Movement | None:
     It moves whole lines, so that all of them have to be known.
     """
     changed = [y for y in sorted(wanted) if shown.get(y) != wanted[y]]
-    if len(changed) < LEAST_ROWS:
+    if len(changed) < MIN_ROWS:
         return None
     top, bottom = changed[0], changed[-1]
     before = {y: shown.get(y, {}) for y in range(top, bottom + 1)}

@@ -7,7 +7,7 @@ import re
 from math import isfinite
 from typing import Any
 
-MOST_DEPTH = 200
+MAX_DEPTH = 200
 """Maximal levels of nesting. Python's parser and writer are recursive; real arguments have few levels."""
 
 
@@ -27,7 +27,7 @@ def parse_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):
+    if text.count("[") + text.count("{") > MAX_DEPTH and _deeper(value, MAX_DEPTH):
         raise ValueError("nested too deeply")
     return value
 
@@ -86,7 +86,7 @@ def _first_value(text: str) -> tuple[Any, str]:
         value, end = _DECODER.raw_decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(value, MOST_DEPTH):
+    if text.count("[") + text.count("{") > MAX_DEPTH and _deeper(value, MAX_DEPTH):
         raise ValueError("nested too deeply")
     return value, text[end:].strip()
 

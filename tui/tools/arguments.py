@@ -18,10 +18,10 @@ from tui.text.labels import did_you_mean
 from tui.tools.base import ToolError
 
 MAX_DEPTH = 12  # levels; recursive schemas are cut off here
-MOST_PROBLEMS = 5  # named for one call
-MOST_STEPS = 20_000  # values and schemas checked
-MOST_COMPARED = 500  # names of a schema compared with an unknown one
-MOST_NAMED = 40  # names or values that a message lists
+MAX_PROBLEMS = 5  # named for one call
+MAX_STEPS = 20_000  # values and schemas checked
+MAX_COMPARED = 500  # names of a schema compared with an unknown one
+MAX_NAMED = 40  # names or values that a message lists
 
 _KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")  # others are not checked
 
@@ -40,7 +40,7 @@ def read_arguments(arguments: str, schema: ToolSchema) -> Mapping[str, Any]:
     root = parse_json(schema.parameters or "{}")
     required = _required(root)
     value = {name: entry for name, entry in value.items() if entry is not None or name in required}
-    if problems := list(itertools.islice(_Check(root).problems(value, root, ""), MOST_PROBLEMS)):
+    if problems := list(itertools.islice(_Check(root).problems(value, root, ""), MAX_PROBLEMS)):
         raise ToolError(f"{schema.name} was not run: {'; '.join(problems)}. Correct the arguments and call it again.")
     return value
 
@@ -51,11 +51,11 @@ def _required(schema: Mapping[str, Any]) -> list[Any]:
 
 
 class _Check:
-    """A check against one schema. It ends after `MOST_STEPS`: schemas are untrusted, and may branch without end."""
+    """A check against one schema. It ends after `MAX_STEPS`: schemas are untrusted, and may branch without end."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        self._steps_left = MOST_STEPS
+        self._steps_left = MAX_STEPS
 
     def problems(self, value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
         self._steps_left -= 1
@@ -79,7 +79,7 @@ class _Check:
             return
         choices = schema.get("enum")
         if isinstance(choices, list) and value not in choices:
-            yield f"{where} has to be one of {json.dumps(choices[:MOST_NAMED], ensure_ascii=False)[:300]}"
+            yield f"{where} has to be one of {json.dumps(choices[:MAX_NAMED], ensure_ascii=False)[:300]}"
         if isinstance(value, dict):
             yield from self._object_problems(value, schema, path, depth)
         elif isinstance(value, list):
@@ -99,15 +99,15 @@ class _Check:
             if name in properties:
                 yield from self.problems(entry, properties[name], f"{prefix}{name}", depth + 1)
             elif schema.get("additionalProperties") is False:
-                self._steps_left -= min(len(properties), MOST_COMPARED)
+                self._steps_left -= min(len(properties), MAX_COMPARED)
                 if self._steps_left < 0:
                     return
                 yield f"there is no argument {prefix}{name[:80]} ({_hint(name, properties)})"
 
 
 def _hint(name: str, properties: Mapping[str, Any]) -> str:
-    names = [str(name)[:80] for name in itertools.islice(properties, MOST_COMPARED)]
-    listed = f"{', '.join(names[:MOST_NAMED]) or 'none'}{', ...' if len(names) > MOST_NAMED else ''}"
+    names = [str(name)[:80] for name in itertools.islice(properties, MAX_COMPARED)]
+    listed = f"{', '.join(names[:MAX_NAMED]) or 'none'}{', ...' if len(names) > MAX_NAMED else ''}"
     return did_you_mean(name[:80], names) or f"it takes {listed}"
 
 

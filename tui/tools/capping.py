@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 HEAD_SHARE = 2 / 3  # of the text that stays: beginnings are more useful than ends
 MARKER_TOKENS = 60
 _PROBE = 12  # characters per token in the first cut; denser text is shortened from there
-LEAST_PAYLOAD = 800  # characters: shorter runs may be keys, hashes, or words
+MIN_PAYLOAD = 800  # characters: shorter runs may be keys, hashes, or words
 _BINARY_SHARE = 0.1  # share of control characters: above that it is not text
 
 # Base64, in one piece or in lines (RFC 2045: of 76 characters), with or without the head of a data URL.
@@ -52,12 +52,12 @@ def without_payloads(text: str) -> str:
     if control > _BINARY_SHARE * min(len(text), 100_000):
         size = len(text.encode("utf-8", "surrogatepass"))
         return f"[{kind_of(text[:16].encode('latin-1', 'replace'))}, {size:,} bytes, not shown]"
-    if len(text) < LEAST_PAYLOAD:
+    if len(text) < MIN_PAYLOAD:
         return text
     pieces: list[str] = []
     done = 0
     for start, end in _runs(text):
-        if end - start >= LEAST_PAYLOAD and _looks_encoded(text[start : start + 2_000]):
+        if end - start >= MIN_PAYLOAD and _looks_encoded(text[start : start + 2_000]):
             head, what = _payload_head(text, start, done)
             pieces += [text[done:head], f"[base64: {what}, about {(end - start) * 3 // 4:,} bytes, not shown]"]
             done = end

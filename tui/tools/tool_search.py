@@ -13,8 +13,8 @@ from tui.text.clean import abbreviated
 
 SEARCH = "search_tools"
 DEFAULT_MATCHES = 5  # tools found at once
-MOST_MATCHES = 20
-MOST_NAMED = 60  # names listed if nothing was found
+MAX_MATCHES = 20
+MAX_NAMED = 60  # names listed if nothing was found
 LONGEST_ABOUT = 160  # characters of a description in the answer
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
@@ -32,7 +32,7 @@ _PARAMETERS = {
         "limit": {
             "type": "integer",
             "minimum": 1,
-            "maximum": MOST_MATCHES,
+            "maximum": MAX_MATCHES,
             "description": f"Default {DEFAULT_MATCHES}.",
         },
     },
@@ -80,8 +80,8 @@ def search(query: str, tools: Sequence[ToolSchema], limit: int = DEFAULT_MATCHES
 def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema], loaded: Sequence[str]) -> str:
     """The text for the model: the tools it can call from now on, or what is available if nothing was found."""
     if not matches:
-        listed = ", ".join(sorted(tool.name for tool in tools)[:MOST_NAMED])
-        rest = f" and {len(tools) - MOST_NAMED} more" if len(tools) > MOST_NAMED else ""
+        listed = ", ".join(sorted(tool.name for tool in tools)[:MAX_NAMED])
+        rest = f" and {len(tools) - MAX_NAMED} more" if len(tools) > MAX_NAMED else ""
         return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
     lines = [f"{tool.name}: {abbreviated(' '.join(tool.description.split()), LONGEST_ABOUT)}" for tool in matches]
     new = sum(tool.name not in loaded for tool in matches)

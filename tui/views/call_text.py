@@ -14,8 +14,8 @@ from textual.content import Content
 
 from tui.text.clean import TAB_SIZE, abbreviated, clean_line, clean_output, clean_text
 
-MOST_LINES = 2_000
-MOST_CHARACTERS = 100_000
+MAX_LINES = 2_000
+MAX_CHARACTERS = 100_000
 PIECE = 1_000  # characters of a line in one piece, if not all is shown
 CONTINUED = "  ┊ "
 LONG_VALUE = 60  # characters; longer lists and objects get lines of their own
@@ -38,7 +38,7 @@ def readable_arguments(arguments: Mapping[str, Any], width: int) -> Content:
     """One argument per line of at most `width` cells. What does not fit follows behind a bar, so that no value can
     pass for another argument.
 
-    Of more than `MOST_LINES` lines or `MOST_CHARACTERS` the middle is left out, which is said there.
+    Of more than `MAX_LINES` lines or `MAX_CHARACTERS` the middle is left out, which is said there.
     """
     if not arguments:
         return Content.styled("no arguments", "$text-muted")
@@ -59,7 +59,7 @@ def readable_arguments(arguments: Mapping[str, Any], width: int) -> Content:
 
 def both_ends(lines: Sequence[tuple[str, str]], line: Callable[[str, str], Content]) -> Content:
     """`lines`, each a label and a text for `line`, without the middle if they are too many to be laid out at once."""
-    if len(lines) <= MOST_LINES and sum(len(label) + len(text) for label, text in lines) <= MOST_CHARACTERS:
+    if len(lines) <= MAX_LINES and sum(len(label) + len(text) for label, text in lines) <= MAX_CHARACTERS:
         return Content("\n").join(starmap(line, lines))
     pieces = [
         (label if at == 0 else CONTINUED, text[at : at + PIECE])
@@ -74,8 +74,8 @@ def both_ends(lines: Sequence[tuple[str, str]], line: Callable[[str, str], Conte
 
 def _fitting(lines: Iterable[tuple[str, str]]) -> int:
     """How many of `lines` half of the limits take."""
-    sizes = accumulate(len(label) + len(text) for label, text in islice(lines, MOST_LINES // 2))
-    return sum(size <= MOST_CHARACTERS // 2 for size in sizes)
+    sizes = accumulate(len(label) + len(text) for label, text in islice(lines, MAX_LINES // 2))
+    return sum(size <= MAX_CHARACTERS // 2 for size in sizes)
 
 
 def continued(width: int, label: str, text: str) -> Content:

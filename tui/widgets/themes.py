@@ -19,7 +19,7 @@ from tui.errors import ExpectedError
 from tui.views.context_picture import COLOURS
 
 DEFAULT_THEME = "chatctx-dark"
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 
 _COLORS = (
     "primary", "secondary", "accent", "success", "warning", "error", "foreground", "background", "surface", "panel",
@@ -95,9 +95,9 @@ def load_themes(user_dir: Path) -> tuple[list[Theme], list[str]]:
 def read_theme(path: Path) -> Theme:
     """One theme file. Raises `ThemeError`."""
     try:
-        return parse_theme(path.stem, tomllib.loads(read_all(path, MOST_BYTES).decode()))
+        return parse_theme(path.stem, tomllib.loads(read_all(path, MAX_BYTES).decode()))
     except FileTooLargeError:
-        raise ThemeError(f"theme {path.name} has more than {MOST_BYTES:,} bytes; it was skipped") from None
+        raise ThemeError(f"theme {path.name} has more than {MAX_BYTES:,} bytes; it was skipped") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ThemeError(f"theme {path.name} can't be read ({reason}); it was skipped") from None

@@ -15,7 +15,7 @@ from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.context.conversations import Talk, budget
 from tests.messages import tool, user
 from tui.chat.compaction.summarise import (
-    MOST_CHUNKS,
+    MAX_CHUNKS,
     OVERLAP,
     TRUNCATED_BELOW,
     Summariser,
@@ -323,7 +323,7 @@ def test_only_tool_output_is_shortened_and_only_when_it_would_take_too_many_call
     whole = split_source(talk.messages, 20_000, count)
     assert sum(map(len, whole)) >= 400_000
     short = split_source(talk.messages, 1_000, count)
-    assert len(short) <= MOST_CHUNKS * 1.15
+    assert len(short) <= MAX_CHUNKS * 1.15
     text = "".join(short)
     assert "FACT-user/end" in text and "FACT-assistant/x" in text and "characters left out" in text
     assert 1_000 <= text.count("said ") < 1_050  # a line that had to be torn repeats a little
@@ -334,7 +334,7 @@ def test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of
     talk = Talk()
     talk.user()
     talk.step(1_250_000, arguments=1_250_000)
-    assert len(split_source(talk.messages, 4_000, count)) <= MOST_CHUNKS * 1.15
+    assert len(split_source(talk.messages, 4_000, count)) <= MAX_CHUNKS * 1.15
 
 
 def test_pieces_are_labelled_by_who_said_what() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
-from tui.chat.tool_calls.tool_step import LARGEST_IMAGE, LEAST_TOKENS, MOST_IMAGES, Results, result_limit
+from tui.chat.tool_calls.tool_step import LARGEST_IMAGE, MAX_IMAGES, MIN_TOKENS, Results, result_limit
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Attachment, ToolCall, ToolResult
 from tui.tools.base import ToolImage, ToolOutput
@@ -46,9 +46,9 @@ def test_what_is_no_picture_to_send_is_said(store: SessionStore, image: ToolImag
 
 
 def test_a_flood_of_pictures_is_bounded(store: SessionStore) -> None:
-    pictures = tuple(ToolImage("image/png", PNG + bytes([number])) for number in range(MOST_IMAGES + 2))
+    pictures = tuple(ToolImage("image/png", PNG + bytes([number])) for number in range(MAX_IMAGES + 2))
     result, files = made(store, ToolOutput("all", images=pictures))
-    assert len(files) == MOST_IMAGES
+    assert len(files) == MAX_IMAGES
     assert result.text.count("too much to send along") == 2
 
 
@@ -78,7 +78,7 @@ def test_on_a_full_disk_the_part_that_is_sent_is_there(store: SessionStore, monk
 @pytest.mark.parametrize(
     ("setting", "room", "calls", "limit"),
     [(10_000, None, 4, 10_000), (10_000, 184_000, 1, 10_000), (10_000, 184_000, 8, 5_750), (10_000, 6_000, 1, 1_500),
-     (10_000, 1_000, 9, LEAST_TOKENS), (300, 184_000, 1, 300)],
+     (10_000, 1_000, 9, MIN_TOKENS), (300, 184_000, 1, 300)],
 )  # fmt: skip
 def test_the_results_of_one_step_share_a_quarter_of_the_window(
     setting: int, room: int | None, calls: int, limit: int

@@ -131,7 +131,7 @@ def test_a_missing_file_is_named_and_the_others_are_counted(run_here: Run, tmp_p
 
 @pytest.mark.slow
 def test_a_device_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("tui.cli.subcommands.count.MOST_FILE_BYTES", 1_000_000)
+    monkeypatch.setattr("tui.cli.subcommands.count.MAX_FILE_BYTES", 1_000_000)
     endless = Path("/dev/zero")
     assert run_count(Settings(), files=[endless], models=["gpt-5"], as_json=True, as_lines=False, exact=False) == FAILED
     assert capsys.readouterr().err == "chatctx: /dev/zero: larger than 1.0 MB\n"

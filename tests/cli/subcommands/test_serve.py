@@ -23,7 +23,7 @@ import pytest
 
 from tests.cli.conftest import Run, one_line
 from tests.machine import free_port
-from tui.cli.subcommands.serve import MOST_CHATS, allowed_origins, chat_command
+from tui.cli.subcommands.serve import MAX_CHATS, allowed_origins, chat_command
 from tui.providers.http.proxies import is_loopback
 
 needs_extra = pytest.mark.skipif(
@@ -166,7 +166,7 @@ async def test_the_chat_draws_itself_and_there_are_only_so_many(tmp_path: Path) 
                 message = await socket.receive()
                 if message.type == aiohttp.WSMsgType.BINARY:
                     drawn += message.data.decode("utf-8", "replace")
-            for _ in range(MOST_CHATS - 1):
+            for _ in range(MAX_CHATS - 1):
                 await open_chats.enter_async_context(client.ws_connect(address, origin=here))
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await client.ws_connect(address, origin=here)

@@ -19,7 +19,7 @@ from tui.context.estimate.calibration import (
     KEPT,
     KEPT_ERRORS,
     KEPT_PREAMBLES,
-    LEAST_SPREAD,
+    MIN_SPREAD,
     SURE_CALLS,
     Calibration,
     CalibrationBook,
@@ -111,7 +111,7 @@ def test_a_wide_spread_until_there_are_enough_calls_then_the_models_own_errors()
     assert calibration.note(1_000, 1_200, 20.0).spread == 10.0
     while len(calibration.errors.scaled) < SURE_CALLS:
         calibration = calibration.note(1_000, 1_001, 20.0)
-        narrow = LEAST_SPREAD if len(calibration.errors.scaled) < SURE_CALLS else 1 / 20
+        narrow = MIN_SPREAD if len(calibration.errors.scaled) < SURE_CALLS else 1 / 20
         assert calibration.spread == pytest.approx(narrow)
     assert calibration.first_spread == 1.0
 

@@ -211,7 +211,7 @@ async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
 
 
 async def test_attempts_that_came_to_nothing_leave_one_error_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.chat.turn.recovery.MOST_WAITS", {"overloaded": 1})
+    monkeypatch.setattr("tui.chat.turn.recovery.MAX_WAITS", {"overloaded": 1})
     script: list[Answer] = [[ProviderError("overloaded", "529 overloaded", retry_after=2.0)] for _ in range(2)]
     async with running(Talk(server=EchoProvider(script=script))) as run:
         await run.type("hi")

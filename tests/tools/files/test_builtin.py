@@ -15,9 +15,9 @@ from tui.tools.arguments import read_arguments
 from tui.tools.base import ToolError, ToolOutput
 from tui.tools.files.builtin import BuiltInTools
 from tui.tools.files.confine import Confinement
-from tui.tools.files.list_files import MOST_LISTED, list_files
+from tui.tools.files.list_files import MAX_LISTED, list_files
 from tui.tools.files.read_file import read_file
-from tui.tools.files.search_files import MOST_MATCHES, WORKER, search_files
+from tui.tools.files.search_files import MAX_MATCHES, WORKER, search_files
 from tui.tools.files.walk import ignore_verdict, parse_ignore
 
 RIPGREP = shutil.which("rg")
@@ -81,7 +81,7 @@ def test_a_huge_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         file.write(b"first\n")
         file.truncate(8_000_000_000)  # sparse
     assert "binary data of 8,000,000,000 bytes" in read(tmp_path, "huge").text
-    monkeypatch.setattr("tui.tools.files.read_file.MOST_SCANNED", 100_000)
+    monkeypatch.setattr("tui.tools.files.read_file.MAX_SCANNED", 100_000)
     (tmp_path / "long").write_text("word\n" * 100_000)
     assert "offset=2001" in read(tmp_path, "long").text
     with pytest.raises(ToolError, match="too large: line 90000 was not reached"):
@@ -113,7 +113,7 @@ def test_ten_thousand_files_are_bounded(tmp_path: Path) -> None:
     for number in range(10_000):
         os.close(os.open(tmp_path / f"{number:05}", os.O_CREAT))
     lines = listed(tmp_path).splitlines()
-    assert len(lines) == MOST_LISTED + 1
+    assert len(lines) == MAX_LISTED + 1
     assert lines[-1] == "[and 9,500 more; a glob shows some of them]"
 
 
@@ -249,7 +249,7 @@ async def test_many_matches_are_bounded(tmp_path: Path, engine: str | None) -> N
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("match\n" * 300)
     lines = (await search(tmp_path, "match", engine)).splitlines()
-    assert len(lines) == MOST_MATCHES + 1
+    assert len(lines) == MAX_MATCHES + 1
     assert lines[-1].startswith("[and 700 more lines")
 
 
@@ -257,7 +257,7 @@ async def test_many_matches_are_bounded(tmp_path: Path, engine: str | None) -> N
 async def test_a_search_ends_after_so_many_matches(
     tmp_path: Path, engine: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.tools.files.search_files.MOST_FOUND", 5)
+    monkeypatch.setattr("tui.tools.files.search_files.MAX_FOUND", 5)
     (tmp_path / "a.txt").write_text("match\n" * 300)
     assert len((await search(tmp_path, "match", engine)).splitlines()) == 5
 

@@ -227,7 +227,7 @@ def test_a_log_that_can_not_be_written_costs_the_file_only(tmp_path: Path) -> No
 
 
 async def test_a_server_that_writes_without_end_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.status.MOST_A_SECOND", 3)
+    monkeypatch.setattr("tui.tools.mcp.status.MAX_PER_SECOND", 3)
     waits: list[float] = []
     monkeypatch.setattr("tui.tools.mcp.status.time.sleep", waits.append)
     log = ServerLog(None)

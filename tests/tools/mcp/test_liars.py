@@ -56,7 +56,7 @@ def test_whatever_is_wrong_with_an_answer_who_waits_for_it_is_told(wrong: str) -
 
 @pytest.mark.slow
 async def test_a_storm_of_changes_tells_nobody_and_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.tools.mcp.server.MOST_CHANGES", 500)
+    monkeypatch.setattr("tui.tools.mcp.server.MAX_CHANGES", 500)
     monkeypatch.setattr("tui.tools.mcp.server.BACKOFF", 60.0)
     async with liar("storm") as (server, states):
         await until(lambda: server.status.state == "reconnecting")

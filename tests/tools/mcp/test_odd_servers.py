@@ -259,7 +259,7 @@ def test_requests_that_nobody_answers_are_forgotten_the_oldest_first(monkeypatch
     from mcp.shared.message import SessionMessage
     from mcp.types import JSONRPCRequest, JSONRPCResponse
 
-    monkeypatch.setattr("tui.tools.mcp.transport._MOST_PENDING", 3)
+    monkeypatch.setattr("tui.tools.mcp.transport._MAX_PENDING", 3)
     normalizer = Normalizer()
     for number in range(9):
         normalizer.sent(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call")))

@@ -16,8 +16,8 @@ from tui.providers.base import ErrorKind, ProviderError
 
 RETRIES = 3  # of a summary request that overflowed or failed, each smaller than the previous one
 TRUNCATED_BELOW = 0.6  # of a source's tokens: a server that reports less has cut it
-LEAST_CAPACITY = 64  # tokens of source; smaller requests are not worth making
-LEAST_DOUBTED = 1_000  # tokens; below that estimates are too inaccurate to detect a cut
+MIN_CAPACITY = 64  # tokens of source; smaller requests are not worth making
+MIN_DOUBTED = 1_000  # tokens; below that estimates are too inaccurate to detect a cut
 HOPELESS: frozenset[ErrorKind] = frozenset({"auth", "not_found", "rate_limit", "overloaded", "network", "stalled"})
 
 TOO_LONG = "the summary is too long"
@@ -28,7 +28,7 @@ HEADER = "[Summary of the earlier conversation. The messages it stands for are n
 FILL = 0.85  # of the tokens available for source, since token counts of text are estimates
 UNKNOWN_CAPACITY = 24_000  # tokens of source for each request if the window is unknown
 TOKENS_PER_WORD = 1.4  # rough, to give the model a length in words
-LEAST_WORDS = 40  # requested for a summary
+MIN_WORDS = 40  # requested for a summary
 
 ROLE = "You write the working notes that let a colleague take over a conversation in mid-task. Add nothing of your own."
 
@@ -108,7 +108,7 @@ class Summariser:
                 capacity = min(capacity, int(self.least_read * answer.read))
             elif answer.cut:
                 cuts, cut_at = 1, 0
-        if capacity < LEAST_CAPACITY:
+        if capacity < MIN_CAPACITY:
             raise SummaryFailedError("This window is too small for a summary of the conversation.")
         chunks = list(await asyncio.to_thread(split_source, source, capacity, self.count))
         carried, done = "", 0  # the summary of the first `done` chunks
@@ -153,7 +153,7 @@ class Summariser:
         if usage is not None and usage.input_total:
             reported = usage.input_total + (usage.cleared or 0)
             sent = sum(self.count(message.text) for message in request.messages)
-            if sent > LEAST_DOUBTED and reported < self.least_read * sent:
+            if sent > MIN_DOUBTED and reported < self.least_read * sent:
                 read = reported
         if not problem and self.count(text) > self.most_output:
             problem = TOO_LONG
@@ -162,7 +162,7 @@ class Summariser:
 
     def _halved(self, chunks: Sequence[str], capacity: int) -> tuple[int, list[str]]:
         """Half the capacity, or half of the next chunk if that is less; and the chunks split accordingly."""
-        capacity = max(LEAST_CAPACITY, min(capacity, self.count(chunks[0])) // 2)
+        capacity = max(MIN_CAPACITY, min(capacity, self.count(chunks[0])) // 2)
         return capacity, [part for chunk in chunks for part in split_text(chunk, capacity, self.count)]
 
     def _whole_lines(self, text: str) -> str:
@@ -187,7 +187,7 @@ class Summariser:
     def _words(self) -> int:
         """The requested length: half of the output limit."""
         tokens = min(self.allowance, self.most_output // 2)
-        return max(LEAST_WORDS, int(tokens / TOKENS_PER_WORD))
+        return max(MIN_WORDS, int(tokens / TOKENS_PER_WORD))
 
     def capacity(self) -> int:
         """Tokens of source that fit one request beside prompt and carried summary. May be negative."""
@@ -257,9 +257,9 @@ def summary_prompt(instructions: str, words: int = 600) -> str:
 
 # -- the source as text ------------------------------------------------------------------------------------------------
 
-MOST_CHUNKS = 64  # limits time and cost: beyond it the middles of the longest results are left out
+MAX_CHUNKS = 64  # limits time and cost: beyond it the middles of the longest results are left out
 OVERLAP = 120  # characters repeated after a cut inside a line, so that no name or path is split
-LEAST_PIECE = 200  # minimal tokens of a shortened result
+MIN_PIECE = 200  # minimal tokens of a shortened result
 LABEL_TOKENS = 12  # tokens for the heading of a piece
 
 
@@ -302,12 +302,12 @@ def render_pieces(source: Iterable[Message]) -> list[Piece]:
 def split_source(source: Iterable[Message], capacity: int, count: Callable[[str], int]) -> tuple[str, ...]:
     """`source` as texts of at most `capacity` tokens each (by `count`), in order, with nothing left out.
 
-    Only if that took more than `MOST_CHUNKS`, the middles of the longest tool outputs, arguments and thinking are left
+    Only if that took more than `MAX_CHUNKS`, the middles of the longest tool outputs, arguments and thinking are left
     out, as much as needed; messages of people and models are never shortened.
     """
     sized = [(piece, count(piece.text) + LABEL_TOKENS) for piece in render_pieces(source)]
-    if sum(size for _, size in sized) > MOST_CHUNKS * capacity:
-        sized = _shortened(sized, MOST_CHUNKS * capacity, count)
+    if sum(size for _, size in sized) > MAX_CHUNKS * capacity:
+        sized = _shortened(sized, MAX_CHUNKS * capacity, count)
     chunks: list[str] = []
     current: list[str] = []
     used = 0
@@ -367,7 +367,7 @@ def _end(text: str, start: int, step: int) -> int:
 def _shortened(sized: Sequence[tuple[Piece, int]], tokens: int, count: Callable[[str], int]) -> list[tuple[Piece, int]]:
     """The same pieces with the longest outputs shortened to a total of `tokens`."""
     fixed = sum(size for piece, size in sized if not piece.long_tail)
-    cap = level([size for piece, size in sized if piece.long_tail], tokens - fixed, LEAST_PIECE)
+    cap = level([size for piece, size in sized if piece.long_tail], tokens - fixed, MIN_PIECE)
     result = []
     for piece, size in sized:
         if piece.long_tail and size > cap:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType, OptionsDict
 
 ENDINGS = (".jsonl", ".md", ".html")
-MOST_PATH = 200  # characters shown of a path
+MAX_PATH = 200  # characters shown of a path
 
 
 def export_session(path: Path, store: SessionStore, session: str, *, overwrite: bool = False) -> None:
@@ -63,7 +63,7 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     else:
         calls = CallLog(store).rows(session)
         text = "\n".join(write_jsonl(info, messages, store.records(session), calls, readable)) + "\n"
-    shown, created = abbreviated(str(path), MOST_PATH), False
+    shown, created = abbreviated(str(path), MAX_PATH), False
     try:
         with open_private(path, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
             created = not overwrite

@@ -31,7 +31,7 @@ SECONDS_A_DAY = 86_400
 HEAD_BYTES = 64_000  # at the beginning of a file: the first prompt, a rollout's metadata
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
 BYTES_PER_TOKEN = 12  # in a session file: the text, what JSON adds to it, and copies for the screen
-MOST_WAITING = 100  # lines before the first that shows the format
+MAX_WAITING = 100  # lines before the first that shows the format
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Tail:
 
     def _restart(self) -> None:
         self._incomplete = b""  # the beginning of a line that is still being written
-        self._waiting = deque[Line](maxlen=MOST_WAITING)  # until the format is known
+        self._waiting = deque[Line](maxlen=MAX_WAITING)  # until the format is known
         self._reader: claude.Reader | codex.Reader | None = None
 
     def appended(self, path: Path) -> bool:

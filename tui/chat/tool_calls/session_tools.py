@@ -20,7 +20,7 @@ from tui.context.usage.rows import UsageItem
 from tui.messages import BUILT_IN, ToolCall, ToolSchema
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool, ToolOutput
-from tui.tools.tool_search import DEFAULT_MATCHES, MOST_MATCHES, SEARCH, answer, search, search_schema
+from tui.tools.tool_search import DEFAULT_MATCHES, MAX_MATCHES, SEARCH, answer, search, search_schema
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class SessionTools:
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolOutput:
         """Loading only changes what is sent and its cost: a loaded tool still asks before it runs."""
-        query, limit = str(arguments["query"]), min(MOST_MATCHES, max(1, int(arguments.get("limit", DEFAULT_MATCHES))))
+        query, limit = str(arguments["query"]), min(MAX_MATCHES, max(1, int(arguments.get("limit", DEFAULT_MATCHES))))
         always_sent = {tool.name for tool in self.plan.sent} - set(self._conversation.state.loaded)
         all_on = self._all_on(self._conversation.target)
         tools = [tool for tool in all_on if tool.origin != BUILT_IN and tool.name not in always_sent]
@@ -269,7 +269,7 @@ DEFAULT_SHARE = Percent(10)
 DEFAULT_MOST = 20_000
 """Tokens, likewise: that share of a large window would be too much for every request."""
 
-MOST_TOOLS = 128
+MAX_TOOLS = 128
 """Tools per request: OpenAI refuses more ("array too long. Expected an array with maximum length 128")."""
 
 
@@ -301,7 +301,7 @@ def plan_tools(
 ) -> ToolPlan:
     """Decide which of `tools` to send; `costs` and `budget` are in tokens.
 
-    If the servers' schemas exceed the budget, or all number more than `MOST_TOOLS`, those of the most expensive servers
+    If the servers' schemas exceed the budget, or all number more than `MAX_TOOLS`, those of the most expensive servers
     are deferred, as few servers as possible, and a tool is added that finds them. Those it has found (`loaded`, in the
     order found) come last, so that everything before them stays unchanged: providers cache the tools as the beginning
     of a request.
@@ -312,11 +312,11 @@ def plan_tools(
             servers.setdefault(tool.origin, []).append(tool)
     sizes = {server: sum(costs[tool] for tool in offered) for server, offered in servers.items()}
     tokens, number = sum(sizes.values()), len(tools)
-    if tokens <= budget and number <= MOST_TOOLS:
+    if tokens <= budget and number <= MAX_TOOLS:
         return ToolPlan(tuple(tools))
     deferred_servers: set[str] = set()
     for server in sorted(servers, key=lambda server: (-sizes[server], server)):
-        if tokens <= budget and number < MOST_TOOLS:  # minus the search tool itself
+        if tokens <= budget and number < MAX_TOOLS:  # minus the search tool itself
             break
         deferred_servers.add(server)
         tokens -= sizes[server]
@@ -324,7 +324,7 @@ def plan_tools(
     always = [tool for tool in tools if tool.origin not in deferred_servers]
     searched = {tool.name: tool for tool in tools if tool.origin in deferred_servers}
     offered = [searched[name] for name in dict.fromkeys(loaded) if name in searched]
-    offered = offered[-max(1, MOST_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
+    offered = offered[-max(1, MAX_TOOLS - 1 - len(always)) :]  # those found earliest are deferred again
     names = {tool.name for tool in offered}
     deferred = tuple(tool for tool in searched.values() if tool.name not in names)
     search_tool = search_schema({server: len(servers[server]) for server in sorted(deferred_servers)})

@@ -39,9 +39,9 @@ AT_ONCE = 8  # calls that run concurrently: some start programs
 LAST_WAIT = 2.0  # seconds for a cancelled tool to end
 
 WINDOW_SHARE = 0.25  # of the input budget, for all results of one step
-LEAST_TOKENS = 200  # of a result, for any number of results
+MIN_TOKENS = 200  # of a result, for any number of results
 LARGEST_IMAGE = 5_000_000  # bytes: Anthropic's limit for one image, the lowest among the providers
-MOST_IMAGES = 20  # of one result
+MAX_IMAGES = 20  # of one result
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Results:
             attachment, problem = make_attachment(name, image.data), ""
             if not self.images:
                 problem = "this model takes no images"
-            elif attachment.size > LARGEST_IMAGE or len(attachments) == MOST_IMAGES:
+            elif attachment.size > LARGEST_IMAGE or len(attachments) == MAX_IMAGES:
                 problem = "too much to send along"
             elif not self._store(attachment.sha256, image.data):
                 problem = "it could not be stored"
@@ -279,4 +279,4 @@ def result_limit(setting: int, max_input: int | None, calls: int) -> int:
     """Tokens for each of `calls` results of one step, by the setting and the input budget (None is unknown)."""
     if max_input is None:
         return setting
-    return max(LEAST_TOKENS, min(setting, int(max_input * WINDOW_SHARE) // max(1, calls)))
+    return max(MIN_TOKENS, min(setting, int(max_input * WINDOW_SHARE) // max(1, calls)))

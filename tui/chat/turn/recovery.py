@@ -16,11 +16,11 @@ from tui.text.numbers import duration, size_text
 
 # How often a request is repeated, by what failed. An unreachable server seldom comes back within seconds, and repeating
 # a request rarely helps against an error that is not understood.
-MOST_WAITS: Mapping[ErrorKind, int] = {"rate_limit": 5, "overloaded": 5, "server": 5, "network": 2, "unknown": 2}
+MAX_WAITS: Mapping[ErrorKind, int] = {"rate_limit": 5, "overloaded": 5, "server": 5, "network": 2, "unknown": 2}
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own value takes precedence
 LONGEST_WAIT = 60.0  # seconds; if a server asks for more the person decides
-LEAST_ANSWER = 64  # tokens; a shorter answer is useless
-MOST_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
+MIN_ANSWER = 64  # tokens; a shorter answer is useless
+MAX_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
 BELOW_LIMIT = 0.9  # of a limit that the server named: JSON's escapes and the other fields take the rest
 UNNAMED_LIMIT = 0.5  # of the refused request, where it named none
@@ -112,7 +112,7 @@ class Recovery:
         match error.kind:
             case "overflow_output":
                 most = error.answer_budget or 0
-                if LEAST_ANSWER <= most < (request.max_output or inf) and (clamp := self._once(Clamp(most))):
+                if MIN_ANSWER <= most < (request.max_output or inf) and (clamp := self._once(Clamp(most))):
                     return clamp
                 # A count that was only "at least" may leave fewer tokens than it said; a model's longest answer, or
                 # what an account's credit pays for, is unrelated to the conversation's size.
@@ -138,7 +138,7 @@ class Recovery:
 
     def _smaller(self, request: Request, error: ProviderError) -> Action | None:
         """With fewer bytes: what stands out goes first, then the conversation is trimmed or compacted."""
-        if self.shortened >= MOST_SHORTENED:
+        if self.shortened >= MAX_SHORTENED:
             return None
         self.shortened += 1
         if pieces := pieces_to_shorten(request, error):
@@ -157,7 +157,7 @@ class Recovery:
 
     def _wait(self, error: ProviderError) -> Action | None:
         seconds = error.retry_after if error.retry_after is not None else FIRST_WAIT * 2**self.waits
-        if self.waits >= MOST_WAITS.get(error.kind, 0) or seconds > LONGEST_WAIT:
+        if self.waits >= MAX_WAITS.get(error.kind, 0) or seconds > LONGEST_WAIT:
             return None
         self.waits += 1
         return Wait(seconds, self.waits)

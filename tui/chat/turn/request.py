@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.3  # lost at most in a kill; a second is promised
 CHARACTERS_PER_TOKEN = 4.0  # of a streaming answer; it is measured at its end
-LEAST_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request: minimal increment of the displayed number
+MIN_GROWTH, GROWTH = 32, 0.002  # tokens, and share of the request: minimal increment of the displayed number
 RAISE_WINDOW = "raise its window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), then tell chatctx with /window"
 CUT_OFF = "the answer broke off: the stream ended without its end marker"
 
@@ -142,7 +142,7 @@ class Attempt:
         self.emit(delta)
         self._size += len(delta.name) + len(delta.text) * (1 if delta.text.isascii() else 2)
         tokens = int(self._size / CHARACTERS_PER_TOKEN)
-        if tokens - self._shown >= max(LEAST_GROWTH, GROWTH * self.usage.total):
+        if tokens - self._shown >= max(MIN_GROWTH, GROWTH * self.usage.total):
             self._shown = tokens
             self.emit(UsageChanged(with_reply(self.usage, tokens)))
 

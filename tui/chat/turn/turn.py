@@ -27,7 +27,7 @@ from tui.chat.store.database import StoreError
 from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.tool_calls.tool_step import Results, ToolStep, result_limit
 from tui.chat.turn.recovery import (
-    LEAST_ANSWER,
+    MIN_ANSWER,
     Action,
     Clamp,
     Recovery,
@@ -51,8 +51,8 @@ from tui.tools.base import ToolOutput
 log = logging.getLogger(__name__)
 
 
-MOST_PAUSES = 5  # pauses of the server in one answer after which it is not asked to continue
-MOST_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
+MAX_PAUSES = 5  # pauses of the server in one answer after which it is not asked to continue
+MAX_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
 STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there.")
 
 
@@ -102,7 +102,7 @@ class Turn:
                 reply = await self._ask(request, usage)
                 if reply is None:  # there is a remedy
                     continue
-                if finish_kind(reply.finish_reason) == "paused" and pauses < MOST_PAUSES:
+                if finish_kind(reply.finish_reason) == "paused" and pauses < MAX_PAUSES:
                     pauses += 1
                     continue
                 calls = [part for part in reply.parts if isinstance(part, ToolCall)]
@@ -299,7 +299,7 @@ class Turn:
         await uninterrupted(self._add_results(step, str(cancellation or "")))
         if cancellation is not None:
             raise cancellation
-        if self._cuts >= MOST_CUTS:
+        if self._cuts >= MAX_CUTS:
             raise TurnError(
                 "The answer was cut off in a tool call twice in a row. Set reserve_output higher, or ask for less at a "
                 "time; what was done is kept."
@@ -317,14 +317,14 @@ def calls_not_run(calls: Sequence[ToolCall], cuts: int, max_output: int | None) 
     """The calls of a reply that are not run, by their number, with the text for the model.
 
     `cuts` counts consecutive cut answers, including this one. The last call of a cut answer may lack the end of its
-    arguments; after `MOST_CUTS` nothing is run. `max_output` is the answer's limit in tokens.
+    arguments; after `MAX_CUTS` nothing is run. `max_output` is the answer's limit in tokens.
     """
     limit = f" of {max_output:,} tokens" if max_output else ""
     text = (
         f"Not run: the answer was cut off at its limit{limit} before this call was whole. Write less before the call, "
         "or split it into smaller ones."
     )
-    numbers = range(len(calls)) if cuts >= MOST_CUTS else (len(calls) - 1,)
+    numbers = range(len(calls)) if cuts >= MAX_CUTS else (len(calls) - 1,)
     return {number: ToolOutput(text, is_error=True) for number in numbers}
 
 
@@ -333,4 +333,4 @@ def _within_window(request: Request, usage: ContextUsage) -> Request:
     window, max_output = usage.limits.context, request.max_output
     if window is None or max_output is None or usage.upper_bound + max_output <= window:
         return request
-    return replace(request, max_output=min(max_output, max(LEAST_ANSWER, window - usage.upper_bound)))
+    return replace(request, max_output=min(max_output, max(MIN_ANSWER, window - usage.upper_bound)))

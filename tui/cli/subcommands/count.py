@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.providers.base import Provider
 
 BATCH = 64_000_000  # characters of lines processed together
-MOST_FILE_BYTES = 64_000_000
+MAX_FILE_BYTES = 64_000_000
 STANDARD_INPUT = Path("-")
 
 
@@ -83,9 +83,9 @@ def _texts(files: Sequence[Path], failed: list[str]) -> Iterator[tuple[str | Non
 
 def _bounded(file: BinaryIO) -> bytes:
     """The content of `file`, which may be a device or a pipe and have no size. Raises `OSError` if it is too large."""
-    data = file.read(MOST_FILE_BYTES + 1)
-    if len(data) > MOST_FILE_BYTES:
-        raise OSError(f"larger than {size_text(MOST_FILE_BYTES)}")
+    data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise OSError(f"larger than {size_text(MAX_FILE_BYTES)}")
     return data
 
 

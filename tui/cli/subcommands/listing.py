@@ -18,20 +18,18 @@ from tui.config.settings import Settings, settings_schema
 from tui.context.usage.usage import usage_to_json
 from tui.text.numbers import price_per_million, timestamp, tokens_exact
 
-MOST_SESSIONS = 1_000
+MAX_SESSIONS = 1_000
 
 
 def sessions(settings: Settings, *, query: str, every: bool, as_json: bool) -> int:
-    """List stored sessions, the newest `MOST_SESSIONS` or `every` one."""
+    """List stored sessions, the newest `MAX_SESSIONS` or `every` one."""
     with closing(SessionStore(settings.database)) as store:
         listed = [info for info in store.sessions(query, limit=-1) if info.messages]
     for line in damage_lines(store.damage):
         complain(line)
-    if len(listed) > MOST_SESSIONS and not every:
-        complain(
-            f"the newest {MOST_SESSIONS:,} of {len(listed):,} sessions; --all lists the rest, TEXT searches in all"
-        )
-        listed = listed[:MOST_SESSIONS]
+    if len(listed) > MAX_SESSIONS and not every:
+        complain(f"the newest {MAX_SESSIONS:,} of {len(listed):,} sessions; --all lists the rest, TEXT searches in all")
+        listed = listed[:MAX_SESSIONS]
     if as_json:
         write(json.dumps([asdict(info) for info in listed]))
     elif not listed:

@@ -29,7 +29,7 @@ from tui.errors import UsageError
 from tui.providers.http.proxies import is_loopback
 
 TEMPLATES = Path(__file__).parent / "web"  # textual-serve's own page fetches a font from elsewhere
-MOST_CHATS = 8  # open at the same time: each is a process
+MAX_CHATS = 8  # open at the same time: each is a process
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "X-Frame-Options": "DENY",
@@ -162,8 +162,8 @@ def _guard(web: Any, secret: str, cookie: str, path: str, origins: frozenset[str
             raise response
         if not opens_chat:
             return await handler(request)
-        if chats >= MOST_CHATS:
-            raise web.HTTPServiceUnavailable(text=f"{MOST_CHATS} chats are open: close one first.\n")
+        if chats >= MAX_CHATS:
+            raise web.HTTPServiceUnavailable(text=f"{MAX_CHATS} chats are open: close one first.\n")
         chats += 1
         try:
             return await handler(request)

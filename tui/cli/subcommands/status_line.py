@@ -23,13 +23,13 @@ TAIL_BYTES = 400_000  # bytes at the end of the transcript, which contain the la
 CLAUDE_COMPACTS, CODEX_COMPACTS = 0.8, 0.9  # share of the window, as in `chatctx watch`
 SMALL_WINDOW, LARGE_WINDOW = 200_000, 1_000_000  # tokens, of Claude, as in `chatctx watch`
 SOMETIMES_LARGE, ALWAYS_LARGE = (4, 6), (5, 0)  # version of Claude from which on its window is the large one
-MOST_INPUT = 1_000_000  # bytes of standard input
+MAX_INPUT = 1_000_000  # bytes of standard input
 PIPE_SECONDS = 0.2  # to wait for a pipe
 HEAD_BYTES = 64_000  # of a rollout; they contain its folder
 CODEX_DAYS, CHATS = 3, 20  # newest folders of Codex, and files of a program, that are looked at
 CLAUDE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens", "output_tokens")
 SUBAGENT = b'"source":{"subagent"'  # in the first line of a rollout
-MOST_JSON = 20_000_000  # bytes of a file that is one JSON value
+MAX_JSON = 20_000_000  # bytes of a file that is one JSON value
 LAST_MESSAGES = 40  # of a session in a database
 
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[.-](\d{1,2}))?(?!\d)")
@@ -61,7 +61,7 @@ def _piped() -> str:
             return ""
     except (OSError, ValueError):
         pass  # not a file descriptor: it can be read at once
-    return sys.stdin.read(MOST_INPUT).strip()
+    return sys.stdin.read(MAX_INPUT).strip()
 
 
 def _session_line(path: str) -> str | None:
@@ -198,7 +198,7 @@ def _tail(path: str) -> list[bytes | str]:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib would take a fifth of the available time
             if path.endswith(".json"):
-                return [json.dumps(message) for message in json.loads(file.read(MOST_JSON))["messages"]]
+                return [json.dumps(message) for message in json.loads(file.read(MAX_JSON))["messages"]]
             file.seek(0, 2)
             file.seek(max(0, file.tell() - TAIL_BYTES))
             lines = file.read().split(b"\n")

@@ -21,7 +21,7 @@ BOUND_CALLS = 8  # from here on the upper bound is based on the model's own erro
 COVERAGE = 0.95  # share of calls that the upper bound covers
 EARLY_SPREAD = 6.0  # of the fixed margin, until then: 95 % of 700 recorded early calls were within it
 SURE_CALLS = 19  # with fewer even the largest error covers less than `COVERAGE` of the next calls ...
-LEAST_SPREAD = 0.2  # ... so the bound is no narrower than this: 4 tokens, and a hundredth of new text
+MIN_SPREAD = 0.2  # ... so the bound is no narrower than this: 4 tokens, and a hundredth of new text
 LEVEL_STEP = 0.05  # by which the quantile follows what was covered (Gibbs & Candès 2021, gamma)
 LEVEL_LOW, LEVEL_HIGH = 0.85, 0.99
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
@@ -158,7 +158,7 @@ class Errors:
             level += LEVEL_STEP * (COVERAGE - (error <= _order_statistic(ordered, level)))
             level = min(max(level, LEVEL_LOW), LEVEL_HIGH)
             insort(ordered, error)
-        return max(LEAST_SPREAD if len(ordered) < SURE_CALLS else 0.0, _order_statistic(ordered, level))
+        return max(MIN_SPREAD if len(ordered) < SURE_CALLS else 0.0, _order_statistic(ordered, level))
 
     @cached_property
     def p95_percent(self) -> float | None:

@@ -58,7 +58,7 @@ from tui.messages import Message, Reasoning, Request, Usage, is_sendable
 
 log = logging.getLogger("chatctx.context")
 
-LEAST_COUNTED = 0.25  # of the estimate: some servers count without the tools
+MIN_COUNTED = 0.25  # of the estimate: some servers count without the tools
 DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
@@ -219,7 +219,7 @@ class HybridTokenEstimator:
             least = round(estimate) if bare - estimate >= DEFAULT_PROMPT else bare
             sizes = [count - (least if step.system else bare) for step, count in zip(steps, counts, strict=True)][1:]
             parts = preamble.total - preamble.per_request
-            if sizes != sorted(sizes) or not LEAST_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
+            if sizes != sorted(sizes) or not MIN_COUNTED * parts <= sizes[-1] <= preamble.most + ALLOWANCE:
                 return False
             counted = [TokenCost(max(0, more - less), 0, "counted") for less, more in pairwise([0, *sizes])]
             costs = dict(zip(_part_digests(request), counted, strict=True))

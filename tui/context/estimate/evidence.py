@@ -32,10 +32,10 @@ CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, 
 PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
 EXCESS_SLACK = 32.0  # tokens between two reports of the same hidden prompt, beyond what the text may be off
 HIDDEN_SHARE, USUAL_WINDOW = 0.5, 300_000  # of the window, that a hidden prompt may take; where that is unknown
-LEAST_WINDOW = 2_000  # no server has a smaller one
+MIN_WINDOW = 2_000  # no server has a smaller one
 PLAUSIBLE_MARGINS = 3.0  # of a text's estimate: further off it never is, within a token for each byte
 SUM_MARGINS = 2.0  # of an estimate: further above it a sum with cached tokens is implausible
-LEAST_CACHED = 0.1  # of the rest: an estimate may be off by fewer cached tokens than that
+MIN_CACHED = 0.1  # of the rest: an estimate may be off by fewer cached tokens than that
 HELD = 24  # reports of one session that are held as evidence
 UNMEASURED_PREAMBLE = 4.0  # how much larger than estimated the tools of an earlier run may be
 
@@ -225,7 +225,7 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
     again = any(one.repeats(claim.tokens) for one in earlier)
-    proven = size >= LEAST_WINDOW and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
+    proven = size >= MIN_WINDOW and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if proven else None)
 
@@ -296,7 +296,7 @@ class ReportLog:
         cached = (usage.input_cached or 0) + (usage.input_cache_write or 0)
         alone = (usage.input_total or 0) - cached
         believed = [report for report in self._extended_by(situation) if report.verdict.believed]
-        if not believed or not 0 < LEAST_CACHED * alone <= cached <= alone:
+        if not believed or not 0 < MIN_CACHED * alone <= cached <= alone:
             return usage
         tokens = alone + (usage.cleared or 0)
         before, claim = _predecessor(believed[0], situation), claim_of(situation, tokens)

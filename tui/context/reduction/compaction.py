@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tui.context.reduction.groups import LEAST_REPLACED, PRESERVED_TURNS, Group, group_messages, starts_turn
+from tui.context.reduction.groups import MIN_REPLACED, PRESERVED_TURNS, Group, group_messages, starts_turn
 from tui.context.reduction.records import CompactionRecord, SummaryEdit, clear_results
 from tui.context.usage.limits import Budget, Percent, Tokens
 from tui.context.usage.usage import ContextUsage
@@ -18,9 +18,9 @@ from tui.text.numbers import change_percent, plural, source_of, tokens_exact
 Trigger: TypeAlias = Literal["auto", "manual", "overflow"]
 
 FIXED_ROWS = frozenset({*PREAMBLE_ROWS, "hidden", "unattributed"})  # rows that no compaction makes smaller
-LEAST_SAVING = 0.05  # of the request: a compaction has to save at least this share
+MIN_SAVING = 0.05  # of the request: a compaction has to save at least this share
 TARGET = 0.5  # share of the input budget that is left: far below the threshold, so that the next one is many turns away
-LEAST_ARGUMENTS = 2_000  # tokens: shorter arguments of a tool call are never cleared
+MIN_ARGUMENTS = 2_000  # tokens: shorter arguments of a tool call are never cleared
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget, half as many of the threshold ...
 SUMMARY_MOST = 8_000  # ... but no more tokens than this
 SUMMARY_LEAST = 160  # ... and no fewer: less can't hold a goal and a next step
@@ -64,7 +64,7 @@ def accept_compaction(before: int, after: int, threshold: int | None, source: st
 
     `source` is that of `before`.
     """
-    if after > before * (1 - LEAST_SAVING):
+    if after > before * (1 - MIN_SAVING):
         raise CompactionRefusedError(
             f"Compacting would hardly help: {size_change(before, after, source)}. The conversation is left as it was."
         )
@@ -161,7 +161,7 @@ def plan_compaction(
     if cleared and not summarise:
         changed = [(m, size) for m, s, size in zip(messages, after_clearing, sizes, strict=True) if s is not m]
         expected = usage.total - int(scale * sum(count(message) - size for message, size in changed))
-        if expected <= min(goal, int(usage.total * (1 - LEAST_SAVING))):
+        if expected <= min(goal, int(usage.total * (1 - MIN_SAVING))):
             return CompactionPlan(cleared, expected)
 
     turns = PRESERVED_TURNS if preserve_recent_turns is None else preserve_recent_turns
@@ -211,9 +211,9 @@ def _old_results(
         for part in message.parts:
             match part:
                 case ToolResult(call_id=call, is_error=False):
-                    least = LEAST_REPLACED
+                    least = MIN_REPLACED
                 case ToolCall(id=call):
-                    least = LEAST_ARGUMENTS
+                    least = MIN_ARGUMENTS
                 case _:
                     continue
             if count(message if len(message.parts) == 1 else Message(message.role, (part,))) > least:

@@ -14,7 +14,7 @@ from tui.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 PRESERVED_TURNS = 4  # the latest turns stay as they are, unless the person sets another number
 OLD_STEPS = 5  # the results of a step are old when more than this many steps follow
-LEAST_REPLACED = 100  # tokens: shorter results are never replaced by a line that says so
+MIN_REPLACED = 100  # tokens: shorter results are never replaced by a line that says so
 NONE: frozenset[str] = frozenset()
 
 

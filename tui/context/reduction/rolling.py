@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Literal, TypeAlias, get_args
 
 from tui.context.reduction.groups import (
-    LEAST_REPLACED,
+    MIN_REPLACED,
     PRESERVED_TURNS,
     Group,
     group_messages,
@@ -36,7 +36,7 @@ from tui.messages import Message, Part, Request, ToolCall, ToolResult
 TARGET = 0.6  # share of the input budget that a trim leaves
 RESTORED_BELOW = 0.8  # of the budget: everything is sent again once all of it fits within this share
 OLD_RESULT_CAP = 2_000  # tokens that stay of an old error, and of the arguments of an old call
-LEAST_RESULT = 50  # tokens that the last resort leaves of a running step's result, so that it stays recognisable
+MIN_RESULT = 50  # tokens that the last resort leaves of a running step's result, so that it stays recognisable
 SURELY = 0.5  # no count is so wrong that less than this share of the omitted tokens would return
 ROUNDS = 8  # trim, look again: each round frees something or is the last
 
@@ -311,13 +311,13 @@ class Trimmer:
                 self._drop(group, summaries=True)
 
     def _cap_running(self, limit: int) -> None:
-        """Cut results and arguments of the running step to a total of `limit` tokens, but not below `LEAST_RESULT`."""
+        """Cut results and arguments of the running step to a total of `limit` tokens, but not below `MIN_RESULT`."""
         parts = [
             (group, index, part, self._tokens(index, shorten_part(part, self._cuts_of(index))))
             for group, index, part in self._tool_parts([self._open] if self._open else [])
         ]
         sizes = [tokens for *_, tokens in parts]
-        cap = level(sizes, limit - (self._cost_of(self._open) - sum(sizes)), LEAST_RESULT)
+        cap = level(sizes, limit - (self._cost_of(self._open) - sum(sizes)), MIN_RESULT)
         for group, index, part, tokens in parts:
             if tokens > cap:
                 self._cap(group, index, part, cap)
@@ -339,7 +339,7 @@ class Trimmer:
         earlier = self._cuts_of(index).get(part.call_id)
         if earlier is None or earlier.head:
             tokens = self._tokens(index, part)
-            if tokens > LEAST_REPLACED:
+            if tokens > MIN_REPLACED:
                 self._cut(index, Cut(self._messages[index].id, part.call_id, truncation_marker(group, tokens)))
 
     def _cap(self, group: Group, index: int, part: ToolCall | ToolResult, cap: int) -> None:

@@ -32,7 +32,7 @@ from tui.text.numbers import tokens_exact
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add, or lack: a date, a default system prompt
-LEAST_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
+MIN_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
 LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
 
@@ -416,7 +416,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     doubt = tokenizer.margins[LATIN] if tokenizer.how == "vocabulary" else MARGIN_HEURISTIC
     sections = _text_guess(prompts, doubt * prompts, request.model)
     tokens["tools"] = sum(preamble.tools) + preamble.fixed
-    tools = Guess(tokens["tools"], MARGIN_HEURISTIC * tokens["tools"], LEAST_PREAMBLE, FACTOR_HIGH)
+    tools = Guess(tokens["tools"], MARGIN_HEURISTIC * tokens["tools"], MIN_PREAMBLE, FACTOR_HIGH)
     # What a request without tools has before its messages, and what one with them has.
     alone = calibration.preambles.get(preamble_digest(request.system, ())) if prompts else None
     whole = calibration.preambles.get(preamble.digest)

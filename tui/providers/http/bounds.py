@@ -13,7 +13,7 @@ import httpx2
 
 from tui.providers.http.sse import TooLargeError, check_json_cost
 
-LEAST_PROGRESS = 1024
+MIN_PROGRESS = 1024
 """Bytes by which a body has to grow within one read timeout."""
 
 
@@ -169,6 +169,6 @@ class Pace:
         self._waited += seconds
         self._waited_event += seconds
         self._size += len(piece or b"")
-        if self._size >= LEAST_PROGRESS:
+        if self._size >= MIN_PROGRESS:
             self.progress()
         return piece

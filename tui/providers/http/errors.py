@@ -18,7 +18,7 @@ from typing import TypeAlias
 from tui.providers.base import ErrorKind, ProviderError
 from tui.providers.http.refusals import (
     AFFORDED,
-    MOST_LENGTH,
+    MAX_LENGTH,
     OVERFLOW_CODES,
     any_of,
     first_number,
@@ -30,7 +30,7 @@ from tui.providers.http.refusals import (
 )
 from tui.providers.keys import one_line
 
-MOST_TEXT = 16_000  # characters of a body that are searched
+MAX_TEXT = 16_000  # characters of a body that are searched
 
 _TIER = any_of(
     r"extra usage is required for long context", r"usage credits required for 1m context", r"long context beta"
@@ -180,7 +180,7 @@ def classify_error(
     redirects, without secrets.
     """
     pairs = body_values(body)
-    text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MOST_TEXT]
+    text = "\n".join(value for _, value in pairs if isinstance(value, str)).strip()[:MAX_TEXT]
     codes = {str(value) for key, value in pairs if key in _CODE_KEYS and value is not None}
     wait = retry_after(headers or {}, text, pairs, now)
     inner = next((int(code) for code in sorted(codes) if re.fullmatch("[45][0-9]{2}", code)), None)
@@ -220,7 +220,7 @@ def classify_error(
         output_tokens=output_tokens,
         most_output=most_output,
         most_bytes=most_bytes(text) if kind == "too_many_bytes" else None,
-        most_length=first_number(MOST_LENGTH, text) if kind == "too_many_bytes" else None,
+        most_length=first_number(MAX_LENGTH, text) if kind == "too_many_bytes" else None,
     )
 
 
@@ -241,9 +241,9 @@ def _sentence(text: str) -> str:
 
 
 _MAX_DEPTH = 16
-MOST_JSON = 500_000  # characters of a body that is parsed, in about 8 ms; a longer one is taken for text
-MOST_VALUES = 1_000  # values read of a body
-MOST_VALUE = 4_000  # characters of one of them
+MAX_JSON = 500_000  # characters of a body that is parsed, in about 8 ms; a longer one is taken for text
+MAX_VALUES = 1_000  # values read of a body
+MAX_VALUE = 4_000  # characters of one of them
 _CODE_KEYS = ("code", "type", "error_code", "error_type", "status")
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -256,7 +256,7 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
     match body:
         case bytes():
             yield from unfold(body.decode("utf-8", "replace"), depth)
-        case str() if len(body) <= MOST_JSON and body.lstrip()[:1] in ("{", "["):
+        case str() if len(body) <= MAX_JSON and body.lstrip()[:1] in ("{", "["):
             try:
                 value = json.loads(body)
             except (ValueError, RecursionError):
@@ -276,8 +276,8 @@ def unfold(body: object, depth: int = 0) -> Iterator[tuple[str, object]]:
 
 def body_values(body: object) -> list[tuple[str, object]]:
     """The first results of `unfold`; the number is limited, since a body may have megabytes."""
-    pairs = islice(unfold(body), MOST_VALUES)
-    return [(key, value[:MOST_VALUE] if isinstance(value, str) else value) for key, value in pairs]
+    pairs = islice(unfold(body), MAX_VALUES)
+    return [(key, value[:MAX_VALUE] if isinstance(value, str) else value) for key, value in pairs]
 
 
 _TEXT_KEYS = ("message", "detail", "error", "msg", "error_msg", "status_msg", "raw", "error_description", "reason", "")

@@ -145,7 +145,7 @@ _COMPARED = (
     rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)[^.\d]{{0,60}}?(?P<limit>{_NUMBER})\b"
 )
 _ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus| minus |reserved")
-_LEAST_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
+_MIN_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
 _INPUT = _patterns(
     r"exceed context limit: # \+",
     r"prompt is too long: #",
@@ -182,7 +182,7 @@ _OUTPUT = _patterns(
 # Anthropic (anthropics/claude-code#24451), OpenAI Chat (tailcallhq/forgecode#1185) and Responses, Groq
 # (RooCodeInc/Roo-Code#5729), DeepSeek (deepseek-ai/DeepSeek-V3#69), DashScope (open-webui/open-webui#10507), Volcengine
 # (yiliqi78/TOKENICODE#3), TGI (huggingface/transformers#28523), Bedrock.
-_MOST_OUTPUT = _patterns(
+_MAX_OUTPUT = _patterns(
     r"tokens: ~ > #, which is the maximum allowed number of output tokens",
     r"supports at most # (?:completion|output) tokens",
     r"max_(?:completion_|output_)?tokens\W.{0,60}integer above maximum value[.,] expected a value <= #",
@@ -202,8 +202,8 @@ _OUTPUT_END = _patterns(
 AFFORDED = _patterns(r"requested up to ~ tokens, but can only afford #")
 _ANTHROPIC_BYTES = 32_000_000  # of a request: https://platform.claude.com/docs/en/api/overview, "Request size limits"
 # Limits in bytes or characters: of the whole request (Kimi, Vertex), of one string or file (OpenAI, Anthropic).
-_MOST_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
-MOST_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
+_MAX_BYTES = _patterns(r"total message size ~ exceeds limit #", r"exceeds the limit: # bytes")
+MAX_LENGTH = _patterns(r"string with maximum length #", r"image exceeds ~ MB maximum: ~ bytes > # bytes")
 # Several inputs add up: "6683 in the messages, 730 in the functions", "52139 of text input, 12757 of tool input".
 _INPUT_PARTS = any_of(
     r"(?P<n>[\d,_]+) (?:in (?:the|your) (?:messages|functions|tools|prompt)|of (?:\w+ )?input|tokens from the input)"
@@ -230,19 +230,19 @@ def _called_limit(text: str) -> int | None:
     if limit is None and (compared := re.search(_COMPARED, text)) and not re.search(_ANSWER, text):
         limit, request = to_int(compared["limit"]), to_int(compared["request"])
         limit = limit if limit < request else None
-    return limit if limit is not None and limit >= _LEAST_LIMIT else None
+    return limit if limit is not None and limit >= _MIN_LIMIT else None
 
 
 def longest_answer(text: str) -> int | None:
     """The longest answer of a model in tokens, from a refusal of a longer one; None for other refusals."""
     if (end := first_number(_OUTPUT_END, text)) is not None:
         return end - 1
-    return first_number(_MOST_OUTPUT, text)
+    return first_number(_MAX_OUTPUT, text)
 
 
 def most_bytes(text: str) -> int | None:
     """The bytes that a request may have in all, where it had more; None where the refusal names none."""
-    return first_number(_MOST_BYTES, text) or (_ANTHROPIC_BYTES if "request_too_large" in text else None)
+    return first_number(_MAX_BYTES, text) or (_ANTHROPIC_BYTES if "request_too_large" in text else None)
 
 
 def first_number(patterns: list[str], text: str) -> int | None:

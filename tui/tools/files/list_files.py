@@ -21,7 +21,7 @@ SCHEMA = ToolSchema(
     '"path":{"description":"the folder, from the working directory, which it is unless given","type":"string"}},'
     '"type":"object"}',
 )
-MOST_LISTED = 500
+MAX_LISTED = 500
 SECONDS = 10.0
 
 
@@ -37,7 +37,7 @@ def list_files(arguments: Mapping[str, Any], confinement: Confinement) -> ToolOu
         if glob is not None and (entry.is_folder or not fits(entry.path)):
             continue
         count += 1
-        if len(shown) < MOST_LISTED:
+        if len(shown) < MAX_LISTED:
             shown.append(_line(entry))
     if count > len(shown):
         least = "at least " if walk.cut else ""

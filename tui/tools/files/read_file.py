@@ -26,9 +26,9 @@ SCHEMA = ToolSchema(
     '"required":["path"],"type":"object"}',
 )
 DEFAULT_LINES = 2_000
-MOST_CHARACTERS = 2_000_000  # of one call; less enters the conversation, see capping
+MAX_CHARACTERS = 2_000_000  # of one call; less enters the conversation, see capping
 LONGEST_LINE = 10_000  # characters shown of a line
-MOST_SCANNED = 200_000_000  # bytes before `offset`
+MAX_SCANNED = 200_000_000  # bytes before `offset`
 LARGEST_PICTURE = 5_000_000  # bytes
 SECONDS = 10.0
 
@@ -69,7 +69,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
     number = characters = scanned = 0
     ended = ""
     deadline = time.monotonic() + SECONDS
-    while scanned <= MOST_SCANNED and time.monotonic() < deadline:
+    while scanned <= MAX_SCANNED and time.monotonic() < deadline:
         line, cut = _next_line(text)
         if not line:
             break
@@ -77,7 +77,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
         scanned += len(line) + cut
         if number < offset:
             continue
-        if len(shown) == limit or characters > MOST_CHARACTERS:
+        if len(shown) == limit or characters > MAX_CHARACTERS:
             ended = f"\n[more lines follow: read on with offset={number}]"
             break
         note = f" [… {cut:,} more characters in this line]" if cut else ""
@@ -102,6 +102,6 @@ def _next_line(text: io.TextIOWrapper) -> tuple[str, int]:
     line, cut = text.readline(LONGEST_LINE), 0
     while line and not line.endswith("\n") and (rest := text.readline(SAMPLE)):
         cut += len(rest)
-        if rest.endswith("\n") or cut > MOST_SCANNED:
+        if rest.endswith("\n") or cut > MAX_SCANNED:
             break
     return line, cut

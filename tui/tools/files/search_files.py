@@ -38,8 +38,8 @@ SCHEMA = ToolSchema(
     '"required":["pattern"],"type":"object"}',
 )
 SECONDS = 20.0
-MOST_MATCHES = 200  # lines shown
-MOST_FOUND = 10_000  # matches after which a search ends
+MAX_MATCHES = 200  # lines shown
+MAX_FOUND = 10_000  # matches after which a search ends
 LARGEST_FILE = 5_000_000  # bytes; larger files are not searched
 LONGEST_LINE = 400  # characters shown of a line
 LONGEST_PATTERN = 1_000
@@ -79,7 +79,7 @@ async def search_files(
     if late:
         notes.append("[the search was ended after some time: a narrower path or glob reaches the rest]")
     if hidden:
-        most = "at least " if len(matches) >= MOST_FOUND else ""
+        most = "at least " if len(matches) >= MAX_FOUND else ""
         notes.append(f"[and {most}{hidden:,} more lines; a narrower pattern, path or glob shows them]")
     if secret:
         notes.append(f"[not shown: {plural(secret, 'line')} of files that hold secrets; read_file asks about them]")
@@ -126,7 +126,7 @@ async def _matches(
 ) -> tuple[list[tuple[str, int]], bool]:
     """Matches (path in `place`, line number), and whether time ran out. Raises `BadPatternError`."""
     matches: list[tuple[str, int]] = []
-    most = MOST_MATCHES * 2
+    most = MAX_MATCHES * 2
     try:
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             if program is not None:
@@ -135,7 +135,7 @@ async def _matches(
                 with suppress(BadPatternError):  # Python's expressions have more features (look-around, references)
                     for start in range(0, len(files), BATCH):
                         paths = [f"./{path}" for path in files[start : start + BATCH]]
-                        if len(matches) < MOST_FOUND:
+                        if len(matches) < MAX_FOUND:
                             await _run([*command, *paths], place.path, "", matches)
                     return matches, False
             seconds = SECONDS + 5
@@ -148,7 +148,7 @@ async def _matches(
 
 
 async def _run(command: Sequence[str], folder: Path, task: str, matches: list[tuple[str, int]]) -> None:
-    """Add what a program finds, until there are `MOST_FOUND` matches.
+    """Add what a program finds, until there are `MAX_FOUND` matches.
 
     Raises `BadPatternError` for exit code 2. The program is killed if it has not ended by itself.
     """
@@ -167,12 +167,12 @@ async def _run(command: Sequence[str], folder: Path, task: str, matches: list[tu
         with suppress(ConnectionError):
             await process.stdin.drain()
         process.stdin.close()
-        while len(matches) < MOST_FOUND and (line := await process.stdout.readline()):
+        while len(matches) < MAX_FOUND and (line := await process.stdout.readline()):
             match json.loads(line):
                 case {"type": "match", "data": {"path": dict(path), "line_number": int(number)}}:
                     name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
                     matches.append((name.removeprefix("./"), number))
-        if len(matches) < MOST_FOUND and await process.wait() == 2:
+        if len(matches) < MAX_FOUND and await process.wait() == 2:
             text = (await complaint).decode("utf-8", "replace").strip().splitlines()
             raise BadPatternError(text[-1].removeprefix("error: ")[:200] if text else "it makes no sense")
     finally:
@@ -192,7 +192,7 @@ def _shown(
     holds secrets and is not `approved`.
     """
     wanted: dict[str, list[int]] = {}
-    for path, line in sorted(set(matches))[:MOST_MATCHES]:
+    for path, line in sorted(set(matches))[:MAX_MATCHES]:
         wanted.setdefault(path, []).append(line)
     lines: list[str] = []
     secret = 0
@@ -208,7 +208,7 @@ def _shown(
                 lines += [f"{name}:{number}: {text}" for number, text in read]
         except ToolError:
             continue  # swapped, removed or locked after the search
-    return lines, max(0, len(set(matches)) - MOST_MATCHES), secret
+    return lines, max(0, len(set(matches)) - MAX_MATCHES), secret
 
 
 def _read_lines(descriptor: int, wanted: set[int]) -> list[tuple[int, str]]:

@@ -81,7 +81,7 @@ _COPY = re.compile(
 )
 """Names of copies left by editors, file managers and people."""
 _API_KEY = re.compile(r"(.*[._-])?api[._-]?(keys?|tokens?)")
-MOST_ENTRIES = 5_000  # of a folder that are looked at for another name of the same file
+MAX_ENTRIES = 5_000  # of a folder that are looked at for another name of the same file
 
 
 def may_hold_secrets(name: str) -> bool:
@@ -257,7 +257,7 @@ def _known_as(identity: tuple[int, int], place: Place) -> str:
     for folder in folders:
         try:
             with os.scandir(folder) as entries:
-                for entry in itertools.islice(entries, MOST_ENTRIES):
+                for entry in itertools.islice(entries, MAX_ENTRIES):
                     path = f"{folder.as_posix()}/{entry.name}"
                     if entry.inode() == identity[1] and may_hold_secrets(path):
                         status = entry.stat(follow_symlinks=False)

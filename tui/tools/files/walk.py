@@ -20,7 +20,7 @@ from tui.tools.base import ToolError
 from tui.tools.files.confine import BY_FOLDER, OPEN_FOLDER, Confinement, Place
 
 MAX_DEPTH = 40  # levels of folders
-MOST_SEEN = 200_000  # entries after which a walk ends
+MAX_SEEN = 200_000  # entries after which a walk ends
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})  # folders of version control: never listed, never searched
 LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
@@ -67,8 +67,8 @@ class Walk:
             rules = (*rules, *parse_ignore(text, f"{self._prefix}{below}".rstrip("/")))
         for entry in self._listed(descriptor, folder):
             self.seen += 1
-            if self.seen > MOST_SEEN:
-                self.cut = f"more than {MOST_SEEN:,} entries"
+            if self.seen > MAX_SEEN:
+                self.cut = f"more than {MAX_SEEN:,} entries"
             elif time.monotonic() > self.deadline:
                 self.cut = "it took too long"
             if self.cut:
@@ -103,7 +103,7 @@ class Walk:
                 entries: list[os.DirEntry[str]] = []
                 for entry in listing:
                     entries.append(entry)
-                    if self.seen + len(entries) > MOST_SEEN + 1:
+                    if self.seen + len(entries) > MAX_SEEN + 1:
                         break
         except OSError as error:
             if descriptor is None or folder == self.place.path:
@@ -210,7 +210,7 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE, *, fo
 
 # -- globs -------------------------------------------------------------------------------------------------------------
 
-MOST_FORMS = 64  # alternatives from braces
+MAX_FORMS = 64  # alternatives from braces
 LONGEST = 1_000  # characters
 
 
@@ -277,7 +277,7 @@ def expanded(glob: str) -> list[str]:
     while (braces := re.search(r"\{([^{}]*)\}", forms[0])) is not None:
         options = braces[1].split(",")
         forms = [form.replace(braces[0], option, 1) for form in forms for option in options]
-        if len(forms) > MOST_FORMS:
+        if len(forms) > MAX_FORMS:
             raise ValueError("its braces have too many alternatives")
     return forms
 

@@ -17,7 +17,7 @@ FILES = ("mcp.json", ".mcp.json")
 """Files beside the config file; a project's file has the second name."""
 
 PROJECT_FILE = ".mcp.json"
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ def find_servers(
         try:
             if not path.is_file():
                 return None
-            text = read_all(path, MOST_BYTES).decode("utf-8-sig")
+            text = read_all(path, MAX_BYTES).decode("utf-8-sig")
             return text, servers_of_json(text, str(path))
         except McpConfigError as error:
             problems.append(str(error))
         except FileTooLargeError:
-            problems.append(f"{path} is larger than {MOST_BYTES:,} bytes: no list of servers is")
+            problems.append(f"{path} is larger than {MAX_BYTES:,} bytes: no list of servers is")
         except UnicodeDecodeError:
             problems.append(f"{path} is not UTF-8 text; save it as that")
         except OSError as error:

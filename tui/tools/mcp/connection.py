@@ -58,22 +58,22 @@ if not sdk_log.handlers:  # its lines quote what servers send, and would go to t
 T = TypeVar("T")
 OnEvent: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
-MOST_TOOLS = 2_000  # of one server
+MAX_TOOLS = 2_000  # of one server
 LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
-MOST_PAGES = 50  # pages read of a list, which bounds a list that never ends
+MAX_PAGES = 50  # pages read of a list, which bounds a list that never ends
 START_WAIT = 60.0  # seconds for a server's first answer: some are downloaded first
 SIGN_IN_WAIT = 1_800.0  # seconds a person gets to sign in: as long as codes last (RFC 8628, section 3.2)
 COMPLETE_WAIT = 2.0  # seconds to wait for completions
 PROGRESS_PAUSE = 0.2  # seconds between two progress texts of a tool: servers send thousands
 LONGEST_PROGRESS = 80  # characters of a progress text
 
-MOST_SUBSCRIBED = 32  # resources of one server whose changes are followed
+MAX_SUBSCRIBED = 32  # resources of one server whose changes are followed
 LISTEN_AGAIN = 10.0  # seconds before a lost subscription is renewed
 
 REJECTED = -1  # error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)
-MOST_TURNED_DOWN = 5  # questions turned down in a row after which a server may not ask again until it is restarted
+MAX_TURNED_DOWN = 5  # questions turned down in a row after which a server may not ask again until it is restarted
 LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
-MOST_LOGGED = 100  # lines of log messages in a second
+MAX_LOGGED = 100  # lines of log messages in a second
 
 
 class Connection:
@@ -154,13 +154,13 @@ class Connection:
         templates = await self._listed(client.list_resource_templates, "resource_templates") if has.resources else []
         prompts = await self._listed(client.list_prompts, "prompts") if has.prompts else []
         issues = [replace(issue, text=one_line(issue.text)) for issue in self._normalizer.issues]
-        if (more := len(tools) - MOST_TOOLS) > 0:
-            issues.append(Issue(f"{plural(more, 'tool')} left out: it has over {MOST_TOOLS:,}"))
+        if (more := len(tools) - MAX_TOOLS) > 0:
+            issues.append(Issue(f"{plural(more, 'tool')} left out: it has over {MAX_TOOLS:,}"))
         return ServerStatus(
             config.name,
             "ready",
             about=one_line(f"{info.title or info.name} {info.version}") if info is not None else "",
-            tools=tuple(server_tool(tool) for tool in tools[:MOST_TOOLS] if tool.name not in config.disabled_tools),
+            tools=tuple(server_tool(tool) for tool in tools[:MAX_TOOLS] if tool.name not in config.disabled_tools),
             resources=server_resources(config.name, resources),
             prompts=server_prompts(config.name, prompts),
             templates=resource_templates(config.name, templates),
@@ -255,7 +255,7 @@ class Connection:
         items: list[Any] = []
         cursor: str | None = None
         try:
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_PAGES):
                 page = await ask(cursor=cursor)
                 items += getattr(page, key)
                 cursor = page.next_cursor
@@ -280,7 +280,7 @@ class Connection:
         resources = self._client.server_capabilities.resources
         if resources is None or not resources.subscribe or uri in self._subscribed:
             return
-        if len(self._subscribed) >= MOST_SUBSCRIBED:
+        if len(self._subscribed) >= MAX_SUBSCRIBED:
             return
         self._subscribed.add(uri)
         if self._listens:
@@ -330,7 +330,7 @@ class Connection:
                 for logged in text[:LONGEST_MESSAGE].splitlines():
                     second = int(time.monotonic())
                     self._second, self._logged = second, self._logged + 1 if second == self._second else 1
-                    if self._logged <= MOST_LOGGED:  # the rest of a flood is dropped
+                    if self._logged <= MAX_LOGGED:  # the rest of a flood is dropped
                         self._log.add(f"{params.level}:{logger} {logged}")
 
     # -- what the server asks ----------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Connection:
     async def _reply(self, question: Question) -> Reply:
         try:
             async with self._asking:
-                if self._ask is None or not self._is_open or self._turned_down >= MOST_TURNED_DOWN:
+                if self._ask is None or not self._is_open or self._turned_down >= MAX_TURNED_DOWN:
                     return Reply("cancel", problem="there is no one to ask")
                 self._reschedule()
                 reply = await self._ask(question)

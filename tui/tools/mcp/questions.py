@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 Kind: TypeAlias = Literal["text", "number", "integer", "boolean"]
 Value: TypeAlias = str | int | float | bool | list[str]
 
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 _YES, _NO = ("yes", "y", "true", "1", "on"), ("no", "n", "false", "0", "off")
 _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "email": lambda text: "@" in text[1:-1] and " " not in text,
@@ -147,8 +147,8 @@ Ask: TypeAlias = Callable[[Question], Awaitable[Reply]]
 def form_question(server: str, message: str, schema: Mapping[str, Any]) -> FormQuestion:
     """The form for a schema (MCP 2025-11-25, elicitation). Raises ValueError for unsupported schemas."""
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or len(properties) > MOST_FIELDS:
-        raise ValueError(f"a form of more than {MOST_FIELDS} values" if properties else "a form without values")
+    if not isinstance(properties, Mapping) or len(properties) > MAX_FIELDS:
+        raise ValueError(f"a form of more than {MAX_FIELDS} values" if properties else "a form without values")
     required = schema.get("required")
     names = required if isinstance(required, Sequence) else ()
     fields = [_field(str(name), value, required=name in names) for name, value in properties.items()]

@@ -44,7 +44,7 @@ BACKOFF = 1.0  # seconds before the second attempt; doubled for each further one
 DEBOUNCE = 0.05  # seconds between a change notification and listing again: changes come in bursts
 LONGEST_DEBOUNCE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
 CURRENT_WAIT = 5.0  # seconds that the next request waits for a list which has changed
-MOST_CHANGES = 10_000
+MAX_CHANGES = 10_000
 """Changes within one such time after which a server is stopped: handling them would take all the time."""
 
 CALL_WAIT = 60.0  # seconds a call waits for a starting server, and a server may take for listing
@@ -333,7 +333,7 @@ async def _changes(signals: asyncio.Queue[Signal], pause: float) -> bool:
             while signal == "changed":
                 signal = await signals.get()
                 changes += 1
-                if changes > MOST_CHANGES:
+                if changes > MAX_CHANGES:
                     raise RuntimeError("it announces changes without end")
     if signal == "gone":
         raise GoneError

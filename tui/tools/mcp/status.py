@@ -161,10 +161,10 @@ def error_text(error: BaseException) -> str:
 
 # -- its output --------------------------------------------------------------------------------------------------------
 
-MOST_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
+MAX_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
 LINES = 200  # kept in memory
 LONGEST = 2_000  # characters of a line
-MOST_A_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
+MAX_PER_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
 OUTPUT_WAIT = 1.0  # seconds to wait for the remaining output of an ended server
 
 # What launchers and runtimes write around the reason: stack frames, hints, where a log is.
@@ -264,13 +264,13 @@ class ServerLog:
             while line := lines.readline(LONGEST * 4):
                 self.add(line)
                 count += 1
-                if count == MOST_A_SECOND:
+                if count == MAX_PER_SECOND:
                     time.sleep(max(0.0, began + 1 - time.monotonic()))
                     began, count = time.monotonic(), 0
 
     def _open(self, path: Path) -> logging.Handler:
         try:
-            handler = private_log(path, most_bytes=MOST_BYTES, older=1)
+            handler = private_log(path, most_bytes=MAX_BYTES, older=1)
         except OSError:
             return logging.NullHandler()  # the lines in memory remain
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))

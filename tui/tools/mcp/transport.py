@@ -216,8 +216,8 @@ SERVER_ERROR = -32099
 """Replaces that in errors from servers, which would be taken for a closed connection. JSON-RPC reserves it for them."""
 
 _MADE_BY_SDK = "SSE stream "  # prefix of errors with that code that come from the SDK's HTTP transport
-_MOST_PENDING = 10_000  # requests whose method is remembered
-_MOST_ISSUES = 100
+_MAX_PENDING = 10_000  # requests whose method is remembered
+_MAX_ISSUES = 100
 _LISTS: Mapping[str, tuple[str, str, type[BaseModel]]] = {  # by method: the key of the list, and what is in it
     "tools/list": ("tools", "tool", types.Tool),
     "resources/list": ("resources", "resource", types.Resource),
@@ -261,7 +261,7 @@ class Normalizer:
         if not isinstance(message, JSONRPCRequest):
             return
         self._pending[message.id] = message.method
-        if len(self._pending) > _MOST_PENDING:  # cancelled and failed requests get no result
+        if len(self._pending) > _MAX_PENDING:  # cancelled and failed requests get no result
             del self._pending[next(iter(self._pending))]
         if message.method in _LISTS and not (message.params or {}).get("cursor"):
             self._issues[message.method] = []
@@ -325,7 +325,7 @@ class Normalizer:
                 issues.append(Issue(f"{what} is left out: {_first(error).removeprefix(f'{key}.0.')}"))
             else:
                 usable.append(item)
-        del issues[_MOST_ISSUES:]
+        del issues[_MAX_ISSUES:]
         cursor = result.get("nextCursor")
         return {key: usable, **({"nextCursor": cursor} if isinstance(cursor, str) else {}), **_UNCACHED}
 

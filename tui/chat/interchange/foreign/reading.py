@@ -27,10 +27,10 @@ from tui.text.numbers import size_text
 from tui.tools.files.texts import SAMPLE, encoding_of
 
 MAX_BYTES = 500_000_000  # bytes; larger files are not read
-MOST_HEADER = 1_000_000  # of its first line
+MAX_HEADER = 1_000_000  # of its first line
 SQLITE_MAGIC = b"SQLite format 3\0"
-MOST_NAMED = 3  # damaged lines listed individually
-MOST_SECONDS = 1e11  # larger numbers are milliseconds: those before 1973, these after the year 5000
+MAX_NAMED = 3  # damaged lines listed individually
+MAX_SECONDS = 1e11  # larger numbers are milliseconds: those before 1973, these after the year 5000
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _name: None)  # NaN and Infinity are no JSON
 _VISIBLE = re.compile("[^\x00\ufeff \t\r\n]")  # NULs: left by a power cut in a growing file
@@ -73,7 +73,7 @@ class SourceFile:
         try:
             if self._start:
                 with self.path.open("rb") as stream:
-                    first = stream.readline(MOST_HEADER)
+                    first = stream.readline(MAX_HEADER)
                     stream.seek(max(self._start, len(first)) - 1)
                     stream.readline()  # the rest of a line that was begun before
                     return first + stream.read(MAX_BYTES)
@@ -152,8 +152,8 @@ class SourceFile:
         """The damaged lines or entries, for a person; "" for none."""
         if not self.damaged:
             return ""
-        count, first = len(self.damaged), sorted(self.damaged)[:MOST_NAMED]
-        named = ", ".join(map(str, first)) + ("…" if count > MOST_NAMED else "")
+        count, first = len(self.damaged), sorted(self.damaged)[:MAX_NAMED]
+        named = ", ".join(map(str, first)) + ("…" if count > MAX_NAMED else "")
         units = self._unit if count == 1 else "lines" if self._unit == "line" else "entries"
         return f"{count:,} damaged {units} skipped ({self._unit} {named})"
 
@@ -388,7 +388,7 @@ def seconds(stamp: Any) -> float:
     """An ISO time or a number of seconds or milliseconds as seconds since the epoch; 0 for no possible time."""
     try:
         if isinstance(stamp, int | float):
-            at = stamp / 1000 if stamp > MOST_SECONDS else float(stamp)
+            at = stamp / 1000 if stamp > MAX_SECONDS else float(stamp)
         else:
             at = datetime.fromisoformat(str(stamp).replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError):
