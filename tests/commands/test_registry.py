@@ -10,7 +10,7 @@ import tui.commands
 from tests.commands.scripted_ui import Commands, ScriptedUI
 from tui import commands as slash
 from tui.commands import Chat
-from tui.views.view import match
+from tui.views.view import match, matching
 
 
 def test_names_and_aliases_are_unique() -> None:
@@ -62,6 +62,24 @@ def test_what_is_no_command_says_what_to_do() -> None:
 async def test_letters_in_order_find_a_command(query: str, best: str) -> None:
     choices = await slash.complete(ScriptedUI(), Chat(), f"/{query}")
     assert choices[0].key.strip() == f"/{best}"
+
+
+async def test_enter_runs_the_command_that_was_typed() -> None:
+    for command in slash.all_commands():
+        for name in (command.name, *command.aliases):
+            choices = await slash.complete(ScriptedUI(), Chat(), f"/{name}")
+            assert choices[0].key.strip() == f"/{name}" and choices[0].label == command.usage
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("help", ["help", "helper", "my-help", "my-helper"]),
+        ("gpt-5", ["gpt-5", "gpt-5-mini", "openai/gpt-5", "openai/gpt-5-mini", "mygpt-5"]),
+    ],
+)
+def test_the_same_text_comes_first_then_a_whole_end(query: str, names: list[str]) -> None:
+    assert matching(query, reversed(names), str) == names
 
 
 def test_what_does_not_fit_scores_nothing() -> None:

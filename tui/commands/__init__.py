@@ -315,7 +315,8 @@ async def complete(ui: UI, chat: Chat, text: str) -> list[Option]:
         for command in all_commands() if "/" not in name else ():
             score = max(match(name, command.name), *(match(name, alias) - 0.5 for alias in command.aliases), 0.0)
             if score > 0:
-                typed = f"/{command.name}" + (" " if command.args else "")
+                whole = name if name.lower() in command.aliases else command.name  # enter runs what was typed
+                typed = f"/{whole}" + (" " if command.args else "")
                 scored.append((score, Option(typed, command.usage, command.help)))
         return [choice for _, choice in sorted(scored, key=lambda pair: -pair[0])]
     named = _by_name().get(name.lower())

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from tui.commands import UI, Chat, command, fixed
+from collections.abc import Sequence
+
+from tui.commands import UI, Chat, command
+from tui.views.view import Option
 
 OFF, RESET = "off", "reset"
+
+
+async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
+    """The words, unless a text is being written."""
+    words = {OFF: "send none in this conversation", RESET: "use that of the config file"}
+    return [Option(word, word, what) for word, what in words.items() if word.startswith(args.lower())]
 
 
 @command(
     "show, change or remove the system prompt",
     "model",
     args=f"[text|{OFF}|{RESET}]",
-    complete=fixed((OFF, "send none in this conversation"), (RESET, "use that of the config file")),
+    complete=complete,
 )
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Without an argument, show it."""

@@ -135,7 +135,7 @@ def filtered(load: Callable[[], Awaitable[Sequence[Option]]]) -> Source:
 
 
 def match(query: str, candidate: str) -> float:
-    """Score how well `candidate` matches `query`: 0.0 not at all, a prefix best.
+    """Score how well `candidate` matches `query`: 0.0 not at all, the same text best, then a prefix.
 
     The letters of `query` have to occur in order, ignoring case. An empty query matches everything equally.
     """
@@ -143,9 +143,11 @@ def match(query: str, candidate: str) -> float:
     if not wanted:
         return 1.0
     if text.startswith(wanted):
-        return 4.0
+        return 5.0 if text == wanted else 4.0
     if (at := text.find(wanted)) >= 0:
-        return 3.0 if not text[at - 1].isalnum() else 2.0
+        if text[at - 1].isalnum():
+            return 2.0
+        return 3.5 if text.endswith(wanted) else 3.0  # gpt-5: openai/gpt-5 before openai/gpt-5-mini
     places, start = [], 0
     for letter in wanted:
         at = text.find(letter, start)
