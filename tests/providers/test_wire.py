@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,7 @@ from tui.providers.dialects import openai_responses as responses_provider
 
 texts = st.text(max_size=20)
 ids = st.sampled_from(["", "c", "call_0", "x" * 50, "ä", "a b"])
+names = st.sampled_from(["look", "multi_tool_use.parallel", "n" * 300, "见", "a b", "\ud800", ""])
 assistant_parts = st.one_of(
     texts.map(Text),
     texts.map(Refusal),
@@ -33,9 +35,7 @@ assistant_parts = st.one_of(
         encrypted=st.none() | texts,
         details=st.none() | texts,
     ),
-    st.builds(
-        ToolCall, ids, st.just("look"), texts | st.sampled_from(['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}'])
-    ),
+    st.builds(ToolCall, ids, names, texts | st.sampled_from(['{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}'])),
 )
 user_parts = st.one_of(texts.map(Text), st.sampled_from([IMAGE, PDF, NOTE, GONE]))
 messages = st.lists(
@@ -75,6 +75,10 @@ def test_any_history_becomes_json_without_empty_content(
         assert message["content"]
         for block in message["content"]:
             assert block["type"] != "text" or block["text"].strip()
+    named = [call["function"]["name"] for message in chat["messages"] for call in message.get("tool_calls", [])]
+    named += [block["name"] for message in anthropic["messages"] for block in message["content"] if "name" in block]
+    named += [item["name"] for item in responses["input"] if "name" in item]
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", name) for name in named)
     calls = [
         block["id"] for message in anthropic["messages"] for block in message["content"] if block["type"] == "tool_use"
     ]

@@ -179,6 +179,7 @@ def as_objects(text: str | None) -> list[Json]:
 
 
 _TOOL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _CHAT_ID = re.compile(r"[!-~]{1,40}")
 _SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 
@@ -217,6 +218,15 @@ def chat_tool_id(original: str, own_ids: Collection[str] = (), *, short: bool) -
     if original in own_ids or _CHAT_ID.fullmatch(original):
         return original
     return f"call_{text_digest(original)[:24]}"
+
+
+def tool_name(original: str) -> str:
+    """The name of a call as every API takes it back.
+
+    Models make up others (`multi_tool_use.parallel`), and so do other programs: one of them makes OpenAI and Anthropic
+    refuse the whole conversation.
+    """
+    return _NOT_IN_NAMES.sub("_", original)[:64] or "unnamed"
 
 
 def files_after_results(messages: Sequence[Message]) -> Iterator[Message]:

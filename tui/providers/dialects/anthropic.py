@@ -40,6 +40,7 @@ from tui.providers.wire import (
     results_with_parts,
     text_of,
     tool_id,
+    tool_name,
 )
 from tui.text.labels import finish_kind
 
@@ -151,7 +152,7 @@ def _blocks(message: Message, request: Request, own_ids: Collection[str]) -> lis
                     {
                         "type": "tool_use",
                         "id": tool_id(part.id, own_ids),
-                        "name": part.name,
+                        "name": tool_name(part.name),
                         "input": arguments_object(part.arguments),
                     }
                 )

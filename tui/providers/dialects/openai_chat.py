@@ -50,6 +50,7 @@ from tui.providers.wire import (
     results_with_parts,
     system_text,
     text_of,
+    tool_name,
 )
 from tui.text.labels import finish_kind
 
@@ -210,7 +211,7 @@ def _call(part: ToolCall, style: ChatStyle, own_ids: Collection[str], *, same_pr
     wire: Json = {
         "id": chat_tool_id(part.id, own_ids, short=style.config.short_tool_ids),
         "type": "function",
-        "function": {"name": part.name, "arguments": arguments_text(part.arguments)},
+        "function": {"name": tool_name(part.name), "arguments": arguments_text(part.arguments)},
     }
     if same_provider and (extra := as_object(part.extra)):
         wire["extra_content"] = extra

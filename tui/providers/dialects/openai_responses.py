@@ -43,6 +43,7 @@ from tui.providers.wire import (
     system_text,
     text_of,
     tool_id,
+    tool_name,
 )
 from tui.text.labels import finish_kind
 
@@ -138,7 +139,7 @@ def _assistant(message: Message, request: Request, own_ids: Collection[str], *, 
                     {
                         "type": "function_call",
                         "call_id": tool_id(part.id, own_ids),
-                        "name": part.name,
+                        "name": tool_name(part.name),
                         "arguments": arguments_text(part.arguments),
                     }
                 )
