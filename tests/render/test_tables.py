@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from tui.render.markdown import markdown_rows
 from tui.render.palette import Palette
 from tui.render.rows import rows_text
+from tui.text.markdown import split_cells
 
 WIDE = (
     "| Model | Price | Notes |\n|:--|--:|:-:|\n"
@@ -17,6 +20,20 @@ def drawn(source: str, width: int, palette: Palette) -> list[str]:
 def test_a_bar_in_code_or_in_a_formula_of_the_header_ends_no_cell(palette: Palette) -> None:
     head, _, body = drawn("| `a|b` | $|x|$ |\n|---|---|\n| 1 | `c|d` |\n", 80, palette)
     assert [head.split(), body.split()] == [["a|b", "$|x|$"], ["1", "c|d"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        (r"| x \| y | z |", ["x | y", "z"]),
+        (r"| `x \| y` | z |", ["`x | y`", "z"]),
+        (r"| $\|x\|$ | z |", [r"$\|x\|$", "z"]),  # a norm
+        (r"| `x|y` | z |", ["`x|y`", "z"]),
+        ("x | y | z", ["x", "y", "z"]),
+    ],
+)
+def test_a_bar_with_a_backslash_or_in_code_belongs_to_its_cell(row: str, cells: list[str]) -> None:
+    assert split_cells(row, 2) == cells
 
 
 def test_columns_align(palette: Palette) -> None:

@@ -136,6 +136,7 @@ def test_short_model(model: str, short: str) -> None:
         ('{"path": "src/x.py", "lines": 3}', "src/x.py"),
         ('{"limit": 3, "text": "hello"}', "hello"),
         ('{"limit": 3}', '{"limit": 3}'),
+        ('{"year": 3, "città": ["東京"]}', '{"year": 3, "città": ["東京"]}'),
         ("{}", ""),
         ("", ""),
         ("[1, 2]", "[1, 2]"),

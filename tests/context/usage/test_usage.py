@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isfinite
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.context.helpers import MODEL, BrokenTokenizer, call, estimator, registered, request, result, thinking
@@ -190,9 +190,10 @@ def test_a_failed_count_is_shown_not_zero() -> None:
 
 
 @given(st.integers(0, 10**9), st.lists(st.floats(0, 1e9, allow_nan=False), min_size=1, max_size=50))
+@example(5, [0.0, 0.0])
 def test_sharing_out_is_exact_and_fair(total: int, weights: list[float]) -> None:
     shares = apportion(total, weights)
-    assert sum(shares) == total
+    assert (sum(shares), len(shares)) == (total, len(weights))
     assert all(share >= 0 for share in shares)
     whole = sum(weights)
     if whole > 0:

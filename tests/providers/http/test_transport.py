@@ -72,6 +72,7 @@ async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
         ('{"code": 500, "msg": "404 NOT_FOUND", "success": false}', "server", "404 NOT_FOUND"),  # Z.ai
         ('{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}', "overflow_input", "too long"),
         ('{"base_resp": {"status_code": 1004, "status_msg": "login fail"}}', "protocol", "not an answer (login fail)"),
+        ('{"error": {"message": "The moon is full"}}', "unknown", "The moon is full"),
         ('{"status": "ok"}', "protocol", "Check base_url"),
         ("[1, 2", "protocol", "broken JSON"),
         ("<html><head><title>Sign \x1b[31min</title></head></html>", "protocol", "a web page (Sign in)"),
