@@ -145,6 +145,8 @@ def _margins(
     files = _files_margin(fresh, account, base.covered) if len(calibration.media) < 2 else 0.0
     least = estimate_margin(estimated, fresh, account.model) + of_base + before
     margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * known) + least
+    if measurement is not None and not confirmed:  # what was off in its text may be off in the new one
+        margin += estimated * min(1.0, measurement.doubt / max(1.0, measurement.input_tokens - measurement.doubt))
     spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
     if confirmed and calibration.errors.spread is not None:
         # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
