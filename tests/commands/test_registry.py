@@ -103,7 +103,7 @@ async def test_before_there_is_a_conversation_most_commands_wait() -> None:
 
 
 async def test_what_would_change_a_running_turn_waits_for_it(commands: Commands) -> None:
-    waits = "An answer is still coming: Esc stops it, then try again."
+    waits = "An answer is still coming: stop it or wait for it, then try again."
     for command in slash.all_commands():
         if command.when == "idle":
             assert (await commands.run(f"/{command.name} {command.args and 'x'}", busy=True)).refusals == [waits]

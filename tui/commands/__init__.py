@@ -137,7 +137,7 @@ class EditorError(CommandError):
         self.written = written
 
 
-BUSY = "An answer is still coming: Esc stops it, then try again."
+BUSY = "An answer is still coming: stop it or wait for it, then try again."
 STILL_STARTING = "Still starting: try again in a moment."
 
 

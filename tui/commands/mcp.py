@@ -158,7 +158,7 @@ async def _browser(ui: UI, name: str, page: SignInPage, attempt: SignIn) -> Awai
             except SignInError as error:
                 raise RejectedError(f"That did not work: {error}.") from None
         elif not attempt.done.done():
-            raise RejectedError("The browser has not come back yet. Esc gives up.")
+            raise RejectedError("The browser has not come back yet. Closing this gives up.")
         return ""
 
     shown = f"{page.address}\n\n" if ui.screen is not None else ""  # the panel covers the line above

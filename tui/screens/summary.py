@@ -16,7 +16,7 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from tui.errors import ExpectedError
-from tui.screens.base import Hint, KeyLine, Panel, key_line, set_title
+from tui.screens.base import Hint, KeyLine, Panel, key_line, key_now, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
 
-CONFIRM = "Esc again closes without your changes; any other key goes on."
+CONFIRM = "closes without your changes; any other key goes on."
 
 
 class SummaryPanel(Panel[bool]):
@@ -127,11 +127,12 @@ class SummaryPanel(Panel[bool]):
                 Content.assemble((self.subject.about(effect), "$foreground"), "\n", (effect.line, "$text-muted"))
             )
         note = self.query_one(".summary-note", Static)
-        problem = effect.problem if effect is not None else ""
+        problem, close = effect.problem if effect is not None else "", key_now(self, "esc", "close")
         if self._asking is not None:
-            note.update(Content.styled("● writing another summary · esc stops", "$primary"))
+            note.update(Content.styled(f"● writing another summary · {close} stops", "$primary"))
         elif self._confirming or self._note or problem:
-            note.update(Content.styled(plain(CONFIRM if self._confirming else self._note or problem), "$text-warning"))
+            confirm = f"{close.capitalize()} again {CONFIRM}"
+            note.update(Content.styled(plain(confirm if self._confirming else self._note or problem), "$text-warning"))
         else:
             width = max(20, note.size.width or self.app.size.width - 6)
             note.update(key_line(self, self._keys(wide=width >= 56), width))
@@ -152,8 +153,9 @@ class SummaryPanel(Panel[bool]):
             self.redraw()
 
     def on_key(self, event: events.Key) -> None:
-        """Any key but Esc answers the question."""
-        if event.key != "escape":
+        """Any key but the one that closes answers the question."""
+        bound = self.active_bindings.get(event.key)
+        if bound is None or bound.binding.action != "close":
             self._clear_note()
 
     # -- actions -----------------------------------------------------------------------------------------

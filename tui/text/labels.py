@@ -246,7 +246,7 @@ def _empty_line(message: Message) -> str | None:
 def _refusal_line(message: Message) -> str:
     refusal = next((part for part in message.parts if isinstance(part, Refusal)), None)
     category = f" ({clean_line(refusal.category)})" if refusal is not None and refusal.category else ""
-    return f"refused by the provider{category} · rephrase your message (f8), or leave this turn out (/leave-out)"
+    return f"refused by the provider{category} · rephrase your message, or leave this turn out (/leave-out)"
 
 
 # -- sources cited by an answer ----------------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ async def test_commands_wait_for_the_answer_where_they_must() -> None:
         await run.type("x")
         await run.press("enter")
         await run.command("/new")
-        await run.shows("An answer is still coming: Esc stops it")
+        await run.shows("An answer is still coming: stop it or wait")
         assert run.session.id == TALK
 
 

@@ -25,4 +25,4 @@ TALK = [user("a", id="m1"), assistant("b", id="m2"), user("c", id="m3"), assista
     ],
 )
 def test_the_line(counts: dict[str, tuple[int | None, str]], width: int, line: str) -> None:
-    assert rewind_line(TALK[:2], counts, width) == line
+    assert rewind_line(TALK[:2], counts, width, "esc") == line

@@ -379,6 +379,8 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
     keys = {
         "composer.newline": "f7,f10",
         "chat.stop": "ctrl+x",
+        "panel.close": "f6",
+        "composer.up": "f11",
         "context.messages": "z",
         "context.compact": "k",
     }
@@ -386,12 +388,14 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
         await run.shows("enter sends, f7 new line")
         await run.press("f2")
         await run.shows("z  list messages", "kept free; k compacts now")
-        await run.press("escape")
+        await run.press("f6")
         run.chat.composer.value = "go on"
         run.chat.composer.submit()
         await run.shows("● answering", "ctrl+x stops")
         await run.press("ctrl+x")  # which cuts in a text area
         await run.until(lambda: not run.chat.turns.busy)
+        await run.press("f8")
+        await run.shows("ctrl+x keeps")
 
 
 async def test_a_set_key_wins_over_a_default_one() -> None:

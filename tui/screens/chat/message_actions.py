@@ -107,7 +107,8 @@ class MessageActions:
         if send and turns[-1] is before[-1]:
             composer.submit()
         elif send:
-            self._screen.notify("Enter sends this again and sets aside all that followed.", markup=False)
+            key = self._screen.key("composer.send", "enter").capitalize()
+            self._screen.notify(f"{key} sends this again and sets aside all that followed.", markup=False)
 
     async def open_link(self, url: str) -> None:
         """Open a clicked address, or show it if there is no browser. The screen may be a page of one (`serve`)."""

@@ -58,8 +58,6 @@ HISTORY_LOADED = 500
 PROMPT_KEYS = ("app.", "chat.", "composer.")
 """Beginnings of the names of keys that act while the prompt has the focus."""
 
-DRAFT_RECALLED = "The up key brings back your last draft."
-
 SHUTDOWN_NOTICE = 0.5
 """Seconds before a message says that MCP servers are being stopped."""
 
@@ -199,7 +197,7 @@ class ChatScreen(BackgroundScreen):
         """Show the conversation, recall earlier drafts and prompts, and report what is wrong with the settings."""
         try:
             if await asyncio.to_thread(workspace.store.recover_drafts, session.id):
-                self.notify(DRAFT_RECALLED, timeout=8, markup=False)
+                self._notify_recalled()
         except Exception as error:  # they stay where they are
             log.exception("earlier drafts could not be recalled")
             self.show_error(self.one_line(error))
@@ -210,6 +208,9 @@ class ChatScreen(BackgroundScreen):
         problems = await asyncio.to_thread(self.drafts.rescued_texts)
         for text in (*problems, *self._key_problems):
             self.notify(text, severity="warning", timeout=8, markup=False)
+
+    def _notify_recalled(self) -> None:
+        self.notify(f"The {self.key('composer.up', 'up')} key brings back your last draft.", timeout=8, markup=False)
 
     async def answer_server(self, question: ServerQuestion) -> Reply:
         """Ask the person what an MCP server wants to know; cancelled when it does not wait any more."""
@@ -242,7 +243,7 @@ class ChatScreen(BackgroundScreen):
             self.composer.value = draft
         elif draft and before is None:  # text typed during start-up
             self.drafts.remember(draft)
-            self.notify(DRAFT_RECALLED, timeout=8, markup=False)
+            self._notify_recalled()
         self.draft_cost.count()
         if self.turns.waiting:
             self.turns.send_next()

@@ -95,7 +95,8 @@ class Turns:
             line = Content.styled(keys, "$text-muted")
         elif self._rewind_to and session is not None:
             counts = screen.transcript.document.counts
-            text = rewind_line(session.rewound(self._rewind_to), counts, screen.size.width)
+            stop = screen.key("chat.stop", "esc")
+            text = rewind_line(session.rewound(self._rewind_to), counts, screen.size.width, stop)
             line = Content.styled(text, "$text-warning")
         screen.composer.rule.show(left=line)
 
@@ -381,10 +382,10 @@ class RunningTools:
 # -- the line above the prompt -------------------------------------------------------------------------------------
 
 
-def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int) -> str:
-    """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells."""
+def rewind_line(aside: Sequence[Message], counts: Mapping[str, Count], width: int, stop: str) -> str:
+    """`sets aside 5 messages, ~12,300 tokens · esc keeps them`; shorter below 60 cells. `stop` is the key."""
     sizes = [counts.get(message.id, (None, "estimated")) for message in aside]
     total, source = total_of(tokens for tokens, _ in sizes), source_of(source for _, source in sizes)
     if width < 60:
-        return f"sets aside {len(aside):,}, {tokens_short(total, source)} tok · esc keeps"
-    return f"sets aside {plural(len(aside), 'message')}, {tokens_exact(total, source)} tokens · esc keeps them"
+        return f"sets aside {len(aside):,}, {tokens_short(total, source)} tok · {stop} keeps"
+    return f"sets aside {plural(len(aside), 'message')}, {tokens_exact(total, source)} tokens · {stop} keeps them"

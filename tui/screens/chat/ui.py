@@ -212,7 +212,10 @@ class ScreenUI:
             self._summary = None
         if not accepted and panel.abandoned:
             await self.chat.drafts.remember_now(panel.abandoned)
-            await self.say("Your changes to the summary were not applied. The up key puts their text into the prompt.")
+            up = self.chat.key("composer.up", "up")
+            await self.say(
+                f"Your changes to the summary were not applied. The {up} key puts their text into the prompt."
+            )
         await text.summaries.save_draft("")
         return bool(accepted)
 
@@ -221,7 +224,8 @@ class ScreenUI:
         if text := await session.summaries.saved_draft():
             await self.chat.drafts.remember_now(text)
             await session.summaries.save_draft("")
-            await self.say("An edited summary was not lost: the up key puts its text into the prompt.")
+            up = self.chat.key("composer.up", "up")
+            await self.say(f"An edited summary was not lost: the {up} key puts its text into the prompt.")
 
     async def save_summary(self) -> None:
         """Before the program ends: close the panel and store its changes, for the up key of the next run."""
@@ -338,5 +342,5 @@ def edit_externally(text: str) -> str:
             problem = f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was."
             if written == text:
                 raise EditorError(problem)
-            raise EditorError(f"{problem} The up key has what was written there.", written)
+            raise EditorError(f"{problem} What was written there is the latest of your earlier prompts.", written)
         return written
