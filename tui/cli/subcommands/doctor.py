@@ -26,7 +26,7 @@ from tui.config.files import at_home, is_there, readable_by_others
 from tui.config.settings import Settings
 from tui.providers.config import ProviderConfig
 from tui.providers.keys import redact
-from tui.providers.local import missing_part
+from tui.providers.local import load_error, missing_part
 from tui.providers.registry import all_configs, answering, choose_default, ignored_settings
 from tui.text.clean import clean_line
 from tui.text.numbers import plural, size_text
@@ -173,7 +173,12 @@ def _providers(settings: Settings) -> Iterator[Finding]:
     if not findings:
         answers = "only the demo answers" if lacking else "the embedded model answers"
         yield Finding("note", "providers", f"no key and no local server; {answers}")
-    yield Finding("note" if lacking else "ok", "embedded", lacking or configs["local"].default_model)
+    if lacking:
+        yield Finding("note", "embedded", lacking)
+    elif problem := load_error():
+        yield Finding("problem", "embedded", problem)
+    else:
+        yield Finding("ok", "embedded", configs["local"].default_model)
 
 
 def _provider(name: str, config: ProviderConfig, *, named: bool) -> Finding | None:
