@@ -66,7 +66,7 @@ def score(texts: Sequence[Mapping[str, Any]]) -> Score:
     pairs = [(family, text) for family in FAMILIES for text in texts]
     counts = count_texts([(text["text"], FAMILIES[family]) for family, text in pairs])
     cells: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    exact = {family: 0 for family, model in FAMILIES.items() if get_tokenizer(model).how == "vocabulary"}
+    exact = {family: 0 for family, model in FAMILIES.items() if get_tokenizer(model).method == "vocabulary"}
     for (family, text), count in zip(pairs, counts, strict=True):
         truth = text["counts"][family]
         if family in exact:
@@ -96,7 +96,7 @@ def table(scores: Score) -> str:
     lines = [f"| | {' | '.join(COLUMNS.values())} |", "| --- |" + " ---: |" * len(COLUMNS)]
     for model in FAMILIES:
         cells = (f"{100 * scores.by_cell[model, group][0]:.1f}" for group in COLUMNS)
-        how = get_tokenizer(FAMILIES[model]).how
+        how = get_tokenizer(FAMILIES[model]).method
         lines.append(f"| {FAMILIES[model]} ({how}) | {' | '.join(cells)} |")
     return "\n".join(lines)
 

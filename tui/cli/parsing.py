@@ -131,14 +131,14 @@ MODEL = _Text("name", lambda: _model_names().items())
 """A model as provider/model."""
 
 
-def argument(name: str, *, about: str, kind: click.ParamType[Any] = TEXT, **how: Any) -> click.Argument:
+def argument(name: str, *, about: str, kind: click.ParamType[Any] = TEXT, **options: Any) -> click.Argument:
     """An argument with its help text."""
-    return click.Argument([name], help=about, type=kind, **how)
+    return click.Argument([name], help=about, type=kind, **options)
 
 
-def option(*names: str, about: str, kind: click.ParamType[Any] = TEXT, **how: Any) -> click.Option:
+def option(*names: str, about: str, kind: click.ParamType[Any] = TEXT, **options: Any) -> click.Option:
     """An option with a value."""
-    return click.Option(names, help=about, type=kind, **how)
+    return click.Option(names, help=about, type=kind, **options)
 
 
 def flag(*names: str, about: str) -> click.Option:

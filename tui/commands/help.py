@@ -21,7 +21,7 @@ class Key:
     """A key in the help; `id` is its name in the `[keys]` table of the config file."""
 
     keys: str
-    what: str
+    action: str
     id: str
 
 
@@ -40,12 +40,12 @@ class HelpView:
 def help_lines(commands: Sequence[tuple[str, str]], keys: Mapping[str, Sequence[Key]], width: int) -> list[Content]:
     """Commands, then keys by section, no line wider than `width` cells; if narrow, descriptions get their own line."""
     lines = [Content.styled("Commands", "bold $foreground")]
-    for usage, what in commands:
-        lines += _row(usage, what, "", width)
+    for usage, purpose in commands:
+        lines += _row(usage, purpose, "", width)
     for title, section in keys.items():
         lines += [Content(""), Content.styled(title, "bold $foreground")]
         for key in section:
-            lines += _row(key.keys, key.what, key.id, width)
+            lines += _row(key.keys, key.action, key.id, width)
     return lines
 
 

@@ -107,9 +107,9 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def open_private(path: Path | str, mode: str, **how: Any) -> IO[Any]:
+def open_private(path: Path | str, mode: str, **options: Any) -> IO[Any]:
     """`open` for a file that only its owner may read (0600), even if it exists. Raises OSError."""
-    file: IO[Any] = open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600), **how)  # noqa: SIM115  the caller's
+    file: IO[Any] = open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600), **options)  # noqa: SIM115  the caller's
     if hasattr(os, "fchmod"):
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_mode & OTHERS:

@@ -115,30 +115,30 @@ def choice(*words: str) -> Kind:
     return Kind(read, {"enum": list(words)})
 
 
-def number(low: float, high: float, what: str, *, integer: bool = False) -> Kind:
+def number(low: float, high: float, expected: str, *, integer: bool = False) -> Kind:
     """A number from `low` to `high`."""
 
     def read(value: object) -> float:
         if isinstance(value, int if integer else int | float) and not isinstance(value, bool) and low <= value <= high:
             return value if integer else float(value)
-        raise ValueError(f"{shown(value)} is not {what}; write a number from {low:,} to {high:,}")
+        raise ValueError(f"{shown(value)} is not {expected}; write a number from {low:,} to {high:,}")
 
     return Kind(read, {"type": "integer" if integer else "number", "minimum": low, "maximum": high})
 
 
-def texts(what: str, example: str, parse: Callable[[str], object] = str) -> Kind:
-    """A list of unique strings; `what` names them in the plural, `parse` converts each."""
+def texts(plural: str, example: str, parse: Callable[[str], object] = str) -> Kind:
+    """A list of unique strings; `plural` names them, `parse` converts each."""
 
     def read(value: object) -> tuple[object, ...]:
         if not isinstance(value, list) or not all(isinstance(entry, str) and entry.strip() for entry in value):
-            raise ValueError(f"{shown(value)} is not a list of {what}; write it like {example}")
+            raise ValueError(f"{shown(value)} is not a list of {plural}; write it like {example}")
         return tuple(parse(entry) for entry in dict.fromkeys(value))
 
     return Kind(read, {"type": "array", "items": {"type": "string", "pattern": r"\S"}})
 
 
-def size_or_share(what: str) -> Kind:
-    """A number of tokens, or a percentage. `what` says what it is, and how it is written."""
+def size_or_share(expected: str) -> Kind:
+    """A number of tokens, or a percentage. `expected` says what it is, and how it is written."""
 
     def read(value: object) -> Percent | Tokens:
         if isinstance(value, str) and value.strip().endswith("%"):
@@ -152,7 +152,7 @@ def size_or_share(what: str) -> Kind:
         try:
             tokens = parse_tokens(value)
         except ValueError:
-            raise ValueError(f"{shown(value)} is not {what}") from None
+            raise ValueError(f"{shown(value)} is not {expected}") from None
         if tokens <= MAX_PERCENT:
             raise ValueError(f'{tokens} would be {tokens} tokens; write "{tokens}%" for a percentage')
         return Tokens(tokens)

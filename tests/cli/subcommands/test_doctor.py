@@ -28,7 +28,7 @@ def test_each_server_is_named_with_what_will_not_work(tmp_path: Path, monkeypatc
         "wrong": {"comand": "x"},
     }
     findings = list(_servers(Settings(mcp_servers=servers, config_file=tmp_path / "own" / "config.toml")))
-    assert [(finding.level, finding.what) for finding in findings] == [
+    assert [(finding.level, finding.subject) for finding in findings] == [
         ("ok", "mcp"), ("ok", "mcp"), ("note", "mcp"), ("problem", "mcp"), ("problem", "mcp"), ("problem", "mcp"),
         ("note", "mcp"),
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def test_folders_that_can_not_be_made_are_said(tmp_path: Path) -> None:
 def test_what_may_not_be_looked_at_stops_nothing(tmp_path: Path) -> None:
     unseen = tmp_path / ("x" * 300) / "y"
     findings = list(_files(Settings(config_file=unseen, data_dir=unseen, log_dir=unseen)))
-    assert [finding.what for finding in findings] == ["config", "sessions", "log"]
+    assert [finding.subject for finding in findings] == ["config", "sessions", "log"]
 
 
 async def _nobody(_: object) -> list[str]:

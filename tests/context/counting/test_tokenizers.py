@@ -100,9 +100,9 @@ def test_models_find_their_family(model: str, family: str) -> None:
 def test_every_family_has_a_tokenizer_that_says_how_it_counts() -> None:
     for model, family in FAMILIES.items():
         shipped = family in ENCODINGS or family.startswith("claude")
-        assert get_tokenizer(model).how == ("vocabulary" if shipped else "fitted"), model
+        assert get_tokenizer(model).method == ("vocabulary" if shipped else "fitted"), model
         assert 1 <= get_tokenizer(model).count("hello") <= 3, model
-    assert get_tokenizer("unheard-of").how == "estimated"
+    assert get_tokenizer("unheard-of").method == "estimated"
 
 
 def test_what_is_said_of_families_is_said_of_ones_that_exist() -> None:

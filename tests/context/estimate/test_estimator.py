@@ -164,7 +164,7 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
     how: CountMethod, output: int, believed: bool
 ) -> None:
     tokenizer = WordTokenizer()
-    tokenizer.how = how
+    tokenizer.method = how
     with registered("words-2", tokenizer):
         hybrid, reply = estimator(), assistant("word " * 900)
         hybrid.record(request(user("q"), model="words-2"), reply, Usage(1_000, output), learn=True, at=0.0)
@@ -177,7 +177,7 @@ def test_an_output_count_from_the_beginning_of_a_stream_is_not_believed(
 @pytest.mark.parametrize(("output", "believed"), [(500, True), (50, False)])
 def test_escaped_arguments_may_cost_less_than_they_look(output: int, believed: bool) -> None:
     tokenizer = WordTokenizer()
-    tokenizer.how = "vocabulary"
+    tokenizer.method = "vocabulary"
     escaped = assistant(ToolCall("1", "write", "\\u6e2f " * 1_000))
     with registered("words-2", tokenizer):
         hybrid = estimator()

@@ -93,7 +93,7 @@ def test_one_call_tells_tools_from_a_system_prompt_in_the_models_own_vocabulary(
     how: CountMethod, is_told: bool
 ) -> None:
     tokenizer = WordTokenizer()
-    tokenizer.how = how
+    tokenizer.method = how
     with registered("words-2", tokenizer):
         hybrid = estimator()
         outgoing = request(user("hello"), system=SYSTEM, tools=TOOLS, model="words-2")

@@ -353,7 +353,7 @@ def test_every_key_has_a_name_of_its_own() -> None:
     keys = keys_of([PromptArea, ChatScreen, ChatApp, Transcript, ContextPanel, MessagesPanel], {})
     names = [key.id for key in keys]
     assert len(names) == len(set(names))
-    assert all(key.what for key in keys)
+    assert all(key.action for key in keys)
     groups: list[list[type[DOMNode]]] = [[PromptArea, ChatScreen, ChatApp], [ContextPanel], [MessagesPanel]]
     for nodes in groups:
         taken = [one for key in keys_of(nodes, {}) for one in key.keys.split() if one != "escape"]

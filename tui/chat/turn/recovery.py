@@ -83,7 +83,7 @@ class Without:
     place in this run.
     """
 
-    what: Literal["reasoning", "tools", "images"]
+    content: Literal["reasoning", "tools", "images"]
 
 
 Action: TypeAlias = Wait | Clamp | Reduce | Shorten | Without

@@ -195,11 +195,11 @@ def _write_lines(items: Sequence[Item]) -> None:
 
 
 def _entries(items: Sequence[Item], counts: Sequence[TextCount]) -> Iterator[dict[str, object]]:
-    for item, (tokens, upper_bound, how) in zip(items, counts, strict=True):
-        yield {"id": item.name, "model": item.model, "tokens": tokens, "upper_bound": upper_bound, "how": how}
+    for item, (tokens, upper_bound, method) in zip(items, counts, strict=True):
+        yield {"id": item.name, "model": item.model, "tokens": tokens, "upper_bound": upper_bound, "how": method}
 
 
-HOW = {
+METHODS = {
     "vocabulary": "counted in its own vocabulary",
     "fitted": "estimated by weights fitted to its counts",
     "estimated": "estimated by weights fitted to many models",
@@ -215,10 +215,12 @@ def _print(items: Sequence[Item], counts: Sequence[TextCount], models: Sequence[
     columns = [counts[at :: len(models)] for at in range(len(models))]
     rows = [["", *models]]
     for item, *row in zip(items[:: len(models)], *columns, strict=True):
-        rows.append([str(item.name or "standard input"), *(tokens_exact(count.tokens, count.how) for count in row)])
+        rows.append([str(item.name or "standard input"), *(tokens_exact(count.tokens, count.method) for count in row)])
     if len(rows) > 2:
-        rows.append(["total", *(tokens_exact(sum(one.tokens for one in column), column[0].how) for column in columns)])
+        rows.append(
+            ["total", *(tokens_exact(sum(one.tokens for one in column), column[0].method) for column in columns)]
+        )
     write(table(rows, right=frozenset(range(1, len(models) + 1))) + "\n")
     for model, column in zip(models, columns, strict=True):
         bound = tokens_exact(sum(count.upper_bound for count in column))
-        write(f"{model}: {HOW[column[0].how]}, at most {bound} tokens")
+        write(f"{model}: {METHODS[column[0].method]}, at most {bound} tokens")

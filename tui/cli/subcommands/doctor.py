@@ -39,7 +39,7 @@ class Finding:
     """One line: "ok", "note" (worth knowing) or "problem" (something will not work)."""
 
     level: Literal["ok", "note", "problem"]
-    what: str
+    subject: str
     text: str
 
 
@@ -50,7 +50,7 @@ def run(settings: Settings, *, repair: bool = False) -> int:
     checks = (_program, _files, _tokenizer, _providers, _servers, _terminal)
     findings = [finding for check in checks for finding in check(settings)]
     marks = {"ok": "✓", "note": "·", "problem": "✗"}
-    write(table([(marks[f.level], f.what, f.text) for f in findings]))
+    write(table([(marks[f.level], f.subject, f.text) for f in findings]))
     problems = sum(f.level == "problem" for f in findings)
     write("\nEverything works." if not problems else f"\n{plural(problems, 'problem')}.")
     return 1 if problems else 0

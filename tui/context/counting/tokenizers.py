@@ -68,10 +68,11 @@ class Tokenizer:
     """Counts the tokens of a text as models of a family do, by a vocabulary that is read at first use: not on the event
     loop.
 
-    `how` the count relates to the models' own vocabulary. `margins` are the shares of a count, by class of text, that
-    are added for the upper bound: with the own vocabulary they cover parts of a text that the model treats as something
-    else, otherwise the errors on texts that were not part of the fit. Of all vocabularies only the one used last stays
-    in memory. Without its vocabulary it counts by `heuristic_count`, and `error` says why; it is not read again.
+    `method` says how the count relates to the models' own vocabulary. `margins` are the shares of a count, by class of
+    text, that are added for the upper bound: with the own vocabulary they cover parts of a text that the model treats
+    as something else, otherwise the errors on texts that were not part of the fit. Of all vocabularies only the one
+    used last stays in memory. Without its vocabulary it counts by `heuristic_count`, and `error` says why; it is not
+    read again.
     """
 
     _lock = threading.Lock()
@@ -81,11 +82,11 @@ class Tokenizer:
         self,
         name: str,
         read: Callable[[], WordCounter],
-        how: CountMethod = "vocabulary",
+        method: CountMethod = "vocabulary",
         margins: Sequence[float] = VOCABULARY_MARGINS,
     ) -> None:
         self.name = name
-        self.how = how
+        self.method = method
         self.margins = margins
         self._read = read
         self._counter: WordCounter | None = None
@@ -134,8 +135,8 @@ def get_tokenizer(model: str) -> Tokenizer:
     else:
         fitted = fitted_families()[family]
         read = partial(BpeCounter, ENCODINGS[fitted.encoding], fitted.weights)
-        how: CountMethod = "estimated" if family == ESTIMATED else "fitted"
-        tokenizer = Tokenizer(f"{family}-{fitted.version}", read, how, fitted.margins)
+        method: CountMethod = "estimated" if family == ESTIMATED else "fitted"
+        tokenizer = Tokenizer(f"{family}-{fitted.version}", read, method, fitted.margins)
     return _tokenizers.setdefault(family, tokenizer)
 
 
@@ -144,7 +145,7 @@ class TextCount(NamedTuple):
 
     tokens: int
     upper_bound: int
-    how: CountMethod | Literal["provider"]
+    method: CountMethod | Literal["provider"]
 
 
 def count_text(text: str, model: str) -> TextCount:
@@ -155,7 +156,7 @@ def count_text(text: str, model: str) -> TextCount:
         raise tokenizer.error
     tokens = sum(count for _, count in by_class)
     bound = sum(count * (1 + tokenizer.margins[kind]) for kind, count in by_class)
-    return TextCount(round(tokens), ceil(bound), tokenizer.how)
+    return TextCount(round(tokens), ceil(bound), tokenizer.method)
 
 
 def count_texts(pairs: Sequence[tuple[str, str]]) -> list[TextCount]:

@@ -491,7 +491,7 @@ class CalibrationBook:
                     calibration = Calibration() if data is None else Calibration.from_json(data)
                 except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                     calibration = Calibration()
-                sigma = SIGMA_VOCABULARY if get_tokenizer(model).how == "vocabulary" else SIGMA_FACTOR
+                sigma = SIGMA_VOCABULARY if get_tokenizer(model).method == "vocabulary" else SIGMA_FACTOR
                 calibration = self._models[provider, model] = replace(calibration, sigma=sigma)
             return calibration
 

@@ -360,7 +360,7 @@ class HybridTokenEstimator:
         digest = message_digest(sent_reply)
         (raw,) = self.counter.raw_counts([sent_reply], request.model, [digest.full])
         count = with_markup(sent_reply, raw, request.model)
-        exact = get_tokenizer(request.model).how == "vocabulary"
+        exact = get_tokenizer(request.model).method == "vocabulary"
         answer = cost_of_reply(sent_reply, count, usage, situation.calibration.factor, exact=exact)
         output, doubt, cost = answer.output, verdict.doubt, None
         if output is not None:

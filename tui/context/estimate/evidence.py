@@ -377,7 +377,7 @@ def _predecessor(report: Report, situation: Situation) -> Predecessor:
 def _plausible_most(sums: Sums, margin: float, situation: Situation) -> float:
     """The most that messages can cost if their text is off by a few margins at most; what is no text in full."""
     text = sums.text * max(1.0, situation.calibration.factor) + PLAUSIBLE_MARGINS * margin
-    if get_tokenizer(situation.account.model).how == "estimated":
+    if get_tokenizer(situation.account.model).method == "estimated":
         text += spelled_out(sums.all_classes)
     return min(sums.size, text) + sums.most - sums.size
 

@@ -102,7 +102,11 @@ def predict(
     else:
         margin, most_error = _margins(base, account, fresh, calibration, known, tokens - known, margin_before)
         bound = tokens + round(most_error)
-        if measurement is not None and not measurement.confirmed and get_tokenizer(account.model).how == "vocabulary":
+        if (
+            measurement is not None
+            and not measurement.confirmed
+            and get_tokenizer(account.model).method == "vocabulary"
+        ):
             bound = max(bound, round(preamble.total + account.sums.plain))  # the report may be too small
     cleared = min(measurement.cleared, tokens) if measurement is not None and clears else 0
     return ConversationEstimate(
@@ -185,7 +189,7 @@ def spelled_out(classes: int) -> float:
 
 def judged_by_learning(model: str, calibration: Calibration) -> bool:
     """Whether reports are to be judged by the learned factor: it is sure enough, and no vocabulary says it better."""
-    return calibration.errors.calls >= ENOUGH_CALLS and get_tokenizer(model).how != "vocabulary"
+    return calibration.errors.calls >= ENOUGH_CALLS and get_tokenizer(model).method != "vocabulary"
 
 
 def text_margin(sums: Sums, model: str, calibration: Calibration) -> float:

@@ -285,7 +285,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
     is_rounding = abs(unexplained) <= UNATTRIBUTED * total and tokens[largest] + unexplained >= 0
     if is_rounding:
         tokens[largest] += unexplained
-    elif measured and 0 < unexplained <= TEMPLATE and get_tokenizer(account.model).how == "vocabulary":
+    elif measured and 0 < unexplained <= TEMPLATE and get_tokenizer(account.model).method == "vocabulary":
         tokens["hidden"] += unexplained
         by_template += unexplained
     elif unexplained > 0:
@@ -321,7 +321,7 @@ class Guess(NamedTuple):
 
 def _text_guess(tokens: float, margin: float, model: str) -> Guess:
     """The guess at a text; one in the model's own vocabulary is off by a few margins at most."""
-    if not tokens or get_tokenizer(model).how != "vocabulary":
+    if not tokens or get_tokenizer(model).method != "vocabulary":
         return Guess(tokens, margin, FACTOR_LOW, FACTOR_HIGH)
     share = (PLAUSIBLE_MARGINS * margin + TEMPLATE_LEAST) / tokens
     return Guess(tokens, margin, max(0.0, 1 - share), 1 + share)
@@ -413,7 +413,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     tokens["system"] += preamble.per_request if tokens["system"] else 0.0
     prompts = sum(tokens.values())
     tokenizer = get_tokenizer(request.model)
-    doubt = tokenizer.margins[LATIN] if tokenizer.how == "vocabulary" else MARGIN_HEURISTIC
+    doubt = tokenizer.margins[LATIN] if tokenizer.method == "vocabulary" else MARGIN_HEURISTIC
     sections = _text_guess(prompts, doubt * prompts, request.model)
     tokens["tools"] = sum(preamble.tools) + preamble.fixed
     tools = Guess(tokens["tools"], MARGIN_HEURISTIC * tokens["tools"], MIN_PREAMBLE, FACTOR_HIGH)
@@ -428,7 +428,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     hidden = max(0.0, added - calibration.hidden)
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
-    counted = alone is None and tokenizer.how == "vocabulary"
+    counted = alone is None and tokenizer.method == "vocabulary"
     if counted:
         alone = PreambleCost(prompts, prompts + added, agreed=True)
     beyond = 0.0 if whole is None or alone is None else whole.actual - alone.actual

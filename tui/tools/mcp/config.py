@@ -318,10 +318,10 @@ class _Table:
             for name, entry in entries.items()
         }
 
-    def number(self, *names: str, default: float, above: float, below: float, what: str) -> Any:
+    def number(self, *names: str, default: float, above: float, below: float, expected: str) -> Any:
         value = self.get(*names, default=default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not above < value < below:
-            raise McpConfigError(f"{self.key}.{names[0]} has to be {what}")
+            raise McpConfigError(f"{self.key}.{names[0]} has to be {expected}")
         return value
 
     def _text(self, value: object, name: str) -> str:
@@ -330,9 +330,9 @@ class _Table:
             raise McpConfigError(f"{self.key}.{name} has a zero byte in it")
         return text
 
-    def _checked(self, value: object, kind: type[T], name: str, what: str) -> T:
+    def _checked(self, value: object, kind: type[T], name: str, expected: str) -> T:
         if not isinstance(value, kind):
-            raise McpConfigError(f"{self.key}.{name} has to be {what}")
+            raise McpConfigError(f"{self.key}.{name} has to be {expected}")
         return value
 
 
@@ -361,9 +361,9 @@ def _server(name: str, value: object, where: str, place: str) -> ServerConfig:
     if url and command:
         raise McpConfigError(f"{key} has both command and url; leave one out")
     size = table.number(
-        "maxResponse", default=MAX_RESPONSE, above=999, below=1e18, what="a number of bytes, 1000 or more"
+        "maxResponse", default=MAX_RESPONSE, above=999, below=1e18, expected="a number of bytes, 1000 or more"
     )
-    timeout = table.number("timeout", default=TIMEOUT, above=0, below=1e9, what="a number of seconds")
+    timeout = table.number("timeout", default=TIMEOUT, above=0, below=1e9, expected="a number of seconds")
     return ServerConfig(
         name,
         where,
@@ -404,7 +404,7 @@ def _oauth(server: _Table) -> OAuthConfig | None:
         table.text("clientId", "client_id"),
         table.text("clientSecret", "client_secret"),
         " ".join(table.texts("scope", "scopes")) if isinstance(scope, list) else table.text("scope", "scopes"),
-        int(table.number("callbackPort", "redirectPort", default=0, above=-1, below=65_536, what="a port")),
+        int(table.number("callbackPort", "redirectPort", default=0, above=-1, below=65_536, expected="a port")),
     )
 
 
