@@ -161,5 +161,5 @@ def test_a_llama_cpp_that_cannot_be_loaded_is_a_problem(
     (tmp_path / "xllamacpp.py").write_text(module)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     *_, finding = _providers(Settings())
-    assert (finding.level, finding.what) == ("problem", "embedded")
+    assert (finding.level, finding.subject) == ("problem", "embedded")
     assert re.search(expected, finding.text)
