@@ -9,6 +9,7 @@ import pytest
 import tui.commands
 from tests.commands.scripted_ui import Commands, ScriptedUI
 from tui import commands as slash
+from tui.chat.store.database import StoreError
 from tui.commands import Chat
 from tui.views.view import match, matching
 
@@ -91,6 +92,20 @@ async def test_arguments_are_completed_until_one_is_whole(commands: Commands) ->
     assert await commands.completions("/rolling-context o") == ["/rolling-context on", "/rolling-context off"]
     assert await commands.completions("/rolling-context on") == []
     assert await commands.completions("/nope x") == await commands.completions("no command") == []
+
+
+async def test_what_fails_is_logged_and_what_was_mistyped_is_not(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(**_: object) -> None:
+        raise StoreError("the disk is full")
+
+    assert await commands.refusal("/thinking hunter2")
+    assert caplog.records == []
+    monkeypatch.setattr(commands.session.conversation, "update", fails)
+    assert await commands.refusal("/rename hunter2") == "The disk is full."
+    assert "/rename failed" in caplog.text and "the disk is full" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 async def test_before_there_is_a_conversation_most_commands_wait() -> None:

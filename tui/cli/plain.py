@@ -127,6 +127,7 @@ class PlainChat:
             try:
                 await self._take(text)
             except ExpectedError as error:
+                log.warning("in --plain", exc_info=True)
                 complain(str(error))
             except Exception as error:
                 if streams.unwritable(error) is not None:

@@ -6,6 +6,7 @@ imported when the first one is used, after the first frame.
 
 from __future__ import annotations
 
+import logging
 import os
 import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
     from tui.views.view import Form, Menu, Question, View
+
+log = logging.getLogger(__name__)
 
 SECTIONS = ("context", "model", "conversation", "tools", "view", "program")
 """The parts of the list of commands, in order."""
@@ -274,11 +277,13 @@ def split_option(args: str, option: str) -> tuple[str, bool]:
 
 
 async def run(command: Command, ui: UI, chat: Chat, args: str = "") -> None:
-    """Run a command if it may run now. Shows why not, and expected errors."""
+    """Run a command if it may run now. Shows why not; shows and logs expected errors."""
     try:
         _check(command, ui, chat)
         await command.run(ui, chat, args)
     except ExpectedError as error:
+        if not isinstance(error, CommandError):  # which is about what was typed
+            log.warning("/%s failed", command.name, exc_info=True)
         await ui.refuse(_refusal(str(error)))
 
 
