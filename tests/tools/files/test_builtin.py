@@ -155,6 +155,21 @@ def test_ignore_rules_are_git_s(
     assert sorted(mine) == sorted(by_git)
 
 
+@pytest.mark.parametrize("common", ["../..\n", None, "a\0b", "not/there"])
+def test_a_worktree_and_a_submodule_have_their_rules_elsewhere(tmp_path: Path, common: str | None) -> None:
+    (work := tmp_path / "work").mkdir()
+    (work / "mine").write_text("x")
+    (work / ".git").write_text("gitdir: ../main/.git/worktrees/work\n")
+    named = tmp_path / "main/.git/worktrees/work"
+    (named / "info").mkdir(parents=True)
+    if common is not None:
+        (named / "commondir").write_text(common)
+    place = named if common is None else tmp_path / "main/.git"
+    (place / "info").mkdir(exist_ok=True)
+    (place / "info" / "exclude").write_text("mine\n")
+    assert ("mine" in listed(work, glob="*")) == (common not in (None, "../..\n"))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_file_whose_name_is_not_utf_8_is_listed_read_and_searched(tmp_path: Path, engine: str | None) -> None:
     (tmp_path / os.fsdecode(b"d\xe9")).mkdir()

@@ -177,11 +177,18 @@ def rules_above(folder: Path) -> tuple[str, tuple[IgnoreRule, ...]]:
     """
     root = next((above for above in (folder, *folder.parents) if is_there(above / ".git")), folder)
     rules = parse_ignore(_own_rules(), "") if is_there(root / ".git") else []
-    rules += parse_ignore(read_at(None, root / ".git" / "info", "exclude"), "")
+    rules += parse_ignore(read_at(None, _git_folder(root) / "info", "exclude"), "")
     for above in reversed(folder.parents):
         if above.is_relative_to(root) and (text := read_at(None, above)):
             rules += parse_ignore(text, "" if above == root else above.relative_to(root).as_posix())
     return "" if folder == root else f"{folder.relative_to(root).as_posix()}/", tuple(rules)
+
+
+def _git_folder(root: Path) -> Path:
+    """The folder with the repository's `info`. In a worktree or a submodule `.git` is a file that names another one."""
+    named = read_at(None, root, ".git").removeprefix("gitdir:").strip()
+    folder = root / named if named else root / ".git"
+    return folder / read_at(None, folder, "commondir").strip()
 
 
 def _own_rules() -> str:
@@ -204,8 +211,8 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE, *, fo
         path = name if descriptor is not None else folder / name
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
             return file.read(LARGEST_IGNORE_FILE).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""  # missing or unreadable: git would ignore it, too
+    except (OSError, ValueError):
+        return ""  # missing or unreadable, or no path at all: git would ignore it, too
 
 
 # -- globs -------------------------------------------------------------------------------------------------------------
