@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -225,13 +225,17 @@ class Database:
         with self._guard, self._errors():
             return self._db.execute(sql, values).fetchall()
 
-    def readable(self, rows: Rows, values: Mapping[str, object]) -> list[Any]:
-        """The rows of a table, in order of their key; of a damaged file, the readable ones."""
-        try:
-            return self.query(rows.sql(), values)
-        except DamagedError:
-            with self._guard:
-                return readable_rows(self._db, rows, values)
+    def readable(self, rows: Rows, values: Mapping[str, object], convert: Callable[[Any], Any] = tuple) -> list[Any]:
+        """The rows of a table, in order of their key, each converted; of a damaged file, the readable ones.
+
+        No row is kept once it is converted: the text of a long history is not in memory twice.
+        """
+        with self._guard:
+            try:
+                with self._errors():
+                    return [convert(row) for row in self._db.execute(rows.sql(), values)]
+            except DamagedError:
+                return [convert(row) for row in readable_rows(self._db, rows, values)]
 
 
 def damage_lines(damage: Mapping[str, str]) -> list[str]:

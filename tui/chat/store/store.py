@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from sys import intern
 from typing import Any
 
@@ -201,11 +202,8 @@ class SessionStore(Database):
 
     def messages(self, session: str) -> list[Message]:
         """The whole history, oldest first. A message streaming in another program comes with what has arrived."""
-        rows = self.readable(Rows("messages", "id", MESSAGE_COLUMNS, "session = :session"), {"session": session})
-        rows.reverse()
-        messages = []
-        while rows:  # each row is freed as it is read: the text of a long history is not in memory twice
-            messages.append(self._message(session, rows.pop()))
+        rows = Rows("messages", "id", MESSAGE_COLUMNS, "session = :session")
+        messages = self.readable(rows, {"session": session}, partial(self._message, session))
         return [self._grown(session, m) if m.status == "streaming" else m for m in messages]
 
     def message_ids(self, session: str) -> list[str]:
