@@ -73,7 +73,7 @@ def test_memory_is_bounded_by_what_the_store_can_give_back(monkeypatch: pytest.M
     monkeypatch.setattr(digests, "MEMORY_ENTRIES", 3)
     store = Cache()
     for stored in (store, None):
-        counts = digests.Cache(stored, 1)
+        counts = digests.Cache(stored, 1, tuple)
         for number in range(9):
             counts.put("m", {bytes([number]): (number,)})
         assert counts.get("m", [bytes([n]) for n in range(10)]) == {bytes([n]): (n,) for n in range(9)}

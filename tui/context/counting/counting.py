@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from typing import Any, Literal, NamedTuple
 
-from tui.context.counting.digests import Cache, CountCache, Counts, message_digest, system_digest, tool_digest
+from tui.context.counting.digests import Cache, CountCache, message_digest, system_digest, tool_digest
 from tui.context.counting.families import family_of, plain_name, prior_of
 from tui.context.counting.tokenizers import Tokenizer, get_tokenizer
 from tui.context.counting.words import LATIN, pack, total, unpack
@@ -92,7 +92,8 @@ class TokenCounter:
     """Counts content with the tokenizer of a model, each once. Safe to use from several threads."""
 
     def __init__(self, stored: CountCache | None = None) -> None:
-        self._cache = Cache(stored, PROJECTION_VERSION)
+        self._messages = Cache(stored, PROJECTION_VERSION, RawCount._make)
+        self._texts: Cache[tuple[int, ...]] = Cache(stored, PROJECTION_VERSION, tuple)
 
     def count_text(self, text: str, model: str) -> int:
         """Tokens of `text` for `model`. Not cached."""
@@ -106,14 +107,15 @@ class TokenCounter:
     def raw_counts(self, messages: Sequence[Message], model: str, digests: Sequence[bytes]) -> list[RawCount]:
         """What the model's tokenizer counts in `messages`; `digests` are their full ones."""
         tokenizer = get_tokenizer(model)
-        counts = self._cache.get(tokenizer.name, digests)
+        counts = self._messages.get(tokenizer.name, digests)
         if len(counts) < len(digests):
-            fresh: dict[bytes, tuple[int, ...]] = {}
+            fresh: dict[bytes, RawCount] = {}
             for digest, message in zip(digests, messages, strict=True):
                 if digest not in counts:
                     counts[digest] = fresh[digest] = _raw_count(message, tokenizer)
-            self._store(tokenizer, fresh)
-        return [RawCount._make(counts[digest]) for digest in digests]
+            if tokenizer.error is None:  # those of a vocabulary that can't be read are not kept: it may be repaired
+                self._messages.put(tokenizer.name, fresh)
+        return [counts[digest] for digest in digests]
 
     def count_section(self, section: SystemSection, model: str) -> int:
         """Tokens of one section of the system prompt."""
@@ -128,16 +130,12 @@ class TokenCounter:
 
     def _text_tokens(self, text: str, model: str, digest: bytes) -> int:
         tokenizer = get_tokenizer(model)
-        if count := self._cache.get(tokenizer.name, [digest]).get(digest):
+        if count := self._texts.get(tokenizer.name, [digest]).get(digest):
             return count[0]
         tokens = tokenizer.count(text)
-        self._store(tokenizer, {digest: (tokens,)})
-        return tokens
-
-    def _store(self, tokenizer: Tokenizer, counts: Counts) -> None:
-        """Those of a vocabulary that can't be read are not kept: it may be repaired."""
         if tokenizer.error is None:
-            self._cache.put(tokenizer.name, counts)
+            self._texts.put(tokenizer.name, {digest: (tokens,)})
+        return tokens
 
 
 def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:

@@ -9,10 +9,10 @@ so it leaves all earlier replies at once, and a measurement must still be found 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from threading import Lock
-from typing import Literal, NamedTuple, Protocol, TypeAlias, assert_never
+from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, assert_never
 
 from tui.messages import (
     Attachment,
@@ -130,6 +130,8 @@ MEMORY_ENTRIES = 65_536  # values in memory that can be read from the store; whe
 Counts: TypeAlias = Mapping[bytes, tuple[int, ...]]
 """Values by digest."""
 
+Value = TypeVar("Value", bound=tuple[int, ...])
+
 
 class CountCache(Protocol):
     """Persistent storage for counts. Values are small tuples of integers."""
@@ -147,38 +149,40 @@ class CountCache(Protocol):
         ...
 
 
-class Cache:
+class Cache(Generic[Value]):
     """Values by digest, under the name of a tokenizer or of a model. Safe to use from several threads.
 
-    Values stored under another `version` are not read.
+    `make` makes one of its integers. Values stored under another `version` are not read.
     """
 
-    def __init__(self, stored: CountCache | None, version: int) -> None:
+    def __init__(self, stored: CountCache | None, version: int, make: Callable[[Iterable[int]], Value]) -> None:
         self._stored = stored
         self._version = version
-        self._values: dict[str, dict[bytes, tuple[int, ...]]] = {}
+        self._make = make
+        self._values: dict[str, dict[bytes, Value]] = {}
         self._lock = Lock()
 
-    def copy(self) -> Cache:
+    def copy(self) -> Cache[Value]:
         """What is in memory, without the store."""
-        copied = Cache(None, self._version)
+        copied = Cache(None, self._version, self._make)
         with self._lock:
             copied._values = {name: dict(values) for name, values in self._values.items()}
         return copied
 
-    def get(self, name: str, digests: Sequence[bytes]) -> dict[bytes, tuple[int, ...]]:
+    def get(self, name: str, digests: Sequence[bytes]) -> dict[bytes, Value]:
         """The values of `digests`; those without one are left out."""
         with self._lock:
             remembered = self._values.setdefault(name, {})
             values = {digest: remembered[digest] for digest in digests if digest in remembered}
         missing = [digest for digest in digests if digest not in values]
         if missing and self._stored is not None:
-            stored = self._stored.get_many(name, self._version, missing)
+            found = self._stored.get_many(name, self._version, missing)
+            stored = {digest: self._make(value) for digest, value in found.items()}
             self._remember(name, stored)
             values |= stored
         return values
 
-    def put(self, name: str, values: Counts) -> None:
+    def put(self, name: str, values: Mapping[bytes, Value]) -> None:
         """Add or replace values."""
         self._remember(name, values)
         if values and self._stored is not None:
@@ -191,7 +195,7 @@ class Cache:
         if self._stored is not None:
             self._stored.clear(name)
 
-    def _remember(self, name: str, values: Counts) -> None:
+    def _remember(self, name: str, values: Mapping[bytes, Value]) -> None:
         with self._lock:
             entries = len(values) + sum(map(len, self._values.values()))
             if self._stored is not None and entries > MEMORY_ENTRIES:
@@ -220,7 +224,7 @@ class CostBook:
     """
 
     def __init__(self, stored: CountCache | None = None) -> None:
-        self._costs = Cache(stored, COST_VERSION)
+        self._costs: Cache[tuple[int, ...]] = Cache(stored, COST_VERSION, tuple)
 
     def copy(self) -> CostBook:
         """A book of the costs in memory that stores nothing."""
