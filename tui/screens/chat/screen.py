@@ -164,9 +164,6 @@ class ChatScreen(BackgroundScreen):
 
     @work(group="open", exit_on_error=False)
     async def _open(self) -> None:
-        if not gc.isenabled():  # the command line disabled it during start-up
-            gc.freeze()
-            gc.enable()
         try:
             for name in CONVERSATION:
                 await asyncio.to_thread(import_module, name)  # longer than a frame
@@ -176,6 +173,10 @@ class ChatScreen(BackgroundScreen):
             log.exception("the workspace could not be opened")
             await self._not_opened(error)
             return
+        finally:
+            if not gc.isenabled():  # the command line disabled it during start-up; a long conversation has no garbage
+                gc.freeze()
+                gc.enable()
         await self._opened(workspace, session)
         await asyncio.sleep(COMMANDS_PAUSE)
         for name in COMMANDS:
