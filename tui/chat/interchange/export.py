@@ -57,17 +57,17 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     blobs = ((sha256, store.blob(sha256)) for sha256 in sorted(hashes))
     readable = ((sha256, data) for sha256, data in blobs if data is not None)
     if path.suffix == ".md":
-        text = markdown(info, messages)
+        lines = [markdown(info, messages)]
     elif path.suffix == ".html":
-        text = html_page(info, messages, dict(readable))
+        lines = [html_page(info, messages, dict(readable))]
     else:
         calls = CallLog(store).rows(session)
-        text = "\n".join(write_jsonl(info, messages, store.records(session), calls, readable)) + "\n"
+        lines = [f"{line}\n" for line in write_jsonl(info, messages, store.records(session), calls, readable)]
     shown, created = abbreviated(str(path), MAX_PATH), False
     try:
         with open_private(path, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
             created = not overwrite
-            file.write(text)
+            file.writelines(lines)
     except FileExistsError:
         raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
     except OSError as error:
