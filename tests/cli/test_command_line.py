@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from tests.cli.conftest import Run
 from tui.cli.command_line import COMMANDS, EXAMPLES, ROOT, parse
-from tui.cli.parsing import LAST, Command
+from tui.cli.parsing import LAST, TEXT, Command
 from tui.config.settings import Settings
 from tui.providers.config import PRESETS
 
@@ -144,3 +144,11 @@ def test_help_names_every_field_of_json(run_here: Run, command: str) -> None:
     fields = json.loads(run_here(command, *(["hi"] if command == "ask" else []), "--json").stdout)
     about = re.split(r"\W+", (BY_NAME[command].help or "").split("With --json")[1])
     assert [name for name in fields if name not in about] == []
+
+
+def test_an_argument_is_utf_8_also_where_the_locale_has_no_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    escaped = "é".encode().decode("ascii", "surrogateescape")  # as Python reads it with LC_ALL=C and no UTF-8 mode
+    monkeypatch.setattr("os.fsencode", lambda text: text.encode("ascii", "surrogateescape"))
+    assert TEXT.convert(escaped, None, None) == "é"
+    with pytest.raises(click.BadParameter, match="is not UTF-8 text"):
+        TEXT.convert("\udcff", None, None)

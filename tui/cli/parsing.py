@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -46,7 +47,7 @@ _NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
 
 
 class _Text(click.ParamType[Any]):
-    """Text in the terminal's encoding. `offers` are completions, with descriptions."""
+    """Text in UTF-8 or the terminal's encoding. `offers` are completions, with descriptions."""
 
     def __init__(self, name: str, offers: Callable[[], Iterable[tuple[str, str]]] = tuple) -> None:
         self.name = name
@@ -55,7 +56,10 @@ class _Text(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).removeprefix(_ARGUMENT)
         if any("\ud800" <= character <= "\udfff" for character in text):  # Python's escapes for undecodable bytes
-            self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
+            try:
+                return os.fsencode(text).decode("utf-8")  # as in a locale without an encoding (LC_ALL=C)
+            except UnicodeError:
+                self.fail(f"{text!a} is not UTF-8 text: write it in the terminal's own encoding.", param, ctx)
         return text
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
