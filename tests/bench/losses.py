@@ -28,7 +28,7 @@ from unittest import mock
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, Tools
 from tests.screens.conftest import Running, wait_until
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.app import ChatApp
 from tui.chat.runtime.services import Toolbox
 from tui.chat.store.database import Database, StoreError
@@ -99,7 +99,7 @@ class Program(Running):
     """The program in a headless terminal, and what it says when it ends."""
 
     def __init__(self, app: WatchedApp, pilot: Any) -> None:
-        super().__init__(app, pilot, Talk())
+        super().__init__(app, pilot, Scenario())
         self.last_words = app.last_words
 
 

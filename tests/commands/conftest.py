@@ -38,15 +38,15 @@ async def commands(
 
 
 @pytest.fixture
-async def talk(commands: Commands) -> Commands:
+async def conversation(commands: Commands) -> Commands:
     """A conversation of one question and its answer."""
     await drain(commands.session.send("What is a boat?"))
     return commands
 
 
 @pytest.fixture
-async def long_talk(talk: Commands) -> Commands:
+async def long_conversation(conversation: Commands) -> Commands:
     """A conversation with enough in it to be compacted."""
     for number in range(12):
-        await drain(talk.session.send(f"Tell me about boat {number}. " + "It floats on water. " * 60))
-    return talk
+        await drain(conversation.session.send(f"Tell me about boat {number}. " + "It floats on water. " * 60))
+    return conversation

@@ -12,10 +12,10 @@ from tui.views.view import Question
 
 
 @pytest.fixture
-async def exported(talk: Commands, tmp_path: Path) -> Commands:
+async def exported(conversation: Commands, tmp_path: Path) -> Commands:
     """A conversation beside the file it was exported to."""
-    await talk.run("/export talk.jsonl")
-    return talk
+    await conversation.run("/export talk.jsonl")
+    return conversation
 
 
 async def imported_twice(commands: Commands) -> bool:
@@ -50,17 +50,17 @@ async def test_damaged_lines_are_named(exported: Commands, tmp_path: Path) -> No
     assert text.startswith("Imported 2 messages; 1 damaged line skipped")
 
 
-async def test_a_damaged_conversation_among_others_is_named(talk: Commands, tmp_path: Path) -> None:
+async def test_a_damaged_conversation_among_others_is_named(conversation: Commands, tmp_path: Path) -> None:
     node = {"parent": None, "message": {"author": {"role": "assistant"}, "content": {"parts": ["hi"]}}}
     chats = [{"mapping": {"1": node}}, {"mapping": {"1": 5}}]
     (tmp_path / "chats.json").write_text(json.dumps(chats), encoding="utf-8")
-    ui = await talk.run("/import chats.json")
+    ui = await conversation.run("/import chats.json")
     [text] = ui.output
     assert text.startswith("Imported 1 message; chats.json: damaged") and len(ui.attached) == 1
 
 
-async def test_what_cant_be_read_is_refused(talk: Commands) -> None:
-    assert (await talk.refusal("/import")).startswith("/import needs a file")
-    ui = await talk.run("/import no.jsonl")
+async def test_what_cant_be_read_is_refused(conversation: Commands) -> None:
+    assert (await conversation.refusal("/import")).startswith("/import needs a file")
+    ui = await conversation.run("/import no.jsonl")
     assert ui.refusals == ["Not imported: no.jsonl: No such file or directory."]
     assert ui.attached == []

@@ -44,9 +44,9 @@ async def test_what_does_not_exist_is_refused_not_reported_as_an_error(
 
 
 @pytest.fixture
-async def tight(long_talk: Commands) -> Commands:
+async def tight(long_conversation: Commands) -> Commands:
     """A conversation that does not fit the model "small"."""
-    return long_talk
+    return long_conversation
 
 
 @pytest.mark.parametrize("answered", [STAY, None])
@@ -75,10 +75,10 @@ async def test_the_present_model_summarises_first(
     assert provider.requests[-1].model == "m" and tight.session.model == "small"
 
 
-async def test_what_is_no_option_and_no_model_is_refused(talk: Commands) -> None:
-    assert "--compact and --anyway, not --foo" in await talk.refusal("/model small --foo")
-    assert "Unknown provider 'no'" in await talk.refusal("/model no/x")
-    assert talk.session.model == "m"
+async def test_what_is_no_option_and_no_model_is_refused(conversation: Commands) -> None:
+    assert "--compact and --anyway, not --foo" in await conversation.refusal("/model small --foo")
+    assert "Unknown provider 'no'" in await conversation.refusal("/model no/x")
+    assert conversation.session.model == "m"
 
 
 async def test_what_the_model_does_not_take_is_named(commands: Commands, provider: ScriptedProvider) -> None:

@@ -7,9 +7,9 @@ from tests.commands.scripted_ui import Commands
 from tui.chat.conversation.events import ReplyFinished, TurnFailed
 
 
-async def test_the_last_answer_is_asked_for_again(talk: Commands, provider: ScriptedProvider) -> None:
+async def test_the_last_answer_is_asked_for_again(conversation: Commands, provider: ScriptedProvider) -> None:
     provider.script.append(answer("A floating thing."))
-    [reply] = of(ReplyFinished, (await talk.run("/retry")).events)
+    [reply] = of(ReplyFinished, (await conversation.run("/retry")).events)
     assert reply.message.text == "A floating thing."
 
 

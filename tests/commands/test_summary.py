@@ -11,11 +11,11 @@ from tui.chat.conversation.events import MessageAdded, Notice
 
 
 @pytest.fixture
-async def compacted(long_talk: Commands, provider: ScriptedProvider) -> Commands:
+async def compacted(long_conversation: Commands, provider: ScriptedProvider) -> Commands:
     """A conversation with a summary in force."""
     provider.script.append(answer("Goal: learn about boats."))
-    await long_talk.run("/compact")
-    return long_talk
+    await long_conversation.run("/compact")
+    return long_conversation
 
 
 async def test_the_summary_in_force_is_changed(compacted: Commands) -> None:
@@ -34,10 +34,10 @@ async def test_left_as_it_is_nothing_is_said(compacted: Commands) -> None:
         assert ui.events == [] and ui.output == [] and ui.refusals == []
 
 
-async def test_without_one_it_says_how_to_make_one(talk: Commands) -> None:
-    assert "/compact makes one" in await talk.refusal("/summary")
+async def test_without_one_it_says_how_to_make_one(conversation: Commands) -> None:
+    assert "/compact makes one" in await conversation.refusal("/summary")
     ui = ScriptedUI()
-    await slash.run(slash.parse("/summary")[0], ui, talk.chat, talk.session.messages[0].id)
+    await slash.run(slash.parse("/summary")[0], ui, conversation.chat, conversation.session.messages[0].id)
     assert ui.refusals == ["This summary was replaced or undone."]
     with pytest.raises(slash.CommandError, match="takes no argument"):
         slash.parse("/summary it")

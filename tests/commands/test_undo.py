@@ -6,14 +6,14 @@ from tests.chat.fakes import ScriptedProvider, answer
 from tests.commands.scripted_ui import Commands
 
 
-async def test_a_compaction_is_taken_back(long_talk: Commands, provider: ScriptedProvider) -> None:
+async def test_a_compaction_is_taken_back(long_conversation: Commands, provider: ScriptedProvider) -> None:
     provider.script.append(answer("Goal: learn about boats."))
-    await long_talk.run("/compact")
-    assert long_talk.session.conversation.not_sent()
-    ui = await long_talk.run("/undo")
+    await long_conversation.run("/compact")
+    assert long_conversation.session.conversation.not_sent()
+    ui = await long_conversation.run("/undo")
     assert len(ui.output) == 1 and ui.changes == 1
-    assert long_talk.session.summaries.current() is None
+    assert long_conversation.session.summaries.current() is None
 
 
-async def test_without_one_it_says_so(talk: Commands) -> None:
-    assert await talk.refusal("/undo") == "There is no compaction to undo."
+async def test_without_one_it_says_so(conversation: Commands) -> None:
+    assert await conversation.refusal("/undo") == "There is no compaction to undo."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.commands.scripted_ui import Commands, printed
 
 
-async def test_it_adds_up_the_calls(talk: Commands) -> None:
-    [view] = (await talk.run("/cost")).views
+async def test_it_adds_up_the_calls(conversation: Commands) -> None:
+    [view] = (await conversation.run("/cost")).views
     lines = (await printed(view)).splitlines()
     assert lines[0].split() == ["session", "today", "total"]
     assert lines[1].split() == ["calls", "1", "1", "1"]

@@ -47,7 +47,7 @@ def request(messages: Sequence[Message]) -> Request:
     return Request("test", "model", tuple(messages))
 
 
-class Talk:
+class HistoryBuilder:
     """Builds a history; ids sort in the order of making."""
 
     def __init__(self) -> None:
@@ -126,18 +126,18 @@ _size = st.integers(0, 19).flatmap(
 
 
 @st.composite
-def talks(draw: st.DrawFn, *, open_end: bool = True) -> list[Message]:
+def histories(draw: st.DrawFn, *, open_end: bool = True) -> list[Message]:
     """A history of up to 12 turns with tool steps, errors, reasoning and images; perhaps in the middle of a turn."""
-    talk = Talk()
+    builder = HistoryBuilder()
     turns = draw(st.integers(1, 12))
     for number in range(turns):
         if draw(st.integers(0, 9)) == 0:
-            talk.add("user", Text("look"), Attachment("image", "a.png", "image/png", "0" * 64, 10))
+            builder.add("user", Text("look"), Attachment("image", "a.png", "image/png", "0" * 64, 10))
         else:
-            talk.user(draw(st.integers(1, 200)))
+            builder.user(draw(st.integers(1, 200)))
         for _ in range(draw(st.sampled_from([0, 0, 1, 2, 5, 9]))):
             results = draw(st.lists(_size, min_size=1, max_size=3))
-            talk.step(
+            builder.step(
                 *results,
                 arguments=draw(st.sampled_from([1, 1, 1, 2500])),
                 failed=draw(st.booleans()),
@@ -146,7 +146,7 @@ def talks(draw: st.DrawFn, *, open_end: bool = True) -> list[Message]:
             )
         last = number == turns - 1
         if not (last and open_end and draw(st.booleans())):
-            talk.assistant(draw(_size), reasoning=draw(st.sampled_from([0, 80])))
-    if open_end and talk.messages[-1].role == "assistant":
-        talk.user(draw(st.integers(1, 100)))
-    return talk.messages
+            builder.assistant(draw(_size), reasoning=draw(st.sampled_from([0, 80])))
+    if open_end and builder.messages[-1].role == "assistant":
+        builder.user(draw(st.integers(1, 100)))
+    return builder.messages

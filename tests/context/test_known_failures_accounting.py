@@ -99,12 +99,12 @@ def test_a7_without_compaction_there_is_no_buffer(off: BudgetSettings) -> None:
 
 def test_a8_forty_turns_without_usage_are_estimated_not_zero() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     for number in range(40):
-        talk.append(user(f"{number} " * 50))
-        hybrid.record(request(*talk), assistant("word " * 50), Usage(None, None), learn=True, at=0.0)
-        talk.append(assistant("word " * 50))
-    usage = usage_of(request(*talk), hybrid)
+        conversation.append(user(f"{number} " * 50))
+        hybrid.record(request(*conversation), assistant("word " * 50), Usage(None, None), learn=True, at=0.0)
+        conversation.append(assistant("word " * 50))
+    usage = usage_of(request(*conversation), hybrid)
     assert usage.total >= 4_000
     assert (usage.source, usage.basis.last_input) == ("estimated", None)
 
@@ -137,9 +137,9 @@ def test_a16_one_object_for_panel_trigger_and_check() -> None:
 
 def test_a17_a_compacted_request_has_its_own_number_at_once() -> None:
     hybrid = estimator()
-    talk = [user("word " * 3_000), assistant("word " * 3_000), user("q")]
-    hybrid.record(request(*talk), assistant("a"), Usage(90_000, 1), learn=True, at=0.0)
-    before = usage_of(request(*talk, assistant("a")), hybrid).total
+    conversation = [user("word " * 3_000), assistant("word " * 3_000), user("q")]
+    hybrid.record(request(*conversation), assistant("a"), Usage(90_000, 1), learn=True, at=0.0)
+    before = usage_of(request(*conversation, assistant("a")), hybrid).total
     summary = Message("user", user("word " * 200).parts, kind="summary")
     after = usage_of(request(summary, user("q"), assistant("a")), hybrid).total
     assert before == 90_001
@@ -148,23 +148,23 @@ def test_a17_a_compacted_request_has_its_own_number_at_once() -> None:
 
 def test_a18_a_resumed_session_knows_its_measurement() -> None:
     store = Store()
-    talk = [user("q"), assistant("a"), user("r")]
+    conversation = [user("q"), assistant("a"), user("r")]
     first = estimator(ConversationStateTracker(store))
-    first.record(request(*talk), assistant("b"), Usage(150_000, 1), learn=True, at=0.0)
+    first.record(request(*conversation), assistant("b"), Usage(150_000, 1), learn=True, at=0.0)
     again = estimator(ConversationStateTracker(store))
-    assert usage_of(request(*talk, assistant("b")), again).total == 150_001
+    assert usage_of(request(*conversation, assistant("b")), again).total == 150_001
     other = estimator(ConversationStateTracker(store))
-    assert other.estimate(request(user("edited"), *talk[1:])).source == "estimated"
+    assert other.estimate(request(user("edited"), *conversation[1:])).source == "estimated"
 
 
 def test_a20_the_context_is_the_last_call_not_the_sum_of_all() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     for number in range(20):
-        talk.append(user(f"{number}"))
-        hybrid.record(request(*talk), assistant("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
-        talk.append(assistant("a"))
-    assert usage_of(request(*talk), hybrid).total == 45_020
+        conversation.append(user(f"{number}"))
+        hybrid.record(request(*conversation), assistant("a"), Usage(45_000 + number, 1), learn=True, at=float(number))
+        conversation.append(assistant("a"))
+    assert usage_of(request(*conversation), hybrid).total == 45_020
 
 
 # -- 1.B cached tokens ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.screens.conftest import Running, wait_until
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.app import ChatApp
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
@@ -49,7 +49,7 @@ class Real(Running):
     """A running app over the real workspace."""
 
     def __init__(self, app: ChatApp, pilot: Pilot[Any]) -> None:
-        super().__init__(app, pilot, Talk())
+        super().__init__(app, pilot, Scenario())
 
     @property
     def session(self) -> ChatSession:

@@ -16,7 +16,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tests.screens.talks import EchoProvider, SetModels, Talk, opener, settings_in
+from tests.screens.scenarios import EchoProvider, Scenario, SetModels, opener, settings_in
 from tui.app import ChatApp
 from tui.chat.conversation.events import SessionEvent
 from tui.chat.turn.session import ChatSession
@@ -51,8 +51,8 @@ def screen_text(app: ChatApp) -> str:
 class Running:
     """A started app with what tests look at."""
 
-    def __init__(self, app: ChatApp, pilot: Pilot[Any], talk: Talk) -> None:
-        self.app, self.pilot, self.talk = app, pilot, talk
+    def __init__(self, app: ChatApp, pilot: Pilot[Any], scenario: Scenario) -> None:
+        self.app, self.pilot, self.scenario = app, pilot, scenario
         self.chat = app.chat
 
     @property
@@ -70,7 +70,7 @@ class Running:
     @property
     def server(self) -> EchoProvider:
         """What answers."""
-        return self.talk.server
+        return self.scenario.server
 
     @property
     def models(self) -> SetModels:
@@ -82,14 +82,14 @@ class Running:
         """What was written in this run, in the conversation on screen."""
         if self.chat.session is None:
             return []
-        stored = {message.id for message in self.talk.messages}
+        stored = {message.id for message in self.scenario.messages}
         mine = [message for message in self.session.messages if message.role == "user" and message.kind == "chat"]
         return [message.text for message in mine if message.id not in stored]
 
     @property
     def attached(self) -> list[list[str]]:
         """The attachments of each message written in this run."""
-        stored = {message.id for message in self.talk.messages}
+        stored = {message.id for message in self.scenario.messages}
         mine = [message for message in self.session.messages if message.role == "user" and message.id not in stored]
         return [[part.name for part in message.parts if isinstance(part, Attachment)] for message in mine]
 
@@ -142,7 +142,7 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    talk: Talk | None = None,
+    scenario: Scenario | None = None,
     *,
     size: tuple[int, int] = (120, 40),
     folder: Path | None = None,
@@ -150,13 +150,13 @@ async def running(
     wait: bool = True,
     **settings: Any,
 ) -> AsyncIterator[Running]:
-    """Start the app on a talk; with `wait` until the session is on screen. `settings` are those of the program."""
-    talk = talk or Talk()
+    """Start the app in a scenario; with `wait` until the session is on screen. `settings` are those of the program."""
+    scenario = scenario or Scenario()
     with tempfile.TemporaryDirectory() as temporary:
         values: Settings = settings_in(folder or Path(temporary), **settings)
-        app = ChatApp(values, opener(talk, values, gate))
+        app = ChatApp(values, opener(scenario, values, gate))
         async with app.run_test(size=size, notifications=True) as pilot:
-            run = Running(app, pilot, talk)
+            run = Running(app, pilot, scenario)
             try:
                 if wait:
                     await run.until(lambda: app.chat.session is not None)
@@ -165,4 +165,4 @@ async def running(
             finally:
                 if not app.chat.closing:
                     await app.chat.leave()
-                await talk.close()
+                await scenario.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.screens import scenes
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tests.screens.tooling import Tooling
 from tui.chat.servers import ServerLine
 from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
@@ -19,7 +19,7 @@ HOME = "~/.config/chatctx/config.toml"
 NO_PROGRAM = f"there is no program postgres-mcp; install it, or correct command of mcpServers.postgres in {HOME}"
 
 
-def talk() -> Talk:
+def scenario() -> Scenario:
     """Five servers: ready, with deferred tools, coming back, failed, off; and a project's file that waits."""
     tooling = Tooling()
     guide = ServerResource("docs", "guide.md", "doc://guide", "How it works", "text/markdown")
@@ -42,7 +42,7 @@ def talk() -> Talk:
     tooling.plan = ToolPlan((), waiting, 187 * 155)
     server = ServerConfig("build", "/home/me/parser/.mcp.json", command="./tools/build-server")
     tooling.project = ProjectFile(Path("/home/me/parser/.mcp.json"), "00", (server,))
-    return tooling.on(scenes.talk())
+    return tooling.on(scenes.scenario())
 
 
 def _line(name: str, status: ServerStatus, url: str = "") -> ServerLine:

@@ -15,7 +15,7 @@ from textual.widgets import Input, TextArea
 
 from tests.pictures import settled
 from tests.screens.conftest import screen_text, wait_until
-from tests.screens.talks import Talk, opener, settings_in
+from tests.screens.scenarios import Scenario, opener, settings_in
 from tui.app import ChatApp
 from tui.chat.conversation.events import SessionEvent
 from tui.screens.base import Panel
@@ -40,7 +40,7 @@ class Pictures:
 
     async def __call__(
         self,
-        talk: Talk,
+        scenario: Scenario,
         *keys: str,
         until: str,
         command: str = "",
@@ -54,7 +54,7 @@ class Pictures:
         """
         with tempfile.TemporaryDirectory() as folder:
             settings = settings_in(Path(folder), theme=DARK)
-            app = QuietApp(settings, opener(talk, settings))
+            app = QuietApp(settings, opener(scenario, settings))
             await self._compare(app, keys, until, command or event or panel, name)
 
     async def _compare(

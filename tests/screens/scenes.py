@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.screens.talks import Model, Talk, ident, override, stored, with_idents
+from tests.screens.scenarios import Model, Scenario, ident, override, stored, with_idents
 from tests.usages import make_usage
 from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
 from tui.chat.memory_files import MemoryFile, MemoryFiles
@@ -120,7 +120,7 @@ def named(usage: ContextUsage) -> ContextUsage:
     return replace(usage, model="claude-opus-5-1")
 
 
-def long_talk() -> list[Message]:
+def long_conversation() -> list[Message]:
     """Forty calls with a compaction and a trim on the way."""
     messages: list[Message] = []
     size = 12_000
@@ -212,11 +212,11 @@ def calls() -> Sequence[CallRow]:
     return [*rows, replace(CALL, kind="compaction"), replace(CALL, status="failed", input_total=None, cost=None)]
 
 
-def talk(
+def scenario(
     usage: ContextUsage | None = None, conversation: Sequence[Message] | None = None, *, rolling: bool = False
-) -> Talk:
+) -> Scenario:
     """The conversation on screen."""
-    return Talk(
+    return Scenario(
         title=TITLE,
         model="claude-opus-5-1",
         messages=messages() if conversation is None else conversation,

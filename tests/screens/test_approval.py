@@ -12,7 +12,7 @@ from textual.geometry import Size
 
 from tests.messages import tool
 from tests.screens.conftest import SIZES, Running, running
-from tests.screens.talks import Talk, override
+from tests.screens.scenarios import Scenario, override
 from tui.chat.conversation.events import (
     ApprovalAsked,
     MessageAdded,
@@ -59,8 +59,8 @@ class Asking:
         yield ToolFinished("c0", "read_file", 0.1, False)
         yield MessageAdded(tool(ToolResult("c1", "github__create_issue", "done"), id="m100"))
 
-    def talk(self) -> Talk:
-        return Talk(begin=self.begin)
+    def scenario(self) -> Scenario:
+        return Scenario(begin=self.begin)
 
 
 async def asking(run: Running, turn: Asking) -> ApprovalPanel:
@@ -83,7 +83,7 @@ def quiet(panel: ApprovalPanel) -> None:
 )
 async def test_a_key_after_a_quiet_moment_answers(key: str, decision: str) -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         panel = await asking(run, turn)
         quiet(panel)
         await run.press(key)
@@ -94,7 +94,7 @@ async def test_a_key_after_a_quiet_moment_answers(key: str, decision: str) -> No
 
 async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         panel = await asking(run, turn)
         panel._clock = lambda: panel._last_key  # no time passes
         await run.type("yes, sand")
@@ -112,7 +112,7 @@ async def test_what_is_typed_for_the_prompt_answers_nothing_and_is_kept() -> Non
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_the_answer_is_stopped_at_any_time_and_nothing_approved(key: str) -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         await asking(run, turn)
         await run.press(key)
         await run.until(lambda: not run.chat.turns.busy)
@@ -123,7 +123,7 @@ async def test_the_answer_is_stopped_at_any_time_and_nothing_approved(key: str) 
 @pytest.mark.slow
 async def test_a_special_call_is_asked_about_each_time() -> None:
     turn = Asking(question(why="id_rsa probably holds keys"))
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         panel = await asking(run, turn)
         quiet(panel)
         await run.press("a")
@@ -137,7 +137,7 @@ async def test_a_special_call_is_asked_about_each_time() -> None:
 
 async def test_everything_that_would_be_done_can_be_read() -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         await asking(run, turn)
         await run.shows("[red]now[/]", "github says of it")
         for size in SIZES:
@@ -148,7 +148,7 @@ async def test_everything_that_would_be_done_can_be_read() -> None:
 
 async def test_nothing_is_run_before_the_end_of_its_arguments_was_on_screen() -> None:
     turn = Asking(question({"command": "true\n" * 90 + "rm -r everything"}))
-    async with running(turn.talk(), size=(60, 20)) as run:
+    async with running(turn.scenario(), size=(60, 20)) as run:
         panel = await asking(run, turn)
         await run.shows("page down first")
         quiet(panel)
@@ -166,7 +166,7 @@ async def test_nothing_is_run_before_the_end_of_its_arguments_was_on_screen() ->
 @pytest.mark.slow
 async def test_a_call_whose_arguments_were_not_read_can_be_refused() -> None:
     turn = Asking(question({"command": "true\n" * 90}))
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         quiet(await asking(run, turn))
         await run.press("n")
         await run.until(lambda: bool(turn.answers))
@@ -194,7 +194,7 @@ def test_arguments_cannot_look_like_others() -> None:
 @pytest.mark.slow
 async def test_a_resize_while_the_program_ends_needs_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         panel = await asking(run, turn)
         with monkeypatch.context() as patched:
             patched.setattr(run.app, "_screen_stacks", {run.app.current_mode: []})
@@ -220,7 +220,7 @@ def test_no_value_passes_for_an_argument_where_it_is_wrapped(width: int) -> None
 @pytest.mark.slow
 async def test_what_runs_is_named_with_its_time() -> None:
     turn = Asking(question())
-    async with running(turn.talk()) as run:
+    async with running(turn.scenario()) as run:
         run.chat.turns.show(ToolStarted("c1", "read_file"))
         run.chat.turns.show(ToolStarted("c2", "search_files"))
         run.chat.turns.show(ToolProgress("c2", "3/10 fo\x1bo"))

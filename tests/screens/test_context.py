@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.screens.conftest import SIZES, running
-from tests.screens.talks import TALK, EchoProvider, Talk, assistant, ident, long_talk, shown_usage, user
+from tests.screens.scenarios import SESSION, EchoProvider, Scenario, assistant, ident, long_scenario, shown_usage, user
 from tests.usages import make_usage
 from tui.chat.turn.session import ChatSession
 from tui.context.estimate.measurements import Verdict
@@ -36,11 +36,11 @@ async def test_it_lies_over_the_conversation_and_esc_closes_it(size: tuple[int, 
 
 @pytest.mark.slow
 async def test_looking_changes_nothing_in_the_session() -> None:
-    async with running(Talk(messages=[user("hi"), assistant("ho")])) as run:
+    async with running(Scenario(messages=[user("hi"), assistant("ho")])) as run:
         store, session = run.workspace.store, run.session
 
         def stored() -> tuple[object, ...]:
-            return session.usage, session.conversation.state, store.messages(TALK), store.records(TALK)
+            return session.usage, session.conversation.state, store.messages(SESSION), store.records(SESSION)
 
         before = stored()
         await run.press(
@@ -52,8 +52,8 @@ async def test_looking_changes_nothing_in_the_session() -> None:
 
 @pytest.mark.slow
 async def test_its_total_is_the_status_lines() -> None:
-    talk = Talk(usage=shown_usage(123_456, 200_000, source="estimated"))
-    async with running(talk) as run:
+    scenario = Scenario(usage=shown_usage(123_456, 200_000, source="estimated"))
+    async with running(scenario) as run:
         await run.shows("~123k / 200k · 62 %")
         await run.press("f2")
         await run.shows("~123,456 / 200,000 tokens   62 %")
@@ -91,7 +91,7 @@ async def test_rolling_is_turned_on_from_here_and_the_threshold_goes() -> None:
 @pytest.mark.slow
 async def test_exact_count_replaces_the_estimate() -> None:
     server = EchoProvider(able=Capabilities(count_endpoint=True))
-    async with running(Talk(messages=[user("how much is this?")], usage=None, server=server)) as run:
+    async with running(Scenario(messages=[user("how much is this?")], usage=None, server=server)) as run:
         await run.press("f2")
         await run.shows("~", "/ 200,000 tokens")
         await run.press("e")
@@ -125,14 +125,14 @@ async def test_a_count_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_compact_closes_the_panel_and_compacts() -> None:
-    async with running(long_talk()) as run:
+    async with running(long_scenario()) as run:
         await run.press("f2", "c")
         await run.shows("Compacted ")
         assert run.app.screen is run.chat
 
 
 async def test_what_does_not_fit_is_said() -> None:
-    async with running(Talk(usage=shown_usage(494_945))) as run:
+    async with running(Scenario(usage=shown_usage(494_945))) as run:
         await run.shows("495k / 200k · 247 % !", "311k too much")
         await run.press("f2")
         await run.shows("247 % !", "▲ the window ends here", "too much", "310,945")
@@ -140,7 +140,7 @@ async def test_what_does_not_fit_is_said() -> None:
 
 @pytest.mark.slow
 async def test_an_unknown_window_has_no_percentage() -> None:
-    async with running(Talk(usage=shown_usage(500, None))) as run:
+    async with running(Scenario(usage=shown_usage(500, None))) as run:
         await run.shows("500 / ?")
         await run.press("f2")
         await run.shows("500 / ? tokens", "window unknown", "/window 128k")
@@ -150,8 +150,8 @@ async def test_an_unknown_window_has_no_percentage() -> None:
 @pytest.mark.slow
 async def test_messages_can_be_pinned_left_out_sorted_and_gone_to() -> None:
     messages: list[Message] = [user(f"question {n}", f"m{n}") for n in range(1, 60)]
-    talk = Talk(messages=messages, not_sent={ident("m3"): "compacted"})
-    async with running(talk) as run:
+    scenario = Scenario(messages=messages, not_sent={ident("m3"): "compacted"})
+    async with running(scenario) as run:
         await run.press("f2", "m")
         await run.shows("Messages · 59, 1 not sent any more", "question 59")
         await run.press("home")
@@ -176,7 +176,7 @@ async def test_history_draws_the_calls_and_marks_compactions() -> None:
         messages += [user("q", f"a{n:02}q"), assistant("a", f"a{n:02}r", tokens=(n * 3_000, 500))]
     messages.append(Message("user", (Text("summary"),), id=ident("a98s"), kind="summary"))
     messages.append(assistant("a", "a99r", tokens=(9_000, 500)))
-    async with running(Talk(messages=messages)) as run:
+    async with running(Scenario(messages=messages)) as run:
         await run.press("f2", "h")
         await run.shows("30 calls", "now 9.5k, most 87.5k", "▼ compacted", "window 200k", "█")
         await run.press("escape")
@@ -185,7 +185,7 @@ async def test_history_draws_the_calls_and_marks_compactions() -> None:
 
 @pytest.mark.slow
 async def test_history_lists_the_requests_with_what_their_reports_were_taken_for() -> None:
-    async with running(Talk(messages=[user("q", "a01q"), assistant("a", "a01r", tokens=(3_000, 500))])) as run:
+    async with running(Scenario(messages=[user("q", "a01q"), assistant("a", "a01r", tokens=(3_000, 500))])) as run:
         usage = run.session.usage
         assert usage is not None
         log, request = run.workspace.services.calls, Request("scripted", "m", (), session=run.session.id)
@@ -246,7 +246,7 @@ async def test_a_click_on_the_number_opens_it() -> None:
 
 async def test_warnings_are_shown() -> None:
     usage = replace(make_usage(), warnings=("tools are estimated larger than the whole request",))
-    async with running(Talk(usage=usage)) as run:
+    async with running(Scenario(usage=usage)) as run:
         await run.press("f2")
         await run.shows("! tools are estimated larger")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.messages import tool
 from tests.screens.conftest import Running, running
-from tests.screens.talks import Talk, assistant, ident, user, with_idents
+from tests.screens.scenarios import Scenario, assistant, ident, user, with_idents
 from tests.screens.tooling import Tooling
 from tests.usages import make_usage
 from tui.chat.memory_files import MemoryFile, MemoryFiles
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second
 LONG = "\n".join(f"output line {number}" for number in range(90))
 
 
-def talk() -> Talk:
+def scenario() -> Scenario:
     file = Attachment("text", "notes.txt", "text/plain", "00", 12, text="what the notes\nsay")
     messages = [
         Message("user", (Text("the first words"), file), id=ident("m1")),
@@ -44,7 +44,7 @@ def talk() -> Talk:
     )  # fmt: skip
     parameters = '{"properties":{"path":{"type":"string"}},"type":"object"}'
     tooling = Tooling(plan=ToolPlan((ToolSchema("read_file", "Reads a file.", parameters),)))
-    return tooling.talk(
+    return tooling.scenario(
         messages=messages,
         usage=with_idents(make_usage(210, rows=rows)),
         system="Be brief,\nplease.",
@@ -83,7 +83,7 @@ SHOWN_OF = (
 
 @pytest.mark.slow
 async def test_a_text_is_shown_and_esc_leads_back() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         for row, item, shown in SHOWN_OF:
             await unfold(run, row, item)
             await run.press("enter")
@@ -94,7 +94,7 @@ async def test_a_text_is_shown_and_esc_leads_back() -> None:
 
 
 async def test_a_message_is_shown_where_it_was_said_and_its_result_unfolded() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await unfold(run, "tool results", "m3")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
@@ -106,7 +106,7 @@ async def test_a_message_is_shown_where_it_was_said_and_its_result_unfolded() ->
 
 @pytest.mark.slow
 async def test_a_click_opens_too_and_what_is_gone_is_said() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await unfold(run, "tools", "gone")
         await run.press("enter")
         await run.shows("not part of the next request any more")

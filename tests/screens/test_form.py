@@ -11,7 +11,7 @@ from textual.events import Key
 
 from tests.providers.replay import Answer, ReplayServer, replay_server
 from tests.screens.conftest import SIZES, Running, running
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.views.view import Field, Form, may_be_secret
 
 SECRET = "sk-test-4711-do-not-tell"
@@ -25,7 +25,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]
         yield running_server
 
 
-LOCAL = Talk(provider="local", model="smol")
+LOCAL = Scenario(provider="local", model="smol")
 
 
 async def fill(run: Running, *values: str) -> None:

@@ -15,7 +15,7 @@ from textual.worker import WorkerCancelled
 
 from tests.screens import tool_scene
 from tests.screens.conftest import running
-from tests.screens.talks import Talk, assistant, user
+from tests.screens.scenarios import Scenario, assistant, user
 from tui.app import GuardedPalette
 from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second
 
 
 async def test_keys_for_a_palette_that_is_not_laid_out_yet() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         run.app.action_command_palette()
         palette = run.app.screen
         for pause in range(6):
@@ -40,7 +40,7 @@ async def test_keys_for_a_palette_that_is_not_laid_out_yet() -> None:
 
 
 async def test_a_palette_closed_before_its_search_begins() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         run.app.action_command_palette()
         palette = run.app.screen
         assert isinstance(palette, GuardedPalette)
@@ -52,7 +52,7 @@ async def test_a_palette_closed_before_its_search_begins() -> None:
 
 
 async def test_a_panel_closed_twice_leaves_the_one_below_open() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         await run.command("/help")
         await run.until(lambda: isinstance(run.app.screen, HelpPanel))
         run.app.action_command_palette()
@@ -68,7 +68,7 @@ async def test_a_panel_closed_twice_leaves_the_one_below_open() -> None:
 
 
 async def test_a_panel_closed_twice_below_another() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         await run.command("/help")
         await run.until(lambda: isinstance(run.app.screen, HelpPanel))
         panel = run.app.screen
@@ -85,7 +85,7 @@ async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyP
         await stored.wait()
 
     monkeypatch.setattr(ChatSession, "exclude", exclude)
-    async with running(Talk(messages=[user("hi", "m1"), assistant("ho", "m2")])) as run:
+    async with running(Scenario(messages=[user("hi", "m1"), assistant("ho", "m2")])) as run:
         await run.command("/context")
         await run.shows("m messages")
         await run.press("m")
@@ -101,7 +101,7 @@ async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_palette_opened_again_while_the_first_one_closes() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         for _ in range(3):
             run.app.action_command_palette()
             await asyncio.sleep(0)
@@ -110,7 +110,7 @@ async def test_a_palette_opened_again_while_the_first_one_closes() -> None:
 
 
 async def test_a_megabyte_pasted_into_a_field_of_one_line_is_refused() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         await run.command("/sessions")
         await run.until(lambda: isinstance(run.app.focused, Input))
         field = run.app.focused
@@ -129,7 +129,7 @@ async def test_a_change_of_tools_goes_on_once_its_panel_is_closed(monkeypatch: p
         await refresh_usage(session)
 
     monkeypatch.setattr(ChatScreen, "request_changed", lambda _screen: changed.set())
-    async with running(tool_scene.talk()) as run:
+    async with running(tool_scene.scenario()) as run:
         await run.command("/tools")
         await run.shows("● list_files")
         panel = run.app.screen
@@ -144,7 +144,7 @@ async def test_what_reaches_a_panel_that_closes_needs_no_widgets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[Callable[[], object]] = []
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         for command in ("/theme", "/sessions", "/context", "/tools", "/help"):
             await run.command(command)
             await run.until(lambda: run.app.screen is not run.chat and run.app.screen.is_mounted)

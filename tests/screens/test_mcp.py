@@ -75,7 +75,7 @@ def tooling(**values: Any) -> Tooling:
 @pytest.mark.slow
 async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> None:
     setup = tooling()
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.command("/mcp")
         await run.shows("MCP servers", "● docs", "✗ mail", "it ended before it was ready (bad [bold]password[/bold])")
         await run.shows("1 tool, ~120 tokens with every request; 1 deferred, ~9.0k not sent")
@@ -100,7 +100,7 @@ async def test_a_server_that_wants_a_sign_in_has_a_key_for_it(monkeypatch: pytes
     setup = tooling()
     failed = line("docs", "failed", "it wants you to sign in: /mcp login docs")
     setup.servers = [replace(failed, config=replace(failed.config, oauth=OAuthConfig()))]
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.command("/mcp")
         await run.shows("✗ docs", "s sign in")
         run_commands: list[str] = []
@@ -111,7 +111,7 @@ async def test_a_server_that_wants_a_sign_in_has_a_key_for_it(monkeypatch: pytes
 
 async def test_the_panel_follows_a_server_and_fits_a_narrow_screen() -> None:
     setup = tooling()
-    async with running(setup.talk(), size=(40, 15)) as run:
+    async with running(setup.scenario(), size=(40, 15)) as run:
         await run.command("/mcp")
         await run.shows("● docs")
         setup.servers = [replace(setup.servers[0], status=ServerStatus("docs", "reconnecting", "it ended"))]
@@ -134,7 +134,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
         project=ProjectFile(Path("/p/.mcp.json"), "00", (server, remote)),
         news=["/p/.mcp.json names MCP servers (evil, far). Nothing of it was started: /mcp asks you."],
     )
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.shows("Nothing of it was started")
         await run.command("/mcp")
         await run.shows("! .mcp.json would start: evil, far")
@@ -160,7 +160,7 @@ async def test_a_projects_file_is_shown_whole_before_anything_starts_and_the_fir
 async def test_however_long_a_projects_file_is_the_answers_are_in_view() -> None:
     servers = tuple(ServerConfig(f"s{n}", "f", command="x", args=("--token", f"evil-{n}")) for n in range(40))
     setup = tooling(project=ProjectFile(Path("/p/.mcp.json"), "00", servers))
-    async with running(setup.talk(), size=(60, 20)) as run:
+    async with running(setup.scenario(), size=(60, 20)) as run:
         await run.command("/mcp")
         await run.press("enter")
         await run.shows("s0: x '--token' 'evil-0'", "Not now", "Never")
@@ -174,7 +174,7 @@ async def test_no_argument_passes_for_another_server_where_it_is_wrapped() -> No
     setup = tooling(
         project=ProjectFile(Path("/p/.mcp.json"), "00", (ServerConfig("s", "f", command="x", args=(fake,)),))
     )
-    async with running(setup.talk(), size=(100, 30)) as run:
+    async with running(setup.scenario(), size=(100, 30)) as run:
         await run.command("/mcp")
         await run.press("enter")
         await run.shows("┊ good: npx 'harmless'")
@@ -183,7 +183,7 @@ async def test_no_argument_passes_for_another_server_where_it_is_wrapped() -> No
 
 
 async def test_servers_and_prompts_are_completed() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         await run.type("/mcp re")
         await run.shows("restart docs", "restart mail")
         await run.press("escape", "ctrl+u")
@@ -193,7 +193,7 @@ async def test_servers_and_prompts_are_completed() -> None:
 
 async def test_a_failure_is_said_once_and_not_over_the_draft() -> None:
     setup = tooling()
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         setup.news = ["MCP server mail: it ended. /mcp shows more."]
         setup.tell(run.workspace, "mail")
         setup.tell(run.workspace, "mail")
@@ -202,7 +202,7 @@ async def test_a_failure_is_said_once_and_not_over_the_draft() -> None:
 
 
 async def test_a_resource_completes_is_counted_and_goes_along() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         await run.type("read @docs:gui")
         await run.shows("docs:guide.md", "How it works")
         await run.press("tab")
@@ -219,7 +219,7 @@ async def test_the_address_of_a_resource_is_completed_gap_by_gap() -> None:
         endings={"book": ["moby dick", "walden"], "number": ["17", "70"]},
         contents={"page:moby%20dick/17": "Call me Ishmael."},
     )
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.type("see @docs:pag")
         await run.shows("docs:page:{book}/{number}", "A page of a book")
         await run.press("tab")
@@ -245,13 +245,13 @@ async def test_a_slow_server_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(SetServers, "complete", slowly)
     templates = [ResourceTemplate("docs", "page:{book}", "walden"), ResourceTemplate("docs", "page:{number}", "17")]
-    async with running(tooling(templates=templates).talk()) as run, asyncio.timeout(5):
+    async with running(tooling(templates=templates).scenario()) as run, asyncio.timeout(5):
         offers = await template_offers("docs:page:", run.workspace.servers)
     assert [offer.key for offer in offers] == ["docs:page:walden", "docs:page:17"]
 
 
 async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         run.chat.composer.value = 'look at @"docs:api notes"'
         await run.press("enter")
         await run.shows("Not sent: the resource: doc://api is gone.")
@@ -261,7 +261,7 @@ async def test_a_resource_that_is_gone_keeps_the_message_in_the_draft() -> None:
 
 @pytest.mark.slow
 async def test_a_prompt_goes_into_the_draft_once_the_form_is_filled_in() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         await run.command("/prompt docs:weather")
         await run.shows("city: Name of the city", "unit", "may stay empty")
         await run.press("enter")  # it has to be said
@@ -276,7 +276,7 @@ async def test_a_prompt_goes_into_the_draft_once_the_form_is_filled_in() -> None
 
 
 async def test_what_is_deferred_stands_in_context() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         await run.command("/context")
         await run.shows("1 deferred, ~9.0k not sent")
 
@@ -298,7 +298,7 @@ async def test_resources_are_found_by_name_or_address_and_not_by_chance() -> Non
     assert [choice.key for choice in resource_offers("docs:g", RESOURCES)] == ["docs:guide.md"]
     assert resource_offers("", RESOURCES) == []
     setup = tooling(readers={"docs", "unlisted"})
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         servers = run.workspace.servers
     assert servers.mentioned("see @docs:guide.md, @docs:doc://api and docs:guide.md") == list(RESOURCES)
     assert servers.mentioned("mail me @docs or @other:doc://x") == []

@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.screens.conftest import SIZES, Running, running
-from tests.screens.talks import EchoProvider, Model, Talk, long_talk
+from tests.screens.scenarios import EchoProvider, Model, Scenario, long_scenario
 from tui.chat.turn.session import ChatSession
 from tui.context.usage.limits import ModelLimits
 from tui.providers.base import Capabilities, ModelInfo
@@ -27,7 +27,7 @@ PRICED = (
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[int, int]) -> None:
-    async with running(Talk(models=PRICED), size=size) as run:
+    async with running(Scenario(models=PRICED), size=size) as run:
         run.models.gate, run.models.problems = asyncio.Event(), ("lab: no answer",)
         await run.command("/model")
         await run.shows("anthropic/claud", "200k", "$3/$15", "lab/mystery", "as of 2 d ago")
@@ -41,13 +41,13 @@ async def test_the_list_as_it_was_is_there_before_anybody_answers(size: tuple[in
 
 
 async def test_what_is_known_of_a_model_stands_below_the_list() -> None:
-    async with running(Talk(models=PRICED)) as run:
+    async with running(Scenario(models=PRICED)) as run:
         await run.command("/model")
         await run.shows("images, PDFs, tools: ?", "reasoning is not sent back", "no counting endpoint")
 
 
 async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_was_did_not_have_it() -> None:
-    async with running(Talk(models=PRICED[1:])) as run:
+    async with running(Scenario(models=PRICED[1:])) as run:
         run.models.gate = asyncio.Event()
         await run.command("/model")
         await run.shows("lab/mystery")
@@ -68,9 +68,9 @@ def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:
     assert "counting endpoint: ?" in about_model(info, Capabilities(count_endpoint=None), "")
 
 
-def narrow(window: int | None = 3_000, **values: Any) -> Talk:
+def narrow(window: int | None = 3_000, **values: Any) -> Scenario:
     """A conversation of some 3,300 tokens, and a model "smol" with a smaller window."""
-    return long_talk(server=EchoProvider(windows={"smol": window}), **values)
+    return long_scenario(server=EchoProvider(windows={"smol": window}), **values)
 
 
 async def offer_smaller_model(run: Running) -> None:
@@ -154,7 +154,7 @@ async def test_enter_right_behind_a_search_takes_what_was_searched_for() -> None
 @pytest.mark.slow
 async def test_of_hundreds_of_models_the_first_are_shown_and_all_are_searched() -> None:
     many = tuple(("openrouter", Model(f"vendor/model-{number}")) for number in range(400))
-    async with running(Talk(models=many)) as run:
+    async with running(Scenario(models=many)) as run:
         await run.command("/model")
         await run.shows("vendor/model-0", "340 more: type to search   enter choose   esc close")
         await run.type("399")

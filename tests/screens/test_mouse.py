@@ -7,7 +7,7 @@ import pytest
 from tests.chat.fakes import answer
 from tests.screens import mcp_scene, tool_scene
 from tests.screens.conftest import Running, running
-from tests.screens.talks import Talk, assistant, ident, long_talk, stored, user
+from tests.screens.scenarios import Scenario, assistant, ident, long_scenario, stored, user
 from tests.screens.tool_scene import ASKED
 from tui.screens.question import ApprovalPanel
 
@@ -24,8 +24,8 @@ async def click(run: Running, words: str) -> None:
 
 @pytest.mark.slow
 async def test_everything_about_context_can_be_clicked() -> None:
-    talk = Talk(messages=[user("hi", "m1"), assistant("ho", "m2")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("hi", "m1"), assistant("ho", "m2")])
+    async with running(scenario) as run:
         await click(run, "/context for more")
         await click(run, "m messages")
         await click(run, "p pin")
@@ -47,7 +47,9 @@ async def test_everything_about_context_can_be_clicked() -> None:
 
 
 async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> None:
-    async with running(Talk(other=[stored("s8", "one", updated_at=4.0), stored("s9", "two", updated_at=3.0)])) as run:
+    async with running(
+        Scenario(other=[stored("s8", "one", updated_at=4.0), stored("s9", "two", updated_at=3.0)])
+    ) as run:
         await run.command("/sessions")
         await run.shows("one", "two")
         await click(run, "^d delete")
@@ -60,7 +62,7 @@ async def test_conversations_are_deleted_brought_back_and_opened_by_mouse() -> N
 
 @pytest.mark.slow
 async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None:
-    async with running(long_talk()) as run:
+    async with running(long_scenario()) as run:
         run.server.script += [answer("the first"), answer("the second"), answer("the third")]
         await run.command("/compact --preview")
         await click(run, "ctrl+r ask again")
@@ -84,7 +86,7 @@ async def test_a_call_that_asks_is_stopped_by_mouse() -> None:
 
 @pytest.mark.slow
 async def test_tools_are_switched_and_left_by_mouse() -> None:
-    async with running(tool_scene.talk()) as run:
+    async with running(tool_scene.scenario()) as run:
         await run.command("/tools")
         await click(run, "list_files")
         await run.shows("○ list_files")
@@ -96,7 +98,7 @@ async def test_tools_are_switched_and_left_by_mouse() -> None:
 
 @pytest.mark.slow
 async def test_servers_are_unfolded_and_left_by_mouse() -> None:
-    async with running(mcp_scene.talk()) as run:
+    async with running(mcp_scene.scenario()) as run:
         await run.command("/mcp")
         await run.shows("enter read it and decide")
         await run.press("down")
@@ -112,7 +114,7 @@ async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> N
         "context.messages": "l", "panel.close": "f9", "pager.copy": "k", "tools.switch": "w", "approval.once": "j",
         "sessions.delete": "ctrl+b",
     }  # fmt: skip
-    async with running(tool_scene.talk(), keys=keys) as run:
+    async with running(tool_scene.scenario(), keys=keys) as run:
         await run.press("f2")
         await run.shows("l messages   h requests", "q close")
         await run.press("l")

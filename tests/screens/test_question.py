@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.screens.conftest import running
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.screens.base import LongText, Panel
 from tui.screens.lists import Picker
 from tui.screens.pager import Pager
@@ -21,7 +21,7 @@ ANSWERS = (Option("", "Not now"), Option("yes", "Start them"))
 async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_once() -> None:
     question = Question("Start?", "a harmless server\n" * 60 + "rm -r everything", ANSWERS, must_read=("yes",))
     answers: list[str | None] = []
-    async with running(Talk(), size=(60, 20)) as run:
+    async with running(Scenario(), size=(60, 20)) as run:
         run.app.push_screen(QuestionPanel(question), answers.append)
         await run.shows("page down first")
         await run.press("down", "enter")
@@ -39,7 +39,7 @@ async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_on
 
 async def test_answers_are_aligned_where_a_wider_terminal_has_room() -> None:
     answers = (Option("a", "Switch", "now"), Option("b", "Summarise first", "then switch"))
-    async with running(Talk(), size=(60, 20)) as run:
+    async with running(Scenario(), size=(60, 20)) as run:
         run.app.push_screen(QuestionPanel(Question("Which?", "text", answers)))
         await run.shows("Switch  now")
         await run.pilot.resize_terminal(100, 20)
@@ -49,7 +49,7 @@ async def test_answers_are_aligned_where_a_wider_terminal_has_room() -> None:
 @pytest.mark.slow
 async def test_a_text_of_megabytes_is_shown_by_its_ends() -> None:
     text = "begin\n" + "x" * 3_000_000 + "\nthe end"
-    async with running(Talk(), size=(60, 20)) as run:
+    async with running(Scenario(), size=(60, 20)) as run:
         panel = QuestionPanel(Question("Start?", text, ANSWERS, must_read=("yes",)))
         run.app.push_screen(panel)
         await run.shows("begin")
@@ -73,7 +73,7 @@ async def test_names_on_the_edge_of_a_panel_are_no_markup() -> None:
         Picker(Menu(MARKUP, nothing, "")),
         Pager(((MARKUP, MARKUP),)),
     )
-    async with running(Talk(), size=(100, 30)) as run:
+    async with running(Scenario(), size=(100, 30)) as run:
         for panel in panels:
             run.app.push_screen(panel)
             await run.shows(MARKUP)

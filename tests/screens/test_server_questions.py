@@ -8,7 +8,7 @@ import pytest
 from textual.events import Paste
 
 from tests.screens.conftest import running
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.screens.question import QuestionPanel
 from tui.tools.mcp.questions import Field, FormQuestion, Reply
 
@@ -17,7 +17,7 @@ QUESTION = FormQuestion("crm", "Who is it for?", (Field("name", "Name", required
 
 @pytest.mark.slow
 async def test_a_question_is_a_panel_whose_first_answer_is_to_do_nothing() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks", "Who is it for?", "Not now")
         await run.press("enter")
@@ -33,7 +33,7 @@ async def test_a_question_is_a_panel_whose_first_answer_is_to_do_nothing() -> No
 
 @pytest.mark.slow
 async def test_a_question_that_has_become_pointless_goes_away() -> None:
-    async with running(Talk(), size=(60, 20)) as run:
+    async with running(Scenario(), size=(60, 20)) as run:
         asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks")
         asking.cancel()
@@ -44,7 +44,7 @@ async def test_a_question_that_has_become_pointless_goes_away() -> None:
 
 @pytest.mark.slow
 async def test_what_is_being_written_goes_on_in_the_prompt() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         await run.type("hel")
         asking = asyncio.create_task(run.chat.answer_server(QUESTION))
         await run.shows("The MCP server crm asks")

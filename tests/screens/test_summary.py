@@ -14,8 +14,8 @@ from textual.widgets import TextArea
 
 from tests.chat.fakes import Answer, answer
 from tests.screens.conftest import Running, running
+from tests.screens.scenarios import EchoProvider, Scenario, ident, long_scenario, user
 from tests.screens.scenes import PLAN
-from tests.screens.talks import EchoProvider, Talk, ident, long_talk, user
 from tests.usages import make_usage
 from tui import commands
 from tui.chat.compaction.compactor import SummaryDraft, SummaryEffect
@@ -28,10 +28,10 @@ KEYS = "ctrl+s compact with this"
 GOAL = "Goal: fix the parser."
 
 
-def talk(*texts: str, script: Sequence[Answer] = (), **server: Any) -> Talk:
+def scenario(*texts: str, script: Sequence[Answer] = (), **server: Any) -> Scenario:
     """A conversation that can be compacted; the model writes these summaries in turn."""
     answers = [*script, *(answer(text) for text in texts or (GOAL, GOAL, GOAL))]
-    return long_talk(server=EchoProvider(script=answers, **server))
+    return long_scenario(server=EchoProvider(script=answers, **server))
 
 
 def area(run: Running) -> TextArea:
@@ -48,7 +48,7 @@ def current(run: Running) -> str:
 @pytest.mark.parametrize("size", [(120, 40), (60, 20), (40, 15)])
 async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size: tuple[int, int]) -> None:
     long = "Goal: 港町 " + "averylongword" * 20
-    async with running(talk(long), size=size) as run:
+    async with running(scenario(long), size=size) as run:
         await run.command("/compact --preview mind the gulls")
         await run.shows("Compaction preview", "replaces ", " -> ", "港町", "ctrl+s", "ctrl+r", "esc")
         assert "mind the gulls" in str(run.server.requests[-1].messages[-1])
@@ -78,7 +78,7 @@ async def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -
 
 
 async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/compact --preview")
         await run.shows("next request ", KEYS)
         area(run).insert("far too long " * 1_000, (0, 0))
@@ -96,7 +96,7 @@ async def test_figures_follow_the_text_and_what_is_refused_stays_to_be_changed()
 
 @pytest.mark.slow
 async def test_esc_never_loses_a_changed_text_without_asking() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.press("escape")
@@ -124,7 +124,7 @@ async def test_esc_never_loses_a_changed_text_without_asking() -> None:
 
 @pytest.mark.slow
 async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() -> None:
-    async with running(talk("first", "second")) as run:
+    async with running(scenario("first", "second")) as run:
         await run.command("/compact --preview")
         await run.shows("first")
         await run.type("mine ")
@@ -146,7 +146,7 @@ async def test_asking_again_has_instructions_and_the_own_text_can_be_had_back() 
 
 @pytest.mark.slow
 async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
-    async with running(talk(GOAL)) as run:
+    async with running(scenario(GOAL)) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
@@ -167,7 +167,7 @@ async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
 
 
 async def test_before_there_is_a_summary_esc_stops_it_and_a_failure_is_a_line() -> None:
-    async with running(talk(gate=asyncio.Event())) as run:
+    async with running(scenario(gate=asyncio.Event())) as run:
         await run.command("/compact --preview")
         await run.shows("compacting")
         await run.until(lambda: run.server.requested.is_set())
@@ -179,7 +179,7 @@ async def test_before_there_is_a_summary_esc_stops_it_and_a_failure_is_a_line() 
 
 
 async def test_what_waits_is_sent_after_the_decision() -> None:
-    async with running(talk(gate=asyncio.Event())) as run:
+    async with running(scenario(gate=asyncio.Event())) as run:
         await run.command("/compact --preview")
         await run.shows("compacting")
         run.chat.composer.value = "and then?"
@@ -195,7 +195,7 @@ async def test_what_waits_is_sent_after_the_decision() -> None:
 
 @pytest.mark.slow
 async def test_the_summary_in_force_is_changed_by_command_and_from_its_message() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/compact")
         await run.shows("summary of the earlier")
         await run.idle()
@@ -220,17 +220,17 @@ async def test_the_summary_in_force_is_changed_by_command_and_from_its_message()
 
 @pytest.mark.slow
 async def test_leaving_the_program_keeps_the_text_for_the_next_run(tmp_path: Path) -> None:
-    async with running(talk(), folder=tmp_path) as run:
+    async with running(scenario(), folder=tmp_path) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
         assert await run.chat.leave() == ""
-    async with running(talk(), folder=tmp_path) as run:
+    async with running(scenario(), folder=tmp_path) as run:
         assert run.workspace.store.prompts()[-1] == f"mine {GOAL}"
 
 
 async def test_letters_typed_just_before_it_is_accepted_are_part_of_it() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         for key in (*"mine", "ctrl+s"):
@@ -243,7 +243,7 @@ async def test_letters_typed_just_before_it_is_accepted_are_part_of_it() -> None
 
 @pytest.mark.slow
 async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/compact --preview")
         await run.shows(KEYS)
         await run.type("mine ")
@@ -266,14 +266,14 @@ async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
 
 
 async def test_control_characters_of_a_model_are_shown_and_act_on_nothing() -> None:
-    async with running(talk("a\x1b[31mred\x07 [bold]b[/bold]")) as run:
+    async with running(scenario("a\x1b[31mred\x07 [bold]b[/bold]")) as run:
         await run.command("/compact --preview")
         await run.shows("a␛[31mred␇ [bold]b[/bold]")
         await run.press("escape")
 
 
 async def test_the_flag_is_offered_once_a_dash_is_typed() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.type("/compact ")
         await run.press("enter")
         await run.shows("Compacted ")
@@ -285,7 +285,7 @@ async def test_what_was_compacted_is_found_on_screen() -> None:
     messages = [user(f"number {index} of the boats", f"m{index:02}") for index in range(40)]
     messages[1] = user("the cormorant sat on the crane", "m01")
     not_sent = {ident(f"m{index:02}"): "compacted" for index in range(30)}
-    async with running(Talk(messages=messages, not_sent=not_sent), size=(80, 24)) as run:
+    async with running(Scenario(messages=messages, not_sent=not_sent), size=(80, 24)) as run:
         assert "cormorant" not in run.text
         await run.command("/find cormorant")
         await run.shows("the cormorant sat on the crane", "1 of 1")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.messages import tool
 from tests.screens.conftest import SIZES, running
-from tests.screens.talks import TALK, ident
+from tests.screens.scenarios import SESSION, ident
 from tests.screens.tooling import Tooling
 from tui.chat.tool_calls.session_tools import ToolLine
 from tui.messages import ToolResult
@@ -32,8 +32,8 @@ def tooling(**values: Any) -> Tooling:
 
 async def test_every_tool_is_listed_with_its_cost_and_its_rule_and_nothing_changes() -> None:
     setup = tooling()
-    async with running(setup.talk()) as run:
-        records = run.workspace.store.records(TALK)
+    async with running(setup.scenario()) as run:
+        records = run.workspace.store.records(SESSION)
         await run.command("/tools")
         for size in SIZES:
             await run.pilot.resize_terminal(*size)
@@ -47,12 +47,12 @@ async def test_every_tool_is_listed_with_its_cost_and_its_rule_and_nothing_chang
         await run.until(lambda: isinstance(run.app.screen, ToolsPanel) and len(run.app.screen.rows) == 10)
         await run.press("escape")
         assert (setup.listed[:-1], setup.answers, setup.switched) == (LINES, ANSWERS, [])
-        assert run.workspace.store.records(TALK) == records
+        assert run.workspace.store.records(SESSION) == records
 
 
 @pytest.mark.slow
 async def test_the_keys_stay_on_one_line_below_the_list() -> None:
-    async with running(tooling(listed=LINES * 5).talk(), size=(60, 20)) as run:
+    async with running(tooling(listed=LINES * 5).scenario(), size=(60, 20)) as run:
         await run.command("/tools")
         await run.shows("● create_issue")
         await run.press("down", "down")
@@ -63,7 +63,7 @@ async def test_the_keys_stay_on_one_line_below_the_list() -> None:
 
 @pytest.mark.slow
 async def test_the_cost_of_all_says_how_it_is_known() -> None:
-    async with running(tooling().talk()) as run:
+    async with running(tooling().scenario()) as run:
         await run.command("/tools")
         await run.shows("3 tools, ~8,000 tokens with every request (estimated)")
 
@@ -71,7 +71,7 @@ async def test_the_cost_of_all_says_how_it_is_known() -> None:
 @pytest.mark.slow
 async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
     setup = tooling()
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.command("/tools")
         await run.shows("● list_files")
         await run.press("enter")
@@ -88,7 +88,7 @@ async def test_a_key_switches_and_enter_on_a_source_changes_nothing() -> None:
 @pytest.mark.slow
 async def test_all_of_a_server_is_one_switch() -> None:
     setup = tooling(listed=[replace(LINES[2], name=f"github__{number}") for number in range(40)])
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.command("/tools")
         await run.shows("MCP server github: 40 of 40 on")
         await run.press("space")
@@ -99,7 +99,7 @@ async def test_all_of_a_server_is_one_switch() -> None:
 @pytest.mark.slow
 async def test_an_answer_can_be_forgotten() -> None:
     setup = tooling()
-    async with running(setup.talk()) as run:
+    async with running(setup.scenario()) as run:
         await run.command("/tools")
         await run.shows("gone__tool: never runs, you said", "asks first, you said")
         await run.press(*["down"] * 6, "f")
@@ -115,7 +115,7 @@ async def test_an_answer_can_be_forgotten() -> None:
 )
 async def test_why_there_are_none_is_said(takes: bool, small: bool, words: str) -> None:
     off = [replace(line, on=False) for line in LINES]
-    async with running(tooling(listed=off, takes_any=takes, off_by_default=small).talk()) as run:
+    async with running(tooling(listed=off, takes_any=takes, off_by_default=small).scenario()) as run:
         await run.command("/tools")
         await run.shows(words)
 
@@ -124,7 +124,7 @@ async def test_why_there_are_none_is_said(takes: bool, small: bool, words: str) 
 async def test_all_of_a_cut_result_can_be_read() -> None:
     whole = "\n".join(f"line {number}\x1b[31m" for number in range(5_000))
     message = tool(ToolResult("c", "fetch", "line 0\n[…]", full="aa"), ToolResult("d", "read", "short"), id=ident("m9"))
-    async with running(tooling(texts={"aa": whole}).talk(messages=[message])) as run:
+    async with running(tooling(texts={"aa": whole}).scenario(messages=[message])) as run:
         await run.press("alt+up")
         await run.shows("o open · enter unfold · c copy")
         await run.press("o")

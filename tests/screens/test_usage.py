@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from tests.screens.conftest import running
+from tests.screens.scenarios import Scenario, assistant, ident, user
 from tests.screens.scenes import CALL
-from tests.screens.talks import Talk, assistant, ident, user
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 40), (40, 15)])
 async def test_a_fork_says_what_came_before_it_and_where_that_counts(size: tuple[int, int]) -> None:
     call = replace(CALL, session="parent", message=ident("m2"), at=time.time(), input_total=50_000, output_total=2_000)
-    talk = Talk(messages=[user("hi"), assistant("ho")], calls=[call])
-    async with running(talk, size=size) as run:
+    scenario = Scenario(messages=[user("hi"), assistant("ho")], calls=[call])
+    async with running(scenario, size=size) as run:
         await run.command("/usage")
         await run.shows("session", "total")
         await run.press(*["down"] * 8)

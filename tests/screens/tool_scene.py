@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.screens import scenes
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tests.screens.tooling import Tooling
 from tui.chat.conversation.events import ApprovalAsked
 from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
@@ -33,7 +33,7 @@ ASKED = ApprovalAsked(
 )
 
 
-def talk() -> Talk:
+def scenario() -> Scenario:
     """The built-in tools and two servers: one switched off in part, one deferred; answers that were given."""
     tooling = Tooling()
     hour = 3_600
@@ -48,7 +48,7 @@ def talk() -> Talk:
     ]
     tooling.answers = [Remembered("github__create_issue", "allow", ""), Remembered("old__tool", "never", "")]
     tooling.plan = ToolPlan((), (ToolSchema("erp__operation_1", "", "{}", "erp"),), 155)
-    return tooling.on(scenes.talk())
+    return tooling.on(scenes.scenario())
 
 
 def _tool(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tests.screens.talks import Talk
+from tests.screens.scenarios import Scenario
 from tui.chat.attachments import AttachmentError, make_attachment
 from tui.chat.servers import ServerLine, Servers
 from tui.chat.tool_calls.session_tools import SessionTools, ToolLine, ToolPlan
@@ -46,12 +46,12 @@ class Tooling:
     read: list[str] = field(default_factory=list)  # addresses of resources
     did: list[tuple[str, str]] = field(default_factory=list)
 
-    def talk(self, **values: Any) -> Talk:
+    def scenario(self, **values: Any) -> Scenario:
         """A conversation with these tools and servers."""
-        return self.on(Talk(**values))
+        return self.on(Scenario(**values))
 
-    def on(self, talk: Talk) -> Talk:
-        """`talk` with these tools and servers."""
+    def on(self, scenario: Scenario) -> Scenario:
+        """`scenario` with these tools and servers."""
 
         def prepare(workspace: Workspace) -> None:
             workspace.servers = SetServers(workspace, self)
@@ -59,7 +59,7 @@ class Tooling:
         def begin(session: ChatSession) -> None:
             session.tools = SetTools(session, self)
 
-        return replace(talk, prepare=prepare, begin=begin)
+        return replace(scenario, prepare=prepare, begin=begin)
 
     def tell(self, workspace: Workspace, name: str) -> None:
         """The status of a server is new."""

@@ -82,15 +82,15 @@ def test_a_longer_system_prompt_is_new() -> None:
 
 def test_what_left_since_is_taken_off() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     total = 300
     for number in range(10):
-        talk.append(user(f"{number} " * 100))
+        conversation.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
-        talk.append(assistant(f"a{number}"))
+        hybrid.record(request(*conversation), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        conversation.append(assistant(f"a{number}"))
         total += 10
-    assert " - not sent any more ~3" in line(hybrid, *talk[6:], user("x"))
+    assert " - not sent any more ~3" in line(hybrid, *conversation[6:], user("x"))
 
 
 def test_reasoning_that_left_is_taken_off() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 
-from tests.screens.talks import Talk, opener, settings_in
+from tests.screens.scenarios import Scenario, opener, settings_in
 from tui.app import ChatApp
 from tui.views.context_picture import COLOURS
 from tui.widgets.themes import (
@@ -148,6 +148,6 @@ def test_a_broken_file_does_not_stop_the_program(name: str, tmp_path: Path) -> N
     settings = settings_in(tmp_path, theme=name)
     settings.themes_dir.mkdir()
     (settings.themes_dir / f"{name}.toml").write_text("dark = 3")
-    app = ChatApp(settings, opener(Talk(), settings))
+    app = ChatApp(settings, opener(Scenario(), settings))
     assert app.theme == DEFAULT_THEME
     assert f"{name}.toml" in app._theme_complaint

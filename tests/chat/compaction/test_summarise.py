@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
-from tests.context.conversations import Talk, budget
+from tests.context.conversations import HistoryBuilder, budget
 from tests.messages import tool, user
 from tui.chat.compaction.summarise import (
     MAX_CHUNKS,
@@ -89,7 +89,7 @@ class Faithful:
 
 def planted(turns: int, tokens: int) -> tuple[list[Message], list[str]]:
     """A conversation with a fact in every kind of part."""
-    talk, facts = Talk(), []
+    builder, facts = HistoryBuilder(), []
 
     def fact(kind: str, number: int) -> str:
         facts.append(f"FACT-{kind}/src/module_{number}.py:{number * 37}")
@@ -97,11 +97,11 @@ def planted(turns: int, tokens: int) -> tuple[list[Message], list[str]]:
 
     for number in range(turns):
         filler = "lorem ipsum dolor sit amet\n" * (tokens * 4 // 27)
-        talk.user(text=f"{filler}please look at {fact('user', number)} {filler}")
-        talk.add("assistant", ToolCall(f"call-{number}", "edit", f'{{"path": "{fact("argument", number)}"}}'))
-        talk.add("tool", ToolResult(f"call-{number}", "edit", f"{filler}Error: {fact('result', number)}\n{filler}"))
-        talk.assistant(text=f"Decided on {fact('decision', number)}, {filler}")
-    return talk.messages, facts
+        builder.user(text=f"{filler}please look at {fact('user', number)} {filler}")
+        builder.add("assistant", ToolCall(f"call-{number}", "edit", f'{{"path": "{fact("argument", number)}"}}'))
+        builder.add("tool", ToolResult(f"call-{number}", "edit", f"{filler}Error: {fact('result', number)}\n{filler}"))
+        builder.assistant(text=f"Decided on {fact('decision', number)}, {filler}")
+    return builder.messages, facts
 
 
 @pytest.mark.parametrize("max_input", [1_536, 6_144, 24_576, 984_000])
@@ -144,12 +144,12 @@ async def test_in_parts_too_the_summary_is_as_long_as_the_goal_has_room_for() ->
 
 
 async def test_the_request_takes_neither_tools_nor_pairs_nor_images_along() -> None:
-    talk = Talk()
-    talk.add("user", Text("see"), Attachment("image", "shot.png", "image/png", "0" * 64, 2_500_000))
-    talk.step(100)
+    builder = HistoryBuilder()
+    builder.add("user", Text("see"), Attachment("image", "shot.png", "image/png", "0" * 64, 2_500_000))
+    builder.step(100)
     model = Faithful(budget(6_000))
-    base = Request("test", "model", tuple(talk.messages), max_output=6_000, session="s")
-    await summariser(model, budget(6_000), sent=base).summarise(talk.messages)
+    base = Request("test", "model", tuple(builder.messages), max_output=6_000, session="s")
+    await summariser(model, budget(6_000), sent=base).summarise(builder.messages)
     (request,) = model.requests
     assert request.tools == ()
     assert [m.role for m in request.messages] == ["user"]
@@ -307,22 +307,22 @@ def test_a_split_text_loses_nothing_and_fits(text: str, capacity: int) -> None:
 
 @given(st.lists(st.integers(0, 4_000), min_size=1, max_size=12), st.integers(120, 2_000))
 def test_chunks_fit_their_capacity(sizes: list[int], capacity: int) -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for tokens in sizes:
-        talk.user(tokens)
-        talk.step(tokens // 2)
-    chunks = split_source(talk.messages, capacity, count)
+        builder.user(tokens)
+        builder.step(tokens // 2)
+    chunks = split_source(builder.messages, capacity, count)
     assert all(count(chunk) <= capacity * 1.1 + 4 for chunk in chunks)
 
 
 def test_only_tool_output_is_shortened_and_only_when_it_would_take_too_many_calls() -> None:
-    talk = Talk()
-    talk.user(text="said " * 1_000 + "FACT-user/end")
-    talk.step(100_000)
-    talk.assistant(text="FACT-assistant/x")
-    whole = split_source(talk.messages, 20_000, count)
+    builder = HistoryBuilder()
+    builder.user(text="said " * 1_000 + "FACT-user/end")
+    builder.step(100_000)
+    builder.assistant(text="FACT-assistant/x")
+    whole = split_source(builder.messages, 20_000, count)
     assert sum(map(len, whole)) >= 400_000
-    short = split_source(talk.messages, 1_000, count)
+    short = split_source(builder.messages, 1_000, count)
     assert len(short) <= MAX_CHUNKS * 1.15
     text = "".join(short)
     assert "FACT-user/end" in text and "FACT-assistant/x" in text and "characters left out" in text
@@ -331,17 +331,17 @@ def test_only_tool_output_is_shortened_and_only_when_it_would_take_too_many_call
 
 def test_one_giant_result_of_five_megabytes_is_summarised_in_a_bounded_number_of_calls() -> None:
     """Row 63: results of hundreds of megabytes made request and compaction fail alike."""
-    talk = Talk()
-    talk.user()
-    talk.step(1_250_000, arguments=1_250_000)
-    assert len(split_source(talk.messages, 4_000, count)) <= MAX_CHUNKS * 1.15
+    builder = HistoryBuilder()
+    builder.user()
+    builder.step(1_250_000, arguments=1_250_000)
+    assert len(split_source(builder.messages, 4_000, count)) <= MAX_CHUNKS * 1.15
 
 
 def test_pieces_are_labelled_by_who_said_what() -> None:
-    talk = Talk()
-    talk.user(text="do it")
-    talk.step(5, failed=True)
-    labels = [piece.label for piece in render_pieces(talk.messages)]
+    builder = HistoryBuilder()
+    builder.user(text="do it")
+    builder.step(5, failed=True)
+    labels = [piece.label for piece in render_pieces(builder.messages)]
     assert labels == ["user", "assistant calls read_file", "error of read_file"]
 
 

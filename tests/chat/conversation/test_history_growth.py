@@ -39,7 +39,7 @@ ABLE = (
 TOOLS = (ToolSchema("f", "does", "{}"),)
 
 
-class Talk:
+class RandomHistory:
     """A history in which everything happens that records can say, in any order."""
 
     def __init__(self, seed: int) -> None:
@@ -141,12 +141,15 @@ class Talk:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_it_is_the_projection_made_anew(seed: int) -> None:
-    talk, grown = Talk(seed), Projection()
+    past, grown = RandomHistory(seed), Projection()
     for _ in range(100):
-        talk.step()
-        whole = build_request(talk.messages, talk.state, talk.target)
-        trimmed = trimmed_request(whole, talk.state, talk.target)
-        assert grown.requests(talk.messages, talk.state, talk.target) == (whole, trimmed), talk.messages
+        past.step()
+        whole = build_request(past.messages, past.state, past.target)
+        trimmed = trimmed_request(whole, past.state, past.target)
+        assert grown.requests(past.messages, past.state, past.target) == (
+            whole,
+            trimmed,
+        ), past.messages
 
 
 def test_a_turn_projects_what_came_since_the_last_one() -> None:

@@ -256,9 +256,9 @@ def test_no_message_costs_more_than_its_bytes_can() -> None:
     """What a call had beyond them came from elsewhere."""
     hybrid = estimator()
     hybrid.record(request(user("q")), REPLY, Usage(1_000, 200), at=0.0)
-    talk = (user("q"), REPLY, user("fifteen bytes!!"))
-    hybrid.record(request(*talk), assistant("b"), Usage(1_200 + 3_456, 5), at=1.0)
-    account = hybrid.situation(request(*talk)).account
+    conversation = (user("q"), REPLY, user("fifteen bytes!!"))
+    hybrid.record(request(*conversation), assistant("b"), Usage(1_200 + 3_456, 5), at=1.0)
+    account = hybrid.situation(request(*conversation)).account
     assert account.lines[2].tokens < 100
 
 
@@ -345,21 +345,21 @@ def test_a_measurement_of_another_model_is_corrected_for_a_changed_system_prompt
 
 def test_removed_messages_leave_the_measurement_corrected_by_what_they_cost() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     total = 300
     for number in range(10):
-        talk.append(user(f"{number} " * 100))
+        conversation.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
-        talk.append(assistant(f"a{number}"))
+        hybrid.record(request(*conversation), assistant(f"a{number}"), Usage(total, 10), learn=True, at=float(number))
+        conversation.append(assistant(f"a{number}"))
         total += 10
-    whole = hybrid.estimate(request(*talk))
+    whole = hybrid.estimate(request(*conversation))
     assert whole.tokens == total
-    trimmed = hybrid.estimate(request(*talk[6:], user("x")))
+    trimmed = hybrid.estimate(request(*conversation[6:], user("x")))
     assert trimmed.source == "delta"
     assert trimmed.tokens == pytest.approx(total - 3 * 114 + 5, abs=6)
     assert trimmed.upper_bound > trimmed.tokens
-    back = hybrid.estimate(request(*talk))  # and what was left out comes back
+    back = hybrid.estimate(request(*conversation))  # and what was left out comes back
     assert (back.tokens, back.source) == (total, "exact")
 
 
@@ -379,16 +379,16 @@ def test_removed_text_leaves_with_the_factor_of_its_class() -> None:
 
 def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimmed_too() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     total = 300
     for number in range(6):
-        talk.append(user(f"{number} " * 100))
+        conversation.append(user(f"{number} " * 100))
         total += 104
-        hybrid.record(request(*talk), assistant(f"a{number}"), Usage(total, 60, reasoning=50), at=float(number))
-        talk.append(assistant(f"a{number}"))
+        hybrid.record(request(*conversation), assistant(f"a{number}"), Usage(total, 60, reasoning=50), at=float(number))
+        conversation.append(assistant(f"a{number}"))
         total += 10
-    assert hybrid.estimate(request(*talk)).tokens == total
-    trimmed = hybrid.estimate(request(*talk[4:]))
+    assert hybrid.estimate(request(*conversation)).tokens == total
+    trimmed = hybrid.estimate(request(*conversation[4:]))
     assert trimmed.source == "delta"
     assert trimmed.tokens == pytest.approx(total - 2 * 114, abs=9)
 
@@ -396,35 +396,35 @@ def test_reasoning_of_the_last_answer_that_is_not_sent_back_leaves_what_is_trimm
 @pytest.mark.parametrize("turns", [1, 2, 4, 8])
 def test_reasoning_that_a_server_leaves_out_of_the_count_is_not_deducted_with_what_is_trimmed(turns: int) -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     total = 300
     for number in range(10):
-        talk.append(user("word " * 100))
+        conversation.append(user("word " * 100))
         total += 104
         reply = assistant(Reasoning("thought " * 600), f"a{number} " + "word " * 40)
-        hybrid.record(request(*talk), reply, Usage(total, 645, reasoning=600), at=float(number))
-        talk.append(reply)
+        hybrid.record(request(*conversation), reply, Usage(total, 645, reasoning=600), at=float(number))
+        conversation.append(reply)
         total += 45
-    trimmed = hybrid.estimate(request(*talk[2 * turns :]))
+    trimmed = hybrid.estimate(request(*conversation[2 * turns :]))
     assert trimmed.tokens == pytest.approx(total - turns * 149, abs=turns * 6)
     assert trimmed.upper_bound < trimmed.tokens + 200
 
 
 def test_trimmed_messages_with_reasoning_leave_with_it() -> None:
     hybrid = estimator()
-    talk: list[Message] = []
+    conversation: list[Message] = []
     total = 300
     for number in range(6):
-        talk.append(user(f"{number} " * 100))
+        conversation.append(user(f"{number} " * 100))
         total += 104
         reply = thinking(f"t{number} " * 40, f"a{number}", tokens=40)
-        hybrid.record(request(*talk), reply, Usage(total, 50, reasoning=40), learn=True, at=float(number))
-        talk.append(reply)
+        hybrid.record(request(*conversation), reply, Usage(total, 50, reasoning=40), learn=True, at=float(number))
+        conversation.append(reply)
         total += 50
-    assert hybrid.estimate(request(*talk)).tokens == total
-    trimmed = hybrid.estimate(request(*talk[4:], user("x")))
+    assert hybrid.estimate(request(*conversation)).tokens == total
+    trimmed = hybrid.estimate(request(*conversation[4:], user("x")))
     assert trimmed.tokens == pytest.approx(total - 2 * 154 + 5, abs=6)
-    bare = [without_reasoning(message) for message in talk[4:]]
+    bare = [without_reasoning(message) for message in conversation[4:]]
     assert hybrid.estimate(request(*bare, user("x"))).tokens == pytest.approx(trimmed.tokens - 4 * 40, abs=6)
 
 
@@ -536,8 +536,8 @@ def test_a_switch_to_another_vocabulary_borrows_only_what_no_text_explains(hidde
 
 def test_after_a_switch_to_another_vocabulary_the_conversation_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hybrid = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
-    talk = [user(f"question {number}") for number in range(200)]
-    hybrid.record(request(*talk, model="gpt-5"), REPLY, Usage(9_000, 200), at=0.0)
+    conversation = [user(f"question {number}") for number in range(200)]
+    hybrid.record(request(*conversation, model="gpt-5"), REPLY, Usage(9_000, 200), at=0.0)
     looked_up: list[int] = []
     raw_counts = hybrid.counter.raw_counts
 
@@ -546,12 +546,12 @@ def test_after_a_switch_to_another_vocabulary_the_conversation_is_counted_once(m
         return raw_counts(messages, model, digests)
 
     monkeypatch.setattr(hybrid.counter, "raw_counts", counted)
-    hybrid.estimate(request(*talk, user("first"), model="claude-sonnet-4-5"))
+    hybrid.estimate(request(*conversation, user("first"), model="claude-sonnet-4-5"))
     looked_up.clear()
     for last in ("changed", "changed again"):  # as when reasoning leaves after a turn
-        estimate = hybrid.estimate(request(*talk, user(last), model="claude-sonnet-4-5"))
+        estimate = hybrid.estimate(request(*conversation, user(last), model="claude-sonnet-4-5"))
     assert sum(looked_up) < 50
-    fresh = hybrid.copy().estimate(request(*talk, user("changed again"), model="claude-sonnet-4-5"))
+    fresh = hybrid.copy().estimate(request(*conversation, user("changed again"), model="claude-sonnet-4-5"))
     assert (estimate.tokens, estimate.upper_bound) == (fresh.tokens, fresh.upper_bound)
 
 
@@ -570,17 +570,17 @@ def test_an_image_bill_that_is_far_off_is_learned_once_two_agree() -> None:
         return Message("user", tuple(pictures))
 
     hybrid = estimator()
-    talk = [user("q")]
-    hybrid.record(request(*talk), assistant("a"), Usage(1_000, 4), at=0.0)
+    conversation = [user("q")]
+    hybrid.record(request(*conversation), assistant("a"), Usage(1_000, 4), at=0.0)
     total = 1_004
     for number in range(2):
-        talk += [assistant("a"), images(100 * number)]
-        assert hybrid.estimate(request(*talk)).tokens - total < 250_000
+        conversation += [assistant("a"), images(100 * number)]
+        assert hybrid.estimate(request(*conversation)).tokens - total < 250_000
         total += 4_500_000
-        hybrid.record(request(*talk), assistant("a"), Usage(total, 4), at=1.0)
+        hybrid.record(request(*conversation), assistant("a"), Usage(total, 4), at=1.0)
         total += 4
     more = user(Attachment("image", "x", "image/png", "f" * 64, 9, 1_000, 1_000))
-    estimate = hybrid.estimate(request(*talk, assistant("a"), more))
+    estimate = hybrid.estimate(request(*conversation, assistant("a"), more))
     assert estimate.tokens - total == pytest.approx(4_500_000 / 45, rel=0.05)
 
 
@@ -588,15 +588,15 @@ def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_tw
     def picture(number: int) -> Message:
         return user(Attachment("image", "a.png", "image/png", f"{number:064}", 9, 1_024, 1_024))
 
-    hybrid, talk, total, widths = estimator(), list[Message](), 0, list[int]()
+    hybrid, conversation, total, widths = estimator(), list[Message](), 0, list[int]()
     for number in range(4):
-        talk += [picture(number)]
-        estimate = hybrid.estimate(request(*talk))
+        conversation += [picture(number)]
+        estimate = hybrid.estimate(request(*conversation))
         widths.append(estimate.upper_bound - estimate.tokens)
         total += 4 * 1_024 + 8  # patches of 16 px, as Pixtral has, and a message
         assert total <= estimate.upper_bound
-        hybrid.record(request(*talk), assistant("a"), Usage(total, 4), at=float(number))
-        talk += [assistant("a")]
+        hybrid.record(request(*conversation), assistant("a"), Usage(total, 4), at=float(number))
+        conversation += [assistant("a")]
         total += 4
     assert widths[1] > 3_000 and widths[3] < 1_500
     pdf = Attachment("pdf", "a.pdf", "application/pdf", "0" * 64, 9, pages=10)
@@ -610,14 +610,14 @@ def test_images_of_a_model_without_a_published_formula_are_in_the_bound_until_tw
 def test_a_server_that_leaves_reasoning_out_of_the_count_is_found_out(counted: bool) -> None:
     """Known-failures row 101: reasoning goes back, and the input does not grow by it."""
     hybrid = estimator()
-    talk: list[Message] = [user("q")]
+    conversation: list[Message] = [user("q")]
     total, errors = 1_000, []
     for number in range(12):
-        outgoing = request(*talk)
+        outgoing = request(*conversation)
         errors.append(hybrid.estimate(outgoing).tokens - total)
         reply = thinking(f"t{number} " * 400, f"a{number}", tokens=400)
         hybrid.record(outgoing, reply, Usage(total, 410, reasoning=400), learn=True, at=float(number))
-        talk += [reply, user("one two three")]
+        conversation += [reply, user("one two three")]
         total += (410 if counted else 10) + 7
     assert [abs(error) <= 4 for error in errors[1:4]] == [counted] * 3
     assert max(abs(error) for error in errors[5:]) <= 8
@@ -646,39 +646,39 @@ messages = st.one_of(
 
 @given(st.lists(messages, min_size=1, max_size=8), st.integers(0, 8), st.integers(1, 5_000), st.integers(0, 500))
 def test_appending_never_lowers_the_total_and_never_jumps_beyond_its_bytes(
-    talk: list[Message], measured: int, given_input: int, output: int
+    conversation: list[Message], measured: int, given_input: int, output: int
 ) -> None:
     hybrid = estimator()
-    if 0 < measured <= len(talk):
-        hybrid.record(request(*talk[:measured]), assistant("r"), Usage(given_input, output), learn=True, at=0.0)
-        talk = [*talk[:measured], assistant("r"), *talk[measured:]]
-    start = measured + 1 if 0 < measured < len(talk) else 0
-    before = hybrid.estimate(request(*talk[:start])).tokens
-    for end in range(start + 1, len(talk) + 1):
-        after = hybrid.estimate(request(*talk[:end])).tokens
-        size = sum(len(getattr(p, "text", "")) + len(getattr(p, "arguments", "")) for p in talk[end - 1].parts)
+    if 0 < measured <= len(conversation):
+        hybrid.record(request(*conversation[:measured]), assistant("r"), Usage(given_input, output), learn=True, at=0.0)
+        conversation = [*conversation[:measured], assistant("r"), *conversation[measured:]]
+    start = measured + 1 if 0 < measured < len(conversation) else 0
+    before = hybrid.estimate(request(*conversation[:start])).tokens
+    for end in range(start + 1, len(conversation) + 1):
+        after = hybrid.estimate(request(*conversation[:end])).tokens
+        size = sum(len(getattr(p, "text", "")) + len(getattr(p, "arguments", "")) for p in conversation[end - 1].parts)
         assert before <= after <= before + 2.5 * (size + 40)
         before = after
 
 
 @given(st.lists(messages, min_size=1, max_size=10), st.lists(st.integers(0, 10), min_size=1, max_size=6))
-def test_the_running_account_agrees_with_a_fresh_one(talk: list[Message], ends: list[int]) -> None:
+def test_the_running_account_agrees_with_a_fresh_one(conversation: list[Message], ends: list[int]) -> None:
     running = estimator()
     for end in ends:
-        outgoing = request(*talk[:end], *talk[end + 1 :][:2])
+        outgoing = request(*conversation[:end], *conversation[end + 1 :][:2])
         assert running.estimate(outgoing) == estimator().estimate(outgoing)
 
 
 def test_two_threads_may_ask_at_once() -> None:
     hybrid = estimator()
-    talk = [user(f"{n} words here") for n in range(300)]
+    conversation = [user(f"{n} words here") for n in range(300)]
     failures: list[BaseException] = []
-    expected = {n: estimator().estimate(request(*talk[:n])).tokens for n in (100, 300)}
+    expected = {n: estimator().estimate(request(*conversation[:n])).tokens for n in (100, 300)}
 
     def ask(count: int) -> None:
         try:
             for _ in range(20):
-                assert hybrid.estimate(request(*talk[:count])).tokens == expected[count]
+                assert hybrid.estimate(request(*conversation[:count])).tokens == expected[count]
         except BaseException as error:
             failures.append(error)
 

@@ -154,12 +154,12 @@ def test_memory_is_bounded() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6), st.data())
-def test_the_longest_measured_prefix_is_found(talk: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_the_longest_measured_prefix_is_found(conversation: list[tuple[int, int]], data: st.DataObject) -> None:
     """Against a plain model: measured prefixes in a set, tried from the longest."""
     history: list[Message] = []
     calls = []
     prefixes: set[tuple[Message, ...]] = set()
-    for question, reply_number in talk:
+    for question, reply_number in conversation:
         history.append(user(f"q{question}"))
         reply = assistant(f"a{reply_number} with several words")
         if data.draw(st.booleans()):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.context.conversations import Talk
+from tests.context.conversations import HistoryBuilder
 from tests.messages import assistant, user
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import FACTOR_HIGH, Calibration, CalibrationBook
@@ -22,11 +22,11 @@ def estimator() -> HybridTokenEstimator:
 
 
 def conversation() -> Request:
-    talk = Talk()
+    builder = HistoryBuilder()
     for number in range(40):
-        talk.user(text=f"question {number}, " + "what does the parser do with the last token of a line? " * 20)
-        talk.assistant(text=f"answer {number}, " + "it keeps it, and the next line begins where it ended. " * 20)
-    return Request("test", "some-model", tuple(talk.messages), session="s")
+        builder.user(text=f"question {number}, " + "what does the parser do with the last token of a line? " * 20)
+        builder.assistant(text=f"answer {number}, " + "it keeps it, and the next line begins where it ended. " * 20)
+    return Request("test", "some-model", tuple(builder.messages), session="s")
 
 
 def test_a_refusal_without_numbers_raises_the_estimate_a_little_each_time(estimator: HybridTokenEstimator) -> None:

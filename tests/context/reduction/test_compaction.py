@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.context.conversations import MESSAGE_TOKENS, Talk, budget, count, problems, size, talks
+from tests.context.conversations import MESSAGE_TOKENS, HistoryBuilder, budget, count, histories, problems, size
 from tests.messages import user
 from tui.context.reduction.compaction import (
     CompactionPlan,
@@ -101,45 +101,45 @@ def test_a_fixed_part_or_a_last_message_over_the_threshold_is_said_and_not_compa
     fixed: int, last: int, named: str
 ) -> None:
     """Rows 50 to 52: 29k of tools in a window of 32,768 with the trigger at 27.9k compacted for ever."""
-    talk = Talk()
-    talk.turn()
-    talk.turn()
-    talk.user(last - MESSAGE_TOKENS)
+    builder = HistoryBuilder()
+    builder.turn()
+    builder.turn()
+    builder.user(last - MESSAGE_TOKENS)
     with pytest.raises(CompactionRefusedError, match=named):
-        plan(talk.messages, 32_768, fixed=fixed)
+        plan(builder.messages, 32_768, fixed=fixed)
 
 
 # -- what ----------------------------------------------------------------------------------------------------------
 
 
-def agent(steps: int, tokens: int) -> Talk:
-    talk = Talk()
-    talk.user()
+def agent(steps: int, tokens: int) -> HistoryBuilder:
+    builder = HistoryBuilder()
+    builder.user()
     for _ in range(steps):
-        talk.step(tokens)
-    return talk
+        builder.step(tokens)
+    return builder
 
 
 def test_clearing_old_results_is_tried_first_and_can_be_enough() -> None:
-    talk = agent(30, 300)
-    made = plan(talk.messages, 10_000)
+    builder = agent(30, 300)
+    made = plan(builder.messages, 10_000)
     assert not made.source
     assert len(made.cleared) == 24  # not those of the last step and the five before it
-    shown = clear_results(talk.messages, made.cleared)
+    shown = clear_results(builder.messages, made.cleared)
     assert size(shown) == pytest.approx(made.expected, abs=2)
     assert [p.text for m in shown for p in m.parts if isinstance(p, ToolResult)].count(CLEARED) == 24
 
 
 def test_errors_pins_and_small_results_are_not_cleared() -> None:
-    talk = Talk()
-    talk.user()
-    talk.step(500, failed=True)
-    _, pinned = talk.step(500)
-    talk.step(60)
-    _, plain = talk.step(500)
+    builder = HistoryBuilder()
+    builder.user()
+    builder.step(500, failed=True)
+    _, pinned = builder.step(500)
+    builder.step(60)
+    _, plain = builder.step(500)
     for _ in range(8):
-        talk.step(300)
-    made = plan(talk.messages, 8_000, pinned=frozenset(pinned))
+        builder.step(300)
+    made = plan(builder.messages, 8_000, pinned=frozenset(pinned))
     assert not made.source
     assert {owner for owner, _ in made.cleared} >= set(plain)
     assert not {owner for owner, _ in made.cleared} & set(pinned)
@@ -147,16 +147,16 @@ def test_errors_pins_and_small_results_are_not_cleared() -> None:
 
 
 def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
-    talk = Talk()
-    talk.user()
-    old, _ = talk.step(200, arguments=5_000)
-    short, _ = talk.step(200, arguments=500)
+    builder = HistoryBuilder()
+    builder.user()
+    old, _ = builder.step(200, arguments=5_000)
+    short, _ = builder.step(200, arguments=500)
     for _ in range(5):
-        talk.step(100)
-    recent, _ = talk.step(100, arguments=2_200)
-    made = plan(talk.messages, 10_000)
+        builder.step(100)
+    recent, _ = builder.step(100, arguments=2_200)
+    made = plan(builder.messages, 10_000)
     assert not made.source
-    shown = {m.id: m for m in clear_results(talk.messages, made.cleared)}
+    shown = {m.id: m for m in clear_results(builder.messages, made.cleared)}
     arguments = {
         m: [part.arguments for part in shown[m].parts if isinstance(part, ToolCall)] for m in (old, short, recent)
     }
@@ -166,182 +166,185 @@ def test_long_arguments_of_old_calls_are_cleared_with_the_results() -> None:
 
 
 def test_a_summary_where_clearing_is_not_enough() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(20):
-        talk.turn(user=100, assistant=350)
-    talk.user()
-    made = plan(talk.messages, 10_000)
+        builder.turn(user=100, assistant=350)
+    builder.user()
+    made = plan(builder.messages, 10_000)
     assert made.source
-    tail = [m for m in talk.messages if m.id > made.last]
+    tail = [m for m in builder.messages if m.id > made.last]
     assert sum(m.role == "user" for m in tail) == 4
     assert tail[0].role == "user"
-    assert made.first == talk.messages[0].id
-    assert [m.id for m in made.source] == [m.id for m in talk.messages if m.id <= made.last]
+    assert made.first == builder.messages[0].id
+    assert [m.id for m in made.source] == [m.id for m in builder.messages if m.id <= made.last]
 
 
 def test_asked_for_by_hand_it_summarises_even_where_clearing_would_do() -> None:
-    talk = agent(30, 300)
-    made = plan(talk.messages, 10_000, summarise=True)
+    builder = agent(30, 300)
+    made = plan(builder.messages, 10_000, summarise=True)
     assert made.source
 
 
 def test_recent_turns_yield_when_they_alone_are_too_large() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(6):
-        talk.turn(user=500, assistant=1_100)
-    talk.user()
-    made = plan(talk.messages, 10_000)
+        builder.turn(user=500, assistant=1_100)
+    builder.user()
+    made = plan(builder.messages, 10_000)
     assert made.source
-    tail = [m for m in talk.messages if m.id > made.last]
+    tail = [m for m in builder.messages if m.id > made.last]
     assert sum(m.role == "user" for m in tail) == 3
     assert made.expected <= 5_000
 
 
 def test_a_running_turn_is_cut_between_its_steps_and_keeps_its_beginning() -> None:
-    talk = Talk()
-    begun = talk.user(200)
+    builder = HistoryBuilder()
+    begun = builder.user(200)
     for _ in range(40):
-        talk.step(40, arguments=200)
-    made = plan(talk.messages, 10_000)
+        builder.step(40, arguments=200)
+    made = plan(builder.messages, 10_000)
     assert made.source
     assert made.kept == (begun,)
-    shown = compacted(talk.messages, made)
+    shown = compacted(builder.messages, made)
     assert [m.id for m in shown[:2]] == ["m999999", begun]
     assert problems(shown) == []
     assert size(shown) <= made.expected + 4 <= 5_004  # the summary's own message costs 4
 
 
 def test_pinned_messages_stand_behind_the_summary_with_their_group() -> None:
-    talk = Talk()
-    talk.user()
-    pinned = talk.user(50)
-    call, results = talk.step(60)
+    builder = HistoryBuilder()
+    builder.user()
+    pinned = builder.user(50)
+    call, results = builder.step(60)
     for _ in range(20):
-        talk.turn(user=100, assistant=350)
-    talk.user()
-    made = plan(talk.messages, 10_000, pinned=frozenset({pinned, *results}))
+        builder.turn(user=100, assistant=350)
+    builder.user()
+    made = plan(builder.messages, 10_000, pinned=frozenset({pinned, *results}))
     assert made.source
-    shown = compacted(talk.messages, made)
+    shown = compacted(builder.messages, made)
     assert [m.id for m in shown[:4]] == ["m999999", pinned, call, results[0]]
-    assert shown[1] is talk.messages[1]
+    assert shown[1] is builder.messages[1]
     assert problems(shown) == []
 
 
 def test_an_earlier_summary_is_folded_into_the_next_source() -> None:
-    talk = Talk()
-    summary = talk.add("user", Text("s" * 2000), kind="summary")
+    builder = HistoryBuilder()
+    summary = builder.add("user", Text("s" * 2000), kind="summary")
     for _ in range(20):
-        talk.turn(user=100, assistant=350)
-    talk.user()
-    made = plan(talk.messages, 10_000)
+        builder.turn(user=100, assistant=350)
+    builder.user()
+    made = plan(builder.messages, 10_000)
     assert made.source
     assert made.first == summary and made.source[0].id == summary
 
 
 def test_a_summary_alone_is_not_summarised_again() -> None:
-    talk = Talk()
-    talk.add("user", Text("s" * 20_000), kind="summary")
-    talk.user()
+    builder = HistoryBuilder()
+    builder.add("user", Text("s" * 20_000), kind="summary")
+    builder.user()
     with pytest.raises(CompactionRefusedError, match="nothing older"):
-        plan(talk.messages, 6_000)
+        plan(builder.messages, 6_000)
 
 
 def test_the_source_reads_cleared_results_from_the_history() -> None:
-    talk = agent(30, 300)
-    pairs = [(m.id, p.call_id) for m in talk.messages for p in m.parts if isinstance(p, ToolResult)][:10]
-    active = clear_results(talk.messages, pairs)
-    made = plan(active, 10_000, history=talk.messages, summarise=True)
+    builder = agent(30, 300)
+    pairs = [(m.id, p.call_id) for m in builder.messages for p in m.parts if isinstance(p, ToolResult)][:10]
+    active = clear_results(builder.messages, pairs)
+    made = plan(active, 10_000, history=builder.messages, summarise=True)
     assert made.source
     assert CLEARED not in {p.text for m in made.source for p in m.parts if isinstance(p, ToolResult)}
 
 
 def test_what_was_trimmed_for_the_measured_request_does_not_make_messages_look_small() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(40):
-        talk.turn(user=100, assistant=350)
-    talk.user()
-    sent = talk.messages[-9:]
+        builder.turn(user=100, assistant=350)
+    builder.user()
+    sent = builder.messages[-9:]
     measured = usage(size(sent), 20_000)
-    made = plan_compaction(talk.messages, count, usage=measured, sent=sent, summarise=True)
+    made = plan_compaction(builder.messages, count, usage=measured, sent=sent, summarise=True)
     assert made.source
-    tail = [m for m in talk.messages if m.id > made.last]
+    tail = [m for m in builder.messages if m.id > made.last]
     assert made.expected == pytest.approx(size(tail) + made.allowance, abs=4)
 
 
 def test_a_message_put_between_call_and_result_does_not_part_them() -> None:
-    talk = Talk()
-    talk.user()
+    builder = HistoryBuilder()
+    builder.user()
     for _ in range(40):
-        _, (answer,) = talk.step(90, arguments=200)
-        position = next(i for i, m in enumerate(talk.messages) if m.id == answer)
-        talk.add("user", Text("n" * 400), kind="injected")
-        talk.messages[position], talk.messages[position + 1] = talk.messages[position + 1], talk.messages[position]
+        _, (answer,) = builder.step(90, arguments=200)
+        position = next(i for i, m in enumerate(builder.messages) if m.id == answer)
+        builder.add("user", Text("n" * 400), kind="injected")
+        builder.messages[position], builder.messages[position + 1] = (
+            builder.messages[position + 1],
+            builder.messages[position],
+        )
     for max_input in range(8_000, 20_000, 500):
-        made = plan(talk.messages, max_input)
+        made = plan(builder.messages, max_input)
         assert made.source
-        at = next(i for i, m in enumerate(talk.messages) if m.id == made.last) + 1
-        called = {i for m in talk.messages[at:] for i in call_ids(m)}
-        answered = {i for m in talk.messages[at:] for i in answered_ids(m)}
+        at = next(i for i, m in enumerate(builder.messages) if m.id == made.last) + 1
+        called = {i for m in builder.messages[at:] for i in call_ids(m)}
+        answered = {i for m in builder.messages[at:] for i in answered_ids(m)}
         assert called == answered
 
 
 def test_one_step_has_nothing_to_summarise() -> None:
-    talk = Talk()
-    talk.user(8_000)
+    builder = HistoryBuilder()
+    builder.user(8_000)
     with pytest.raises(CompactionRefusedError, match="nothing older"):
-        plan(talk.messages, 10_000)
+        plan(builder.messages, 10_000)
 
 
 def test_the_beginning_of_a_running_turn_alone_is_not_summarised() -> None:
-    talk = Talk()
-    talk.user()
-    talk.step(500, 500)
+    builder = HistoryBuilder()
+    builder.user()
+    builder.step(500, 500)
     with pytest.raises(CompactionRefusedError, match="nothing older"):
-        plan(talk.messages, 10_000, summarise=True)
+        plan(builder.messages, 10_000, summarise=True)
 
 
 def test_a_pinned_beginning_of_the_running_turn_is_counted_once() -> None:
-    talk = Talk()
-    begun = talk.user(400)
+    builder = HistoryBuilder()
+    begun = builder.user(400)
     for _ in range(30):
-        talk.step(300)
-    made = plan(talk.messages, 10_000, pinned=frozenset({begun}), summarise=True)
+        builder.step(300)
+    made = plan(builder.messages, 10_000, pinned=frozenset({begun}), summarise=True)
     assert made.source
-    assert size(compacted(talk.messages, made)) == pytest.approx(made.expected, abs=MESSAGE_TOKENS)
+    assert size(compacted(builder.messages, made)) == pytest.approx(made.expected, abs=MESSAGE_TOKENS)
 
 
 def test_a_target_above_the_threshold_does_not_lead_to_a_summary_that_is_refused() -> None:
     """A target in tokens can be above a threshold in percent, in a small window."""
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(20):
-        talk.turn(user=250, assistant=250)
-    made = plan(talk.messages, 10_000, target=Tokens(30_000), preserve_recent_turns=20)
+        builder.turn(user=250, assistant=250)
+    made = plan(builder.messages, 10_000, target=Tokens(30_000), preserve_recent_turns=20)
     assert made.source
     assert made.expected < 8_500
 
 
 def test_an_early_threshold_has_a_target_below_it() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(10):
-        talk.turn(user=450, assistant=450)
-    early = usage(size(talk.messages), 10_000, threshold=0.4)
-    made = plan_compaction(talk.messages, count, usage=early)
+        builder.turn(user=450, assistant=450)
+    early = usage(size(builder.messages), 10_000, threshold=0.4)
+    made = plan_compaction(builder.messages, count, usage=early)
     assert made.source
     assert made.expected <= 2_250  # the last turn, and a summary
 
 
 def test_what_must_stay_and_is_too_large_is_refused_with_sizes() -> None:
-    talk = Talk()
-    talk.turn()
-    pinned = talk.user(9_000)
-    talk.assistant()
-    talk.user()
+    builder = HistoryBuilder()
+    builder.turn()
+    pinned = builder.user(9_000)
+    builder.assistant()
+    builder.user()
     with pytest.raises(CompactionRefusedError, match=r"8,500.*Unpin"):
-        plan(talk.messages, 10_000, pinned=frozenset({pinned}))
+        plan(builder.messages, 10_000, pinned=frozenset({pinned}))
 
 
 @pytest.mark.slow
-@given(talks(), st.integers(300, 30_000), st.integers(0, 60), st.booleans(), st.data())
+@given(histories(), st.integers(300, 30_000), st.integers(0, 60), st.booleans(), st.data())
 def test_every_plan_leaves_pairs_pins_and_the_running_step_whole(
     messages: list[Message], max_input: int, percent: int, summarise: bool, data: st.DataObject
 ) -> None:
@@ -391,11 +394,11 @@ def test_a_result_must_be_smaller_and_under_the_threshold(before: int, after: in
 def test_the_target_lies_well_under_the_trigger() -> None:
     """Row 54: compactions that end just under the trigger fire again on the next turn."""
     for max_input in (1_536, 24_576, 184_000, 984_000):
-        talk = Talk()
-        while size(talk.messages) < 0.85 * max_input:
-            talk.turn(user=max_input // 100, assistant=max_input // 50)
-        talk.user(10)
-        made = plan(talk.messages, max_input)
+        builder = HistoryBuilder()
+        while size(builder.messages) < 0.85 * max_input:
+            builder.turn(user=max_input // 100, assistant=max_input // 50)
+        builder.user(10)
+        made = plan(builder.messages, max_input)
         assert made.expected <= 0.5 * max_input
 
 
@@ -420,7 +423,7 @@ def test_the_report_gives_both_sizes() -> None:
 
 
 def test_a_plan_counts_each_message_a_few_times_however_many_cuts_a_long_turn_allows() -> None:
-    talk = agent(300, 60)
+    builder = agent(300, 60)
     counted = 0
 
     def counting(message: Message) -> int:
@@ -428,20 +431,20 @@ def test_a_plan_counts_each_message_a_few_times_however_many_cuts_a_long_turn_al
         counted += 1
         return count(message)
 
-    total = size(talk.messages)
-    plan_compaction(talk.messages, counting, usage=usage(total, total), summarise=True)
-    assert counted <= 5 * len(talk.messages)
+    total = size(builder.messages)
+    plan_compaction(builder.messages, counting, usage=usage(total, total), summarise=True)
+    assert counted <= 5 * len(builder.messages)
 
 
 def test_the_target_is_the_persons_where_they_set_one() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(30):
-        talk.turn()
-    total = size(talk.messages)
+        builder.turn()
+    total = size(builder.messages)
     replaced = {}
     for share in (0.0, 0.3, 0.5, 0.6):
         target = Percent(100 * share) if share != 0.5 else None
-        made = plan(talk.messages, total, summarise=True, target=target, preserve_recent_turns=20)
+        made = plan(builder.messages, total, summarise=True, target=target, preserve_recent_turns=20)
         assert made.source
         replaced[share] = len(made.source)
     assert replaced[0.6] < replaced[0.5] < replaced[0.3] < replaced[0.0]
@@ -464,46 +467,46 @@ def test_an_edit_may_not_make_the_next_request_due(
 # -- the arithmetic of a plan: a large system prompt, the limit, counts that are off ---------------------------------
 
 
-def turns(number: int, tokens: int) -> Talk:
-    talk = Talk()
+def turns(number: int, tokens: int) -> HistoryBuilder:
+    builder = HistoryBuilder()
     for _ in range(number):
-        talk.turn(user=tokens // 2, assistant=tokens // 2)
-    return talk
+        builder.turn(user=tokens // 2, assistant=tokens // 2)
+    return builder
 
 
 def test_beside_a_large_system_prompt_the_target_is_halfway_to_the_threshold() -> None:
     """Half of the budget would be out of reach: every recent turn would go for nothing."""
-    talk = turns(20, 200)
+    builder = turns(20, 200)
     fixed = 4_000
-    made = plan_compaction(talk.messages, count, usage=usage(size(talk.messages) + fixed, 10_000, fixed=fixed))
+    made = plan_compaction(builder.messages, count, usage=usage(size(builder.messages) + fixed, 10_000, fixed=fixed))
     assert made.source
-    assert made.last == talk.messages[-9].id  # the last four turns stay
+    assert made.last == builder.messages[-9].id  # the last four turns stay
     assert 5_000 < made.expected <= fixed + (8_500 - fixed) // 2
 
 
 @pytest.mark.parametrize("short", [True, False])
 def test_what_would_reach_the_limit_is_refused_and_a_token_less_is_not(short: bool) -> None:
-    talk = turns(6, 200)
-    talk.user(900)
+    builder = turns(6, 200)
+    builder.user(900)
     threshold = 8_500
     allowance = 1_250
-    last = count(talk.messages[-1])
+    last = count(builder.messages[-1])
     fixed = threshold - allowance - last - (1 if short else 0)
-    measured = usage(size(talk.messages) + fixed, 10_000, fixed=fixed)
+    measured = usage(size(builder.messages) + fixed, 10_000, fixed=fixed)
     if not short:
         with pytest.raises(CompactionRefusedError, match="8,500 is the limit"):
-            plan_compaction(talk.messages, count, usage=measured)
+            plan_compaction(builder.messages, count, usage=measured)
         return
-    made = plan_compaction(talk.messages, count, usage=measured)
+    made = plan_compaction(builder.messages, count, usage=measured)
     assert made.source
     assert made.expected == threshold - 1
 
 
 def test_counts_are_brought_to_what_the_total_says() -> None:
     """A tokenizer that sees half of what the server counts: the plan is in the server's tokens."""
-    talk = turns(30, 100)
-    counted = size(talk.messages)
-    made = plan_compaction(talk.messages, count, usage=usage(2 * counted, 2 * counted))
+    builder = turns(30, 100)
+    counted = size(builder.messages)
+    made = plan_compaction(builder.messages, count, usage=usage(2 * counted, 2 * counted))
     assert made.source
-    rest = talk.messages[[m.id for m in talk.messages].index(made.last) + 1 :]
+    rest = builder.messages[[m.id for m in builder.messages].index(made.last) + 1 :]
     assert made.expected == pytest.approx(made.allowance + 2 * size(rest), abs=2)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context.conversations import Talk, problems, talks
+from tests.context.conversations import HistoryBuilder, histories, problems
 from tests.messages import user
 from tui.context.reduction.records import (
     CLEARED,
@@ -44,10 +44,10 @@ def compaction(number: int, first: str, last: str, summary_id: str, **more: Any)
 
 
 def history(turns: int = 5) -> list[Message]:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(turns):
-        talk.turn()
-    return talk.messages
+        builder.turn()
+    return builder.messages
 
 
 def test_no_records_change_nothing() -> None:
@@ -135,25 +135,25 @@ def test_without_its_summary_a_range_is_not_hidden() -> None:
 
 
 def test_cleared_results_keep_their_call_and_come_back_with_undo() -> None:
-    talk = Talk()
-    talk.user()
-    _, (owner,) = talk.step(100, 100)
-    call = talk.messages[-1].parts[0]
+    builder = HistoryBuilder()
+    builder.user()
+    _, (owner,) = builder.step(100, 100)
+    call = builder.messages[-1].parts[0]
     assert isinstance(call, ToolResult)
     record = CompactionRecord("c1", 0.0, 10, 5, 0, cleared=((owner, call.call_id),))
-    shown = apply_compactions(talk.messages, [record])
+    shown = apply_compactions(builder.messages, [record])
     assert [p.text for p in shown[-1].parts if isinstance(p, ToolResult)] == [CLEARED, "t" * 400]
-    assert shown[0] is talk.messages[0]
+    assert shown[0] is builder.messages[0]
     undo: list[Checkpoint] = [record, CompactionUndo("u", 1.0, "c1")]
-    assert apply_compactions(talk.messages, undo) == tuple(talk.messages)
+    assert apply_compactions(builder.messages, undo) == tuple(builder.messages)
 
 
 def test_reasoning_from_before_the_latest_change_goes_where_signatures_bind_the_prefix() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(4):
-        talk.user()
-        talk.assistant(reasoning=10)
-    messages = [*talk.messages[:6], summary("m000006x"), *talk.messages[6:]]
+        builder.user()
+        builder.assistant(reasoning=10)
+    messages = [*builder.messages[:6], summary("m000006x"), *builder.messages[6:]]
     record = compaction(1, "m000001", "m000002", "m000006x", frontier="m000006")
     bound = apply_compactions(messages, [record], prefix_bound=True)
     assert [m.id for m in bound if any(isinstance(p, Reasoning) for p in m.parts)] == ["m000008"]
@@ -183,7 +183,7 @@ def test_a_damaged_record_is_named_as_such(data: dict[str, object]) -> None:
 
 
 @pytest.mark.slow
-@given(talks(open_end=False), st.data())
+@given(histories(open_end=False), st.data())
 def test_undoing_all_of_them_gives_the_history_back(messages: list[Message], data: st.DataObject) -> None:
     """Whatever was compacted, over several levels."""
     records: list[Checkpoint] = []
@@ -216,23 +216,25 @@ def test_a_cut_keeps_head_and_tail_of_the_text() -> None:
 
 
 def test_a_cut_acts_on_one_result_of_several() -> None:
-    talk = Talk()
-    talk.user()
-    _, (owner,) = talk.step(10, 10)
-    first, second = (p for p in talk.messages[-1].parts if isinstance(p, ToolResult))
-    shown = apply_trim(talk.messages, TrimState((Cut(owner, second.call_id, "[gone]"),)))
+    builder = HistoryBuilder()
+    builder.user()
+    _, (owner,) = builder.step(10, 10)
+    first, second = (p for p in builder.messages[-1].parts if isinstance(p, ToolResult))
+    shown = apply_trim(builder.messages, TrimState((Cut(owner, second.call_id, "[gone]"),)))
     assert shown[-1].parts == (first, ToolResult(second.call_id, "read_file", "[gone]"))
-    assert shown[0] is talk.messages[0] and shown[1] is talk.messages[1]
+    assert shown[0] is builder.messages[0] and shown[1] is builder.messages[1]
 
 
 def test_results_leave_with_the_message_that_asked_though_the_state_names_only_that() -> None:
-    talk = Talk()
-    talk.user()
-    call, results = talk.step(10, 10, apart=True)
-    assert [m.id for m in apply_trim(talk.messages, TrimState(dropped=frozenset({call})))] == [talk.messages[0].id]
-    only_result = apply_trim(talk.messages, TrimState(dropped=frozenset(results[:1])))
+    builder = HistoryBuilder()
+    builder.user()
+    call, results = builder.step(10, 10, apart=True)
+    assert [m.id for m in apply_trim(builder.messages, TrimState(dropped=frozenset({call})))] == [
+        builder.messages[0].id
+    ]
+    only_result = apply_trim(builder.messages, TrimState(dropped=frozenset(results[:1])))
     assert problems(only_result) == []
-    assert only_result == tuple(talk.messages)
+    assert only_result == tuple(builder.messages)
 
 
 @pytest.mark.parametrize("data", [{}, {"cuts": [["m"]], "dropped": [], "frontier": ""}, {"cuts": 3}, {"cuts": []}])

@@ -6,48 +6,48 @@ from dataclasses import replace
 
 import pytest
 
-from tests.context.conversations import Talk, budget, count, estimate, problems, request, size
+from tests.context.conversations import HistoryBuilder, budget, count, estimate, problems, request, size
 from tui.context.reduction.records import NO_TRIM, Cut, TrimState, apply_trim
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, Trimmer, build_final_prompt
 from tui.context.usage.limits import Budget
 from tui.messages import Message, Reasoning, Request, Text, ToolCall, ToolResult
 
 
-def trim(talk: Talk, max_input: int, pinned: frozenset[str] = frozenset()) -> PromptResult:
-    return build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(max_input), pinned=pinned)
+def trim(builder: HistoryBuilder, max_input: int, pinned: frozenset[str] = frozenset()) -> PromptResult:
+    return build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(max_input), pinned=pinned)
 
 
 def result_texts(messages: tuple[Message, ...]) -> list[str]:
     return [part.text for m in messages for part in m.parts if isinstance(part, ToolResult)]
 
 
-def agent(*results: int) -> Talk:
-    talk = Talk()
-    talk.user()
+def agent(*results: int) -> HistoryBuilder:
+    builder = HistoryBuilder()
+    builder.user()
     for tokens in results:
-        talk.step(tokens)
-    return talk
+        builder.step(tokens)
+    return builder
 
 
 def test_nothing_happens_while_it_fits() -> None:
-    talk = agent(*[500] * 10)
-    result = trim(talk, size(talk.messages))
+    builder = agent(*[500] * 10)
+    result = trim(builder, size(builder.messages))
     assert (result.state, result.freed_tokens, result.passes) == (NO_TRIM, 0, ())
-    assert all(a is b for a, b in zip(apply_trim(talk.messages, NO_TRIM), talk.messages, strict=True))
+    assert all(a is b for a, b in zip(apply_trim(builder.messages, NO_TRIM), builder.messages, strict=True))
 
 
 def test_nothing_happens_where_the_window_is_unknown() -> None:
-    talk = agent(*[5000] * 10)
+    builder = agent(*[5000] * 10)
     unknown = Budget(None, None, None, None)
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=unknown)
-    assert result.request.messages == tuple(talk.messages)
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=unknown)
+    assert result.request.messages == tuple(builder.messages)
     assert result.max_tokens is None
 
 
 def test_results_older_than_five_steps_become_a_marker_with_age_and_size() -> None:
-    talk = agent(*[2300] * 12)
-    result = trim(talk, 24_000)
-    texts = result_texts(apply_trim(talk.messages, result.state))
+    builder = agent(*[2300] * 12)
+    result = trim(builder, 24_000)
+    texts = result_texts(apply_trim(builder.messages, result.state))
     assert texts[0] == "[content truncated - 11 steps ago, 2,304 tokens]"
     assert texts[5] == "[content truncated - 6 steps ago, 2,304 tokens]"
     assert [t for t in texts[6:] if t.startswith("[content")] == []  # five steps ago is not older than five steps
@@ -55,24 +55,24 @@ def test_results_older_than_five_steps_become_a_marker_with_age_and_size() -> No
 
 
 def test_the_marker_never_changes_afterwards() -> None:
-    talk = agent(*[2300] * 9)
-    first = trim(talk, 16_000)
-    before = apply_trim(talk.messages, first.state)
-    talk.step(10)
-    after = apply_trim(talk.messages, first.state)
+    builder = agent(*[2300] * 9)
+    first = trim(builder, 16_000)
+    before = apply_trim(builder.messages, first.state)
+    builder.step(10)
+    after = apply_trim(builder.messages, first.state)
     assert after[: len(before)] == before
 
 
 def test_small_results_and_errors_stay_but_a_large_old_error_is_capped() -> None:
-    talk = Talk()
-    talk.user()
-    talk.step(90)
-    talk.step(1500, failed=True)
-    talk.step(9000, failed=True)
+    builder = HistoryBuilder()
+    builder.user()
+    builder.step(90)
+    builder.step(1500, failed=True)
+    builder.step(9000, failed=True)
     for _ in range(7):
-        talk.step(1000)
-    result = trim(talk, 17_000)
-    shown = apply_trim(talk.messages, result.state)
+        builder.step(1000)
+    result = trim(builder, 17_000)
+    shown = apply_trim(builder.messages, result.state)
     texts = result_texts(shown)
     assert len(texts[0]) == 360
     assert len(texts[1]) == 6000
@@ -81,111 +81,111 @@ def test_small_results_and_errors_stay_but_a_large_old_error_is_capped() -> None
 
 
 def test_large_old_arguments_are_capped_and_still_json() -> None:
-    talk = Talk()
-    talk.user()
-    talk.step(10, arguments=60_000)
+    builder = HistoryBuilder()
+    builder.user()
+    builder.step(10, arguments=60_000)
     for _ in range(6):
-        talk.step(10)
-    result = trim(talk, 10_000)
-    shown = apply_trim(talk.messages, result.state)
+        builder.step(10)
+    result = trim(builder, 10_000)
+    shown = apply_trim(builder.messages, result.state)
     assert size(shown) < 1_000
     assert problems(shown) == []  # loads every argument
 
 
 def test_the_second_pass_takes_younger_results_oldest_first_and_stops_at_the_target() -> None:
-    talk = agent(*[2000] * 5)
-    result = trim(talk, 8_000)
-    texts = result_texts(apply_trim(talk.messages, result.state))
+    builder = agent(*[2000] * 5)
+    result = trim(builder, 8_000)
+    texts = result_texts(apply_trim(builder.messages, result.state))
     assert [t.startswith("[content") for t in texts] == [True, True, True, False, False]
     assert result.passes == ("results",)
 
 
 def test_the_results_the_model_is_about_to_read_stay_whole() -> None:
-    talk = agent(2000, 2000, 2000)
-    talk.step(1500, 1500)
-    result = trim(talk, 5_500)
-    texts = result_texts(apply_trim(talk.messages, result.state))
+    builder = agent(2000, 2000, 2000)
+    builder.step(1500, 1500)
+    result = trim(builder, 5_500)
+    texts = result_texts(apply_trim(builder.messages, result.state))
     assert [len(t) for t in texts[3:]] == [6000, 6000]
 
 
 def test_the_third_pass_takes_whole_turns_and_leaves_the_last_four() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(20):
-        talk.turn(user=50, assistant=250)
-    talk.user()
-    total = size(talk.messages)
-    result = trim(talk, total - 100)
-    shown = apply_trim(talk.messages, result.state)
+        builder.turn(user=50, assistant=250)
+    builder.user()
+    total = size(builder.messages)
+    result = trim(builder, total - 100)
+    shown = apply_trim(builder.messages, result.state)
     assert result.passes == ("old turns",)
     assert size(shown) <= 0.6 * (total - 100) < size(shown) + 2 * 308
     assert sum(result.state.left_out.values()) == total - size(shown)
-    assert shown[-1] is talk.messages[-1]
-    tight = trim(talk, 1500)
-    recent = apply_trim(talk.messages, tight.state)
+    assert shown[-1] is builder.messages[-1]
+    tight = trim(builder, 1500)
+    recent = apply_trim(builder.messages, tight.state)
     assert sum(m.role == "user" for m in recent) == 4
     assert tight.passes == ("old turns",)
 
 
 @pytest.mark.parametrize("limit", [950, 1_000, 1_100, 1_200])
 def test_recent_turns_that_fit_stay_though_they_are_larger_than_the_target(limit: int) -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(20):
-        talk.turn(user=50, assistant=250)
-    talk.user()
-    recent = [m.id for m in talk.messages[-7:]]  # 948 tokens
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(limit))
+        builder.turn(user=50, assistant=250)
+    builder.user()
+    recent = [m.id for m in builder.messages[-7:]]  # 948 tokens
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(limit))
     assert [m.id for m in result.request.messages] == recent
     assert result.passes == ("old turns",)
 
 
 def test_a_message_that_was_refused_leaves_before_older_turns() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(3):
-        talk.user(300)
-        talk.assistant(300)
-    huge = talk.user(20_000)
-    talk.user(20)
-    result = trim(talk, 4_000)
-    assert [m.id for m in result.request.messages] == [m.id for m in talk.messages if m.id != huge]
+        builder.user(300)
+        builder.assistant(300)
+    huge = builder.user(20_000)
+    builder.user(20)
+    result = trim(builder, 4_000)
+    assert [m.id for m in result.request.messages] == [m.id for m in builder.messages if m.id != huge]
 
 
 def test_the_last_turn_is_sent_though_it_was_dropped_when_others_followed() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(4):
-        talk.turn(user=50, assistant=600)
-    dropped = {m.id: 50 for m in talk.messages[:6]}
+        builder.turn(user=50, assistant=600)
+    dropped = {m.id: 50 for m in builder.messages[:6]}
     state = TrimState(dropped=frozenset(dropped), left_out=dropped)
-    asked_again = talk.messages[:5]  # the last turn is left out by hand, and the answer before it set aside
+    asked_again = builder.messages[:5]  # the last turn is left out by hand, and the answer before it set aside
     result = build_final_prompt(request(asked_again), estimate, count=count, budget=budget(500), state=state)
     assert [m.id for m in result.request.messages if m.id] == [asked_again[-1].id]
     assert asked_again[-1].id not in {*result.state.dropped, *result.state.left_out}
 
 
 def test_a_turn_leaves_with_its_tool_groups() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(8):
-        talk.user(200)
-        talk.step(90, 90, apart=True)
-        talk.assistant(200)
-    talk.user()
-    result = trim(talk, 3000)
-    shown = apply_trim(talk.messages, result.state)
+        builder.user(200)
+        builder.step(90, 90, apart=True)
+        builder.assistant(200)
+    builder.user()
+    result = trim(builder, 3000)
+    shown = apply_trim(builder.messages, result.state)
     assert problems(shown) == []
-    assert len(result.state.dropped) == len(talk.messages) - len(shown) > 0
+    assert len(result.state.dropped) == len(builder.messages) - len(shown) > 0
 
 
 def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn() -> None:
-    talk = Talk()
-    first = talk.user(100)
-    talk.assistant(100)
-    begun = talk.user(100)
-    call, results = talk.step(900)
-    talk.assistant(100)
+    builder = HistoryBuilder()
+    first = builder.user(100)
+    builder.assistant(100)
+    begun = builder.user(100)
+    call, results = builder.step(900)
+    builder.assistant(100)
     for _ in range(12):
-        talk.turn(user=100, assistant=200)
-    talk.user()
-    result = trim(talk, 3_000, pinned=frozenset({first, *results}))
-    shown = apply_trim(talk.messages, result.state)
+        builder.turn(user=100, assistant=200)
+    builder.user()
+    result = trim(builder, 3_000, pinned=frozenset({first, *results}))
+    shown = apply_trim(builder.messages, result.state)
     ids = [m.id for m in shown]
     assert ids[:4] == [first, begun, call, results[0]]
     assert len(result_texts(shown)[0]) == 3600  # not shortened either
@@ -193,36 +193,36 @@ def test_pinned_messages_stay_with_their_group_and_the_beginning_of_their_turn()
 
 
 def test_recent_turns_yield_before_a_conversation_is_refused() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(5):
-        talk.turn(user=300, assistant=300)
-    talk.user(300)
-    result = trim(talk, 1_400)
-    shown = apply_trim(talk.messages, result.state)
+        builder.turn(user=300, assistant=300)
+    builder.user(300)
+    result = trim(builder, 1_400)
+    shown = apply_trim(builder.messages, result.state)
     assert size(shown) <= 1_400
-    assert shown[-1] is talk.messages[-1]
+    assert shown[-1] is builder.messages[-1]
     assert "last resort" in result.passes
 
 
 def test_a_long_running_turn_loses_its_oldest_steps_last() -> None:
-    talk = Talk()
-    begun = talk.user(100)
+    builder = HistoryBuilder()
+    begun = builder.user(100)
     for _ in range(60):
-        talk.step(60, arguments=60)
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(4_000))
+        builder.step(60, arguments=60)
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(4_000))
     shown = result.request.messages
     assert shown[0].id == begun
-    assert shown[-1] is talk.messages[-1]
+    assert shown[-1] is builder.messages[-1]
     assert problems(shown) == []
     assert result.tokens <= 4_000
 
 
 def test_a_result_larger_than_the_window_is_cut_to_what_fits() -> None:
-    talk = Talk()
-    talk.turn()
-    talk.user()
-    talk.step(50_000)
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
+    builder = HistoryBuilder()
+    builder.turn()
+    builder.user()
+    builder.step(50_000)
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(3_000))
     assert result.tokens <= 3_000
     text = result_texts(result.request.messages)[-1]
     assert "content truncated - 0 steps ago, 50,004 tokens" in text
@@ -232,26 +232,26 @@ def test_a_result_larger_than_the_window_is_cut_to_what_fits() -> None:
 
 @pytest.mark.parametrize("factor", [1.2, 1.6, 2.4])
 def test_results_of_the_running_step_are_cut_until_the_estimate_fits_too(factor: float) -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(6):
-        talk.turn(user=200, assistant=400)
-    talk.user()
-    talk.step(13_000, 4_000, 4_000)
+        builder.turn(user=200, assistant=400)
+    builder.user()
+    builder.step(13_000, 4_000, 4_000)
 
     def larger(prompt: Request) -> int:
         return 9_000 + int(estimate(prompt) * factor)
 
-    result = build_final_prompt(request(talk.messages), larger, count=count, budget=budget(12_000))
+    result = build_final_prompt(request(builder.messages), larger, count=count, budget=budget(12_000))
     assert result.tokens <= 12_000
 
 
 def test_a_message_larger_than_the_window_is_refused_with_sizes_and_what_to_do() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(6):
-        talk.turn()
-    talk.user(5_000)
+        builder.turn()
+    builder.user(5_000)
     with pytest.raises(ContextOverflowError) as caught:
-        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
+        build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(3_000))
     assert caught.value.max_tokens == 3_000
     assert caught.value.current_tokens >= 5_000
     assert "shortened as much as possible" in str(caught.value)
@@ -261,40 +261,40 @@ def test_a_message_larger_than_the_window_is_refused_with_sizes_and_what_to_do()
 
 
 def test_pins_that_fill_the_window_are_refused_not_broken() -> None:
-    talk = Talk()
-    pins = frozenset({talk.user(1_000), talk.assistant(1_000), talk.user(1_000)})
-    talk.user()
+    builder = HistoryBuilder()
+    pins = frozenset({builder.user(1_000), builder.assistant(1_000), builder.user(1_000)})
+    builder.user()
     with pytest.raises(ContextOverflowError):
-        build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500), pinned=pins)
+        build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(2_500), pinned=pins)
 
 
 def test_a_summary_outlives_the_turns() -> None:
-    talk = Talk()
-    summary = talk.add("user", Text("s" * 800), kind="summary")
+    builder = HistoryBuilder()
+    summary = builder.add("user", Text("s" * 800), kind="summary")
     for _ in range(10):
-        talk.turn(user=100, assistant=100)
-    talk.user()
-    result = trim(talk, 1_500)
-    assert apply_trim(talk.messages, result.state)[0].id == summary
+        builder.turn(user=100, assistant=100)
+    builder.user()
+    result = trim(builder, 1_500)
+    assert apply_trim(builder.messages, result.state)[0].id == summary
 
 
 def test_it_trims_again_when_the_estimate_saves_less_than_the_counts_said() -> None:
-    talk = agent(*[900] * 40)
+    builder = agent(*[900] * 40)
     calls: list[int] = []
 
     def sceptical(prompt: Request) -> int:
         calls.append(1)
         return int(estimate(prompt) * 1.6)
 
-    result = build_final_prompt(request(talk.messages), sceptical, count=count, budget=budget(20_000))
+    result = build_final_prompt(request(builder.messages), sceptical, count=count, budget=budget(20_000))
     assert result.tokens <= 20_000
     assert len(calls) <= 9
 
 
 def test_it_looks_again_when_leaving_out_freed_less_than_the_counts_said() -> None:
-    talk = agent(*[900] * 60)
+    builder = agent(*[900] * 60)
     result = build_final_prompt(
-        request(talk.messages),
+        request(builder.messages),
         lambda prompt: 15_000 + int(estimate(prompt) * 0.4),
         count=count,
         budget=budget(20_000),
@@ -303,12 +303,12 @@ def test_it_looks_again_when_leaving_out_freed_less_than_the_counts_said() -> No
 
 
 def test_it_stays_trimmed_until_all_fits_with_room_to_spare() -> None:
-    talk = agent(*[1000] * 12)
-    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(9_000))
+    builder = agent(*[1000] * 12)
+    small = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(9_000))
     assert small.trimmed and not small.state.empty
     for max_input, comes_back in ((13_000, False), (14_000, False), (16_000, True)):
         later = build_final_prompt(
-            request(talk.messages), estimate, count=count, budget=budget(max_input), state=small.state
+            request(builder.messages), estimate, count=count, budget=budget(max_input), state=small.state
         )
         assert later.untrimmed is comes_back
         assert later.state.empty is comes_back
@@ -316,97 +316,103 @@ def test_it_stays_trimmed_until_all_fits_with_room_to_spare() -> None:
 
 
 def test_reasoning_bound_to_what_left_goes_with_it_and_later_reasoning_stays() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(12):
-        talk.user(100)
-        talk.assistant(100, reasoning=60)
-    talk.user()
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500), prefix_bound=True)
+        builder.user(100)
+        builder.assistant(100, reasoning=60)
+    builder.user()
+    result = build_final_prompt(
+        request(builder.messages), estimate, count=count, budget=budget(2_500), prefix_bound=True
+    )
     assert not any(isinstance(p, Reasoning) for m in result.request.messages for p in m.parts)
-    talk.assistant(50, reasoning=60)
-    talk.user()
+    builder.assistant(50, reasoning=60)
+    builder.user()
     later = build_final_prompt(
-        request(talk.messages), estimate, count=count, budget=budget(2_500), state=result.state, prefix_bound=True
+        request(builder.messages), estimate, count=count, budget=budget(2_500), state=result.state, prefix_bound=True
     )
     thoughtful = [m for m in later.request.messages if any(isinstance(p, Reasoning) for p in m.parts)]
-    assert [m.id for m in thoughtful] == [talk.messages[-2].id]
+    assert [m.id for m in thoughtful] == [builder.messages[-2].id]
 
 
 def test_reasoning_stays_void_after_everything_came_back() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(8):
-        talk.user(100)
-        talk.assistant(100, reasoning=60)
-    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(1_500), prefix_bound=True)
+        builder.user(100)
+        builder.assistant(100, reasoning=60)
+    small = build_final_prompt(
+        request(builder.messages), estimate, count=count, budget=budget(1_500), prefix_bound=True
+    )
     back = build_final_prompt(
-        request(talk.messages), estimate, count=count, budget=budget(9_000), state=small.state, prefix_bound=True
+        request(builder.messages), estimate, count=count, budget=budget(9_000), state=small.state, prefix_bound=True
     )
     assert back.untrimmed
     assert not any(isinstance(p, Reasoning) for m in back.request.messages for p in m.parts)
 
 
 def test_unbound_reasoning_is_left_alone() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(12):
-        talk.user(100)
-        talk.assistant(100, reasoning=60)
-    talk.user()
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(2_500))
+        builder.user(100)
+        builder.assistant(100, reasoning=60)
+    builder.user()
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(2_500))
     answers = [m for m in result.request.messages if m.role == "assistant"]
     assert answers and all(isinstance(m.parts[0], Reasoning) for m in answers)
 
 
 def test_a_trim_says_which_messages_and_how_many_tokens() -> None:
-    talk = agent(*[2300] * 12)
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(24_000))
-    assert result.message_ids == tuple(m.id for m in talk.messages[2:14:2])
-    assert result.freed_tokens == size(talk.messages) - result.tokens
+    builder = agent(*[2300] * 12)
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(24_000))
+    assert result.message_ids == tuple(m.id for m in builder.messages[2:14:2])
+    assert result.freed_tokens == size(builder.messages) - result.tokens
 
 
 # -- where two rules meet: what was cut before, what is void already, what is about to be read -----------------------
 
 
 def test_a_result_that_was_cut_to_its_ends_becomes_a_marker_once_it_is_old() -> None:
-    talk = Talk()
-    talk.user()
-    _, (owner,) = talk.step(9_000)
-    part = talk.messages[-1].parts[0]
+    builder = HistoryBuilder()
+    builder.user()
+    _, (owner,) = builder.step(9_000)
+    part = builder.messages[-1].parts[0]
     assert isinstance(part, ToolResult)
     ends = Cut(owner, part.call_id, "\n[cut]\n", head=4_000, tail=4_000)
     for _ in range(7):
-        talk.step(1_000)
+        builder.step(1_000)
     cut = TrimState((ends,), frontier=owner)
-    tokens = size(apply_trim(talk.messages, cut))
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(tokens - 500), state=cut)
+    tokens = size(apply_trim(builder.messages, cut))
+    result = build_final_prompt(
+        request(builder.messages), estimate, count=count, budget=budget(tokens - 500), state=cut
+    )
     [now] = [c for c in result.state.cuts if c.message_id == owner]
     assert (now.head, now.tail) == (0, 0)
     assert now.marker == "[content truncated - 7 steps ago, 9,004 tokens]"
-    assert result.freed_tokens == tokens - size(apply_trim(talk.messages, result.state))
+    assert result.freed_tokens == tokens - size(apply_trim(builder.messages, result.state))
 
 
 def test_reasoning_that_is_void_already_is_not_freed_a_second_time() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(20):
-        talk.user(100)
-        talk.assistant(100, reasoning=200)
-    talk.user()
-    void = replace(NO_TRIM, frontier=talk.messages[-1].id)
-    tokens = size(apply_trim(talk.messages, void, prefix_bound=True))
-    trimmer = Trimmer(talk.messages, count, void, prefix_bound=True)
+        builder.user(100)
+        builder.assistant(100, reasoning=200)
+    builder.user()
+    void = replace(NO_TRIM, frontier=builder.messages[-1].id)
+    tokens = size(apply_trim(builder.messages, void, prefix_bound=True))
+    trimmer = Trimmer(builder.messages, count, void, prefix_bound=True)
     trimmer.trim(tokens, 3_000)
-    remaining = size(apply_trim(talk.messages, trimmer.state(), prefix_bound=True))
+    remaining = size(apply_trim(builder.messages, trimmer.state(), prefix_bound=True))
     assert remaining <= 1_800  # the target: were it counted twice, too little would have left
 
 
 def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_it() -> None:
-    talk = Talk()
-    talk.user()
+    builder = HistoryBuilder()
+    builder.user()
     for _ in range(6):
-        talk.step(800)
-    call, (answered,) = talk.step(900)
-    talk.add("user", Text("the date changed"), kind="injected")
+        builder.step(800)
+    call, (answered,) = builder.step(900)
+    builder.add("user", Text("the date changed"), kind="injected")
     result = build_final_prompt(
-        request(talk.messages),
+        request(builder.messages),
         lambda sent: estimate(sent) + 1_000,  # the rest of the request
         count=count,
         budget=budget(2_100),
@@ -418,58 +424,58 @@ def test_the_step_that_is_about_to_be_read_stays_though_something_stands_behind_
 
 def test_it_goes_on_until_the_next_turns_have_room() -> None:
     """Where leaving out saves less than was thought, one round is not enough to keep the prefix for a while."""
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(40):
-        talk.turn(user=100, assistant=100)
+        builder.turn(user=100, assistant=100)
     limit = 6_000
     result = build_final_prompt(
-        request(talk.messages), lambda sent: 3_000 + estimate(sent) // 2, count=count, budget=budget(limit)
+        request(builder.messages), lambda sent: 3_000 + estimate(sent) // 2, count=count, budget=budget(limit)
     )
     assert result.tokens <= 0.8 * limit
 
 
 def test_what_can_not_be_made_smaller_goes_out_where_the_estimate_fits_and_only_the_bound_does_not() -> None:
-    talk = Talk()
-    talk.user(900)
+    builder = HistoryBuilder()
+    builder.user(900)
     result = build_final_prompt(
-        request(talk.messages), estimate, bound=lambda sent: estimate(sent) + 200, count=count, budget=budget(1_000)
+        request(builder.messages), estimate, bound=lambda sent: estimate(sent) + 200, count=count, budget=budget(1_000)
     )
-    assert result.request.messages == tuple(talk.messages)
-    assert result.tokens == size(talk.messages) <= 1_000
+    assert result.request.messages == tuple(builder.messages)
+    assert result.tokens == size(builder.messages) <= 1_000
 
 
 def test_it_does_not_come_back_on_an_estimate_that_forgets_what_left() -> None:
     """The sizes that were noted when it left speak against a guess that all of it is small."""
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(12):
-        talk.step(1_000)
-    small = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(9_000))
+        builder.step(1_000)
+    small = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(9_000))
     assert small.trimmed
     again = build_final_prompt(
-        request(talk.messages), lambda _: 5_000, count=count, budget=budget(9_000), state=small.state
+        request(builder.messages), lambda _: 5_000, count=count, budget=budget(9_000), state=small.state
     )
     assert not again.untrimmed
     assert again.state is small.state
 
 
 def test_what_was_left_out_is_told_by_the_estimate_not_by_the_most_it_may_be() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(12):
-        talk.step(1_000)
+        builder.step(1_000)
     result = build_final_prompt(
-        request(talk.messages), estimate, bound=lambda sent: 2 * estimate(sent), count=count, budget=budget(9_000)
+        request(builder.messages), estimate, bound=lambda sent: 2 * estimate(sent), count=count, budget=budget(9_000)
     )
     assert result.trimmed
-    assert result.freed_tokens == size(talk.messages) - size(result.request.messages)
+    assert result.freed_tokens == size(builder.messages) - size(result.request.messages)
 
 
 def test_reasoning_is_freed_once_and_a_state_stays_as_it_was() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(6):
-        talk.user(100)
-        talk.assistant(100, reasoning=200)
-    trimmer = Trimmer(talk.messages, count, NO_TRIM, prefix_bound=True)
-    assert trimmer.trim(size(talk.messages), 2_100) == {"old results"}
+        builder.user(100)
+        builder.assistant(100, reasoning=200)
+    trimmer = Trimmer(builder.messages, count, NO_TRIM, prefix_bound=True)
+    assert trimmer.trim(size(builder.messages), 2_100) == {"old results"}
     first = trimmer.state()
     assert first.left_out == {}
     assert trimmer.trim(1_300, 2_100) == {"old turns"}
@@ -477,31 +483,31 @@ def test_reasoning_is_freed_once_and_a_state_stays_as_it_was() -> None:
 
 
 def test_the_running_step_is_cut_to_half_the_window_before_recent_turns_leave() -> None:
-    talk = Talk()
+    builder = HistoryBuilder()
     for _ in range(3):
-        talk.turn()
-    talk.user()
-    talk.step(50_000)
-    result = build_final_prompt(request(talk.messages), estimate, count=count, budget=budget(3_000))
-    assert [m.id for m in result.request.messages] == [m.id for m in talk.messages]
+        builder.turn()
+    builder.user()
+    builder.step(50_000)
+    result = build_final_prompt(request(builder.messages), estimate, count=count, budget=budget(3_000))
+    assert [m.id for m in result.request.messages] == [m.id for m in builder.messages]
     assert result.tokens <= 1_800
 
 
 def test_a_result_is_capped_by_its_tokens_not_by_its_characters() -> None:
     """The middle that is cut out has fewer tokens than the ends that stay."""
-    talk = Talk()
-    talk.user()
-    talk.add("assistant", ToolCall("c", "read_file", "{}"))
+    builder = HistoryBuilder()
+    builder.user()
+    builder.add("assistant", ToolCall("c", "read_file", "{}"))
     dense = "\u754c" * 4_000
-    talk.add("tool", ToolResult("c", "read_file", dense + " " * 60_000 + dense, is_error=True))
+    builder.add("tool", ToolResult("c", "read_file", dense + " " * 60_000 + dense, is_error=True))
     for _ in range(7):
-        talk.step(10)
+        builder.step(10)
 
     def tokens(message: Message) -> int:
         text = "".join(part.text for part in message.parts if isinstance(part, Text | ToolResult))
         return 4 + text.count("\u754c") + (len(text) - text.count("\u754c")) // 4
 
-    trimmer = Trimmer(talk.messages, tokens, NO_TRIM)
-    trimmer.trim(sum(map(tokens, talk.messages)), 20_000)
-    shown = apply_trim(talk.messages, trimmer.state())
+    trimmer = Trimmer(builder.messages, tokens, NO_TRIM)
+    trimmer.trim(sum(map(tokens, builder.messages)), 20_000)
+    shown = apply_trim(builder.messages, trimmer.state())
     assert 1_000 < tokens(shown[2]) <= 2_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.context.conversations import budget, count, estimate, problems, request, size, talks
+from tests.context.conversations import budget, count, estimate, histories, problems, request, size
 from tui.context.reduction.records import NO_TRIM, TrimState, apply_trim
 from tui.context.reduction.rolling import ContextOverflowError, PromptResult, Trimmer, build_final_prompt
 from tui.messages import Message, Reasoning
@@ -30,7 +30,7 @@ def built(messages: list[Message], max_input: int, **more: Any) -> PromptResult:
 
 
 @pytest.mark.slow
-@given(talks(), windows, st.booleans())
+@given(histories(), windows, st.booleans())
 def test_never_over_and_never_unpaired(messages: list[Message], max_input: int, bound: bool) -> None:
     result = built(messages, max_input, prefix_bound=bound)
     sent = result.request.messages
@@ -40,7 +40,7 @@ def test_never_over_and_never_unpaired(messages: list[Message], max_input: int, 
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_a_refusal_means_that_the_least_request_does_not_fit_either(messages: list[Message], max_input: int) -> None:
     try:
         build(messages, max_input)
@@ -54,7 +54,7 @@ def test_a_refusal_means_that_the_least_request_does_not_fit_either(messages: li
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_untouched_messages_are_the_same_objects(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
     originals = {m.id: m for m in messages}
@@ -64,7 +64,7 @@ def test_untouched_messages_are_the_same_objects(messages: list[Message], max_in
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_building_again_changes_nothing(messages: list[Message], max_input: int) -> None:
     first = built(messages, max_input)
     again = build(messages, max_input, state=first.state)
@@ -74,7 +74,7 @@ def test_building_again_changes_nothing(messages: list[Message], max_input: int)
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_what_is_trimmed_stays_trimmed_as_the_conversation_grows(messages: list[Message], max_input: int) -> None:
     """Only a new trim changes the prefix; each one only adds to what is left out."""
     ends = [i for i, m in enumerate(messages) if m.role in ("user", "tool")]
@@ -94,7 +94,7 @@ def test_what_is_trimmed_stays_trimmed_as_the_conversation_grows(messages: list[
 
 
 @pytest.mark.slow
-@given(talks(), windows, st.data())
+@given(histories(), windows, st.data())
 def test_pinned_messages_go_out_whole(messages: list[Message], max_input: int, data: st.DataObject) -> None:
     pinned = data.draw(st.sets(st.sampled_from([m.id for m in messages]), max_size=3))
     result = built(messages, max_input, pinned=frozenset(pinned))
@@ -105,7 +105,7 @@ def test_pinned_messages_go_out_whole(messages: list[Message], max_input: int, d
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_the_last_four_turns_and_their_words_stay_while_they_fit(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
     begins = [i for i, m in enumerate(messages) if m.role == "user"]
@@ -117,7 +117,7 @@ def test_the_last_four_turns_and_their_words_stay_while_they_fit(messages: list[
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_a_trim_goes_down_to_the_target_or_to_what_is_protected(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input)
     if result.trimmed and result.tokens > 0.6 * max_input:
@@ -126,7 +126,7 @@ def test_a_trim_goes_down_to_the_target_or_to_what_is_protected(messages: list[M
 
 
 @pytest.mark.slow
-@given(talks(), st.sets(st.integers(0, 60)), st.integers(0, 3))
+@given(histories(), st.sets(st.integers(0, 60)), st.integers(0, 3))
 def test_any_state_leaves_the_pairs_whole(messages: list[Message], dropped: set[int], shift: int) -> None:
     """Also one made for another history: of a fork, or of a longer one."""
     ids = frozenset(f"m{i:06d}" for i in dropped)
@@ -135,7 +135,7 @@ def test_any_state_leaves_the_pairs_whole(messages: list[Message], dropped: set[
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_bound_reasoning_never_follows_a_change_it_was_not_made_after(messages: list[Message], max_input: int) -> None:
     result = built(messages, max_input, prefix_bound=True)
     if result.trimmed:
@@ -145,14 +145,14 @@ def test_bound_reasoning_never_follows_a_change_it_was_not_made_after(messages: 
 
 
 @pytest.mark.slow
-@given(talks(), windows)
+@given(histories(), windows)
 def test_the_state_survives_json(messages: list[Message], max_input: int) -> None:
     state = built(messages, max_input).state
     assert TrimState.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 @settings(max_examples=25)
-@given(talks(), windows, st.floats(0.5, 2.0))
+@given(histories(), windows, st.floats(0.5, 2.0))
 def test_counts_that_are_off_still_end_in_a_request_that_fits(
     messages: list[Message], max_input: int, factor: float
 ) -> None:

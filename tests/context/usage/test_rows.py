@@ -282,8 +282,8 @@ def test_what_an_image_costs_beyond_its_estimate_is_its_own() -> None:
 
 def test_what_the_server_cleared_leaves_the_tool_results_even_if_they_are_estimated() -> None:
     hybrid = estimator()
-    talk = [user("hello"), assistant(call("1")), result("1", "word " * 800)]
-    outgoing = replace(request(*talk, system=SYSTEM), server_edits=True)
+    conversation = [user("hello"), assistant(call("1")), result("1", "word " * 800)]
+    outgoing = replace(request(*conversation, system=SYSTEM), server_edits=True)
     before, total = rows(hybrid, outgoing), usage_of(hybrid, outgoing).total
     hybrid.record(outgoing, assistant("Certainly."), Usage(total - 500, 6, cleared=500), at=1.0)
     after, usage = rows(hybrid, outgoing), usage_of(hybrid, outgoing)
@@ -331,18 +331,18 @@ def test_what_calls_agree_on_beyond_tools_and_prompt_is_added_by_the_server(syst
     assert "unattributed" not in by_key
 
 
-@pytest.mark.parametrize("talk", [(), (user("hello"),)])
-def test_the_parts_that_a_provider_counts_are_shown_as_counted(talk: tuple[Message, ...]) -> None:
+@pytest.mark.parametrize("conversation", [(), (user("hello"),)])
+def test_the_parts_that_a_provider_counts_are_shown_as_counted(conversation: tuple[Message, ...]) -> None:
     hybrid = estimator()
-    outgoing = request(*talk, system=SYSTEM, tools=TOOLS)
+    outgoing = request(*conversation, system=SYSTEM, tools=TOOLS)
     hybrid.note_parts(outgoing, [real(step) for step in preamble_steps(outgoing)])
     by_key = rows(hybrid, outgoing)
     assert (by_key["system"].tokens, by_key["tools"].tokens) == (TRUE_SYSTEM, TRUE_TOOLS)
     assert (by_key["system"].source, by_key["tools"].source) == ("counted", "counted")
     usage = usage_of(hybrid, outgoing)
-    assert usage.source == ("estimated" if talk else "exact")
-    assert usage.basis.counted is not bool(talk)
-    assert (usage.upper_bound == usage.total) is not bool(talk)
+    assert usage.source == ("estimated" if conversation else "exact")
+    assert usage.basis.counted is not bool(conversation)
+    assert (usage.upper_bound == usage.total) is not bool(conversation)
     changed = replace(outgoing, tools=TOOLS[:1])
     assert rows(hybrid, changed)["tools"].source == "estimated"
     assert rows(hybrid, replace(outgoing, session="another"))["tools"].tokens == TRUE_TOOLS

@@ -221,7 +221,7 @@ messages = st.one_of(
     st.sampled_from([BudgetSettings(), BudgetSettings(rolling=True), BudgetSettings(compaction=None)]),
 )
 def test_rows_always_add_up(
-    talk: list[Message],
+    conversation: list[Message],
     system: str,
     tools: int,
     measured: int,
@@ -231,10 +231,15 @@ def test_rows_always_add_up(
 ) -> None:
     hybrid = estimator()
     offered = tuple(ToolSchema(f"t{n}", "a b c", "{}") for n in range(tools))
-    outgoing = request(*talk, system=system, tools=offered)
+    outgoing = request(*conversation, system=system, tools=offered)
     check(usage_of(outgoing, hybrid, ModelLimits(context), settings))
     hybrid.record(outgoing, assistant("reply"), Usage(measured, output), learn=True, at=0.0)
-    for messages_then in (talk, [*talk, assistant("reply")], [*talk, assistant("reply"), user("more of it")], talk[1:]):
+    for messages_then in (
+        conversation,
+        [*conversation, assistant("reply")],
+        [*conversation, assistant("reply"), user("more of it")],
+        conversation[1:],
+    ):
         check(usage_of(request(*messages_then, system=system, tools=offered), hybrid, ModelLimits(context), settings))
 
 
@@ -246,10 +251,10 @@ def test_rows_always_add_up(
     st.booleans(),
 )
 def test_rows_add_up_whatever_was_learned_and_counted(
-    talk: list[Message], measured: int, hidden: int, counts: list[int] | None, agreed: bool
+    conversation: list[Message], measured: int, hidden: int, counts: list[int] | None, agreed: bool
 ) -> None:
     hybrid = estimator()
-    outgoing = request(*talk, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
+    outgoing = request(*conversation, system="a b c d", tools=(ToolSchema("t", "a b c", "{}"),))
     if counts is not None:
         hybrid.note_parts(outgoing, counts)
     hybrid.calibrations.put("p", MODEL, Calibration().learn_excess(hidden, sure=agreed))

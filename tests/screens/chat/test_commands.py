@@ -13,7 +13,7 @@ import pytest
 from textual import events
 
 from tests.screens.conftest import SIZES, running, screen_text, wait_until
-from tests.screens.talks import TALK, EchoProvider, Talk, assistant, stored, user
+from tests.screens.scenarios import SESSION, EchoProvider, Scenario, assistant, stored, user
 from tui import commands
 from tui.app import ChatApp
 
@@ -21,7 +21,7 @@ OTHERS = (stored("s7", "refactor the parser"), stored("s8", "why is the build sl
 
 
 async def test_enter_runs_a_command_without_an_argument_that_nobody_chose() -> None:
-    async with running(Talk()) as run:
+    async with running(Scenario()) as run:
         await run.type("/wind")
         await run.shows("set the size of this model's context window")
         await run.press("enter")  # completes the name; the arguments are offered
@@ -96,11 +96,11 @@ async def test_a_bad_argument_is_one_clear_line(line: str) -> None:
 
 
 async def test_new_starts_an_empty_conversation() -> None:
-    talk = Talk(messages=[user("old"), assistant("older")], title="old")
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("old"), assistant("older")], title="old")
+    async with running(scenario) as run:
         await run.command("/new")
         await run.shows("new conversation", "ask anything")
-        assert run.session.id != TALK and not run.session.messages
+        assert run.session.id != SESSION and not run.session.messages
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ async def test_a_model_is_picked_by_search() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None:
-    async with running(Talk(other=OTHERS), size=size) as run:
+    async with running(Scenario(other=OTHERS), size=size) as run:
         await run.press("ctrl+r")
         await run.shows("Conversations", "refactor the parser", "why is the build slow")
         await run.type("slow")
@@ -130,13 +130,13 @@ async def test_a_conversation_is_found_and_opened(size: tuple[int, int]) -> None
 
 
 async def test_nothing_found_is_said_and_esc_changes_nothing() -> None:
-    async with running(Talk(other=OTHERS)) as run:
+    async with running(Scenario(other=OTHERS)) as run:
         await run.press("ctrl+r")
         await run.type("zzz")
         await run.shows("no matches")
         await run.press("enter")
         await run.until(lambda: run.app.screen is run.chat)
-        assert run.session.id == TALK
+        assert run.session.id == SESSION
 
 
 async def test_a_list_that_cannot_be_loaded_says_why() -> None:
@@ -227,25 +227,25 @@ async def test_a_command_that_needs_words_is_begun_in_an_empty_prompt() -> None:
 async def test_commands_wait_for_the_answer_where_they_must() -> None:
     import asyncio
 
-    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
-    async with running(talk) as run:
+    scenario = Scenario(server=EchoProvider(gate=asyncio.Event()))
+    async with running(scenario) as run:
         await run.type("x")
         await run.press("enter")
         await run.command("/new")
         await run.shows("An answer is still coming: stop it or wait")
-        assert run.session.id == TALK
+        assert run.session.id == SESSION
 
 
 async def test_find_goes_to_the_words() -> None:
     messages = [user(f"question {n}", f"m{n}") for n in range(60)]
-    async with running(Talk(messages=messages)) as run:
+    async with running(Scenario(messages=messages)) as run:
         await run.command("/find question 7")
         await run.shows("1 of 1", "question 7")
 
 
 async def test_copy_says_only_what_it_knows() -> None:
-    talk = Talk(messages=[user("q"), assistant("the answer")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("q"), assistant("the answer")])
+    async with running(scenario) as run:
         await run.command("/copy")
         await run.shows("Sent 10 characters to the terminal's clipboard")
         assert run.app.clipboard == "the answer"
@@ -259,7 +259,7 @@ async def test_usage_adds_up_the_calls(size: tuple[int, int]) -> None:
 
     now = time.time()
     calls = [replace(CALL, at=now), replace(CALL, at=now, session="s2", model="y", input_total=2_000_000)]
-    async with running(Talk(calls=calls), size=size) as run:
+    async with running(Scenario(calls=calls), size=size) as run:
         await run.command("/usage")
         await run.shows("Usage", "session", "today", "total")
         assert "$0.25" in run.text and "$0.50" in run.text

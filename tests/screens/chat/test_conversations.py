@@ -9,7 +9,7 @@ import pytest
 
 from tests.chat.fakes import Answer
 from tests.screens.conftest import Running, running
-from tests.screens.talks import EchoProvider, Talk, assistant, ident, stored, user
+from tests.screens.scenarios import EchoProvider, Scenario, assistant, ident, stored, user
 from tests.usages import make_usage
 from tui.chat.conversation.events import (
     SessionEvent,
@@ -40,7 +40,7 @@ async def listed(run: Running) -> None:
 
 @pytest.mark.slow
 async def test_a_conversation_of_the_list_is_renamed() -> None:
-    async with running(Talk(other=OTHERS)) as run:
+    async with running(Scenario(other=OTHERS)) as run:
         await listed(run)
         await run.press("down", "ctrl+r")
         await run.shows("New title", "why is the build slow")
@@ -53,8 +53,8 @@ async def test_a_conversation_of_the_list_is_renamed() -> None:
 
 
 async def test_the_open_conversation_is_renamed_in_its_title_too() -> None:
-    talk = Talk(messages=[user("hi")], title="the parser", other=OTHERS)
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("hi")], title="the parser", other=OTHERS)
+    async with running(scenario) as run:
         await listed(run)
         await run.type("the parser")
         await run.until(lambda: "a recipe" not in run.text)
@@ -64,7 +64,7 @@ async def test_the_open_conversation_is_renamed_in_its_title_too() -> None:
 
 
 async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> None:
-    async with running(Talk(other=OTHERS)) as run:
+    async with running(Scenario(other=OTHERS)) as run:
         await listed(run)
         await run.press("down", "ctrl+d")
         await run.until(lambda: others(run) == ["s7", "s9"])
@@ -78,7 +78,7 @@ async def test_a_conversation_is_deleted_from_the_list_and_brought_back() -> Non
 
 @pytest.mark.slow
 async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
-    async with running(Talk(messages=[user("hi")], title="this one", other=OTHERS)) as run:
+    async with running(Scenario(messages=[user("hi")], title="this one", other=OTHERS)) as run:
         await listed(run)
         await run.type("this one")
         await run.shows("● this one")
@@ -89,7 +89,7 @@ async def test_the_open_conversation_is_not_deleted_from_the_list() -> None:
 
 async def test_each_conversation_keeps_the_readers_place() -> None:
     messages = [user(f"line {number}", f"m{number:03}") for number in range(60)]
-    async with running(Talk(messages=messages, other=[stored("s2", "other", count=60)])) as run:
+    async with running(Scenario(messages=messages, other=[stored("s2", "other", count=60)])) as run:
         first, transcript = run.session, run.chat.transcript
         await run.press("pageup", "pageup")
         place = transcript.reader_place
@@ -115,15 +115,15 @@ async def test_the_window_is_named_once_it_is_known(monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(session, "refresh_usage", slow)
 
-    async with running(Talk(usage=None, begin=begin)) as run:
+    async with running(Scenario(usage=None, begin=begin)) as run:
         await run.shows("asking for its window")
         gate.set()
         await run.shows("200k token window")
 
 
-def held() -> Talk:
+def held() -> Scenario:
     """Before anything of an answer has arrived, it has to wait."""
-    return Talk(server=EchoProvider(gate=asyncio.Event(), before=0))
+    return Scenario(server=EchoProvider(gate=asyncio.Event(), before=0))
 
 
 async def test_esc_before_anything_arrived_gives_the_prompt_back_to_be_sent_in_its_place() -> None:
@@ -158,8 +158,8 @@ async def test_a_second_esc_lets_go_of_it() -> None:
 
 @pytest.mark.slow
 async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
-    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
-    async with running(talk) as run:
+    scenario = Scenario(server=EchoProvider(gate=asyncio.Event()))
+    async with running(scenario) as run:
         await run.type("a question")
         await run.press("enter")
         await run.until(lambda: run.chat.turns._asked is None and run.chat.turns.busy)
@@ -171,7 +171,7 @@ async def test_once_something_arrived_esc_leaves_the_prompt_empty() -> None:
 @pytest.mark.slow
 async def test_a_retry_forgets_the_message_that_was_to_be_replaced() -> None:
     messages = [user("one", "m1"), assistant("answer", "m2")]
-    async with running(Talk(messages=messages)) as run:
+    async with running(Scenario(messages=messages)) as run:
         await run.press("alt+up", "e")
         await run.until(lambda: run.chat.turns.rewind_to == ident("m1"))
         await run.command("/retry")
@@ -203,7 +203,7 @@ async def test_context_follows_the_numbers_while_an_answer_arrives() -> None:
 
 
 async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
-    async with running(Talk(prompts=["earlier"]), keys={"composer.up": "ctrl+up"}) as run:
+    async with running(Scenario(prompts=["earlier"]), keys={"composer.up": "ctrl+up"}) as run:
         await run.press("up")
         assert run.chat.composer.value == ""
         await run.press("ctrl+up")
@@ -213,7 +213,7 @@ async def test_the_keys_up_and_down_of_the_prompt_can_be_changed() -> None:
 async def test_attempts_that_came_to_nothing_leave_one_error_on_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.chat.turn.recovery.MAX_WAITS", {"overloaded": 1})
     script: list[Answer] = [[ProviderError("overloaded", "529 overloaded", retry_after=2.0)] for _ in range(2)]
-    async with running(Talk(server=EchoProvider(script=script))) as run:
+    async with running(Scenario(server=EchoProvider(script=script))) as run:
         await run.type("hi")
         await run.press("enter")
         await run.shows("asking again in 2 s", "attempt 2 · 529 overloaded")
@@ -226,7 +226,7 @@ async def test_attempts_that_came_to_nothing_leave_one_error_on_screen(monkeypat
 
 async def test_a_draft_goes_along_where_there_is_none_and_else_stays_with_its_conversation() -> None:
     other = [stored("s2", "second"), stored("s3", "third", draft="another thought")]
-    async with running(Talk(messages=[user("one")], other=other)) as run:
+    async with running(Scenario(messages=[user("one")], other=other)) as run:
         first = run.session
         await run.type("half a thought")
         empty, written = await run.workspace.resume("s2"), await run.workspace.resume("s3")

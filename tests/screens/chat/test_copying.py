@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.screens.conftest import Running, running
-from tests.screens.talks import Talk, assistant, user
+from tests.screens.scenarios import Scenario, assistant, user
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     return lambda: file.read_text(encoding="utf-8")
 
 
-def talk() -> Talk:
-    return Talk(messages=[user("one two three", "m1"), assistant("four", "m2")])
+def scenario() -> Scenario:
+    return Scenario(messages=[user("one two three", "m1"), assistant("four", "m2")])
 
 
 async def select(run: Running, words: str) -> None:
@@ -40,7 +40,7 @@ async def select(run: Running, words: str) -> None:
 
 @pytest.mark.slow
 async def test_a_selection_is_copied_once_and_then_ctrl_c_is_ctrl_c_again(taken: Callable[[], str]) -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await select(run, "two three")
         await run.press("ctrl+c")
         await run.shows("Copied 9 characters (wl-copy).")
@@ -50,7 +50,7 @@ async def test_a_selection_is_copied_once_and_then_ctrl_c_is_ctrl_c_again(taken:
 
 
 async def test_what_is_selected_in_the_prompt_is_copied_the_same_way(taken: Callable[[], str]) -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.type("some words")
         await run.press("ctrl+shift+left", "ctrl+c")
         await run.shows("Copied 5 characters (wl-copy).")
@@ -59,14 +59,14 @@ async def test_what_is_selected_in_the_prompt_is_copied_the_same_way(taken: Call
 
 
 async def test_what_is_copied_ends_no_paste_in_a_terminal(taken: Callable[[], str]) -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         run.app.copy_to_clipboard("ls\x1b[201~\r\x9b201~\x07\trm \u2067שלום\u2069")
         await run.shows("characters (wl-copy).")
         assert taken() == "ls␛[201~\n\ufffd201~␇\trm \u2067שלום\u2069"
 
 
 async def test_half_an_emoji_is_copied_as_far_as_it_can_be(taken: Callable[[], str]) -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         run.app.copy_to_clipboard("a\ud83d")
         await run.shows("Copied 2 characters (wl-copy).")
         assert taken() == "a?"

@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.screens.conftest import running
-from tests.screens.talks import TALK, Talk, assistant, user
+from tests.screens.scenarios import SESSION, Scenario, assistant, user
 from tui.chat.interchange.importing import Imported
 from tui.chat.workspace import Workspace
 
@@ -17,11 +17,11 @@ from tui.chat.workspace import Workspace
 @pytest.mark.slow
 async def test_what_was_imported_before_can_be_opened_or_had_twice(tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
-    async with running(Talk(messages=[user("old"), assistant("older")], title="an old talk")) as run:
+    async with running(Scenario(messages=[user("old"), assistant("older")], title="an old talk")) as run:
         await run.command(f"/export {file}")
         await run.shows("Written to")
         await run.command("/new")
-        await run.until(lambda: run.session.id != TALK)
+        await run.until(lambda: run.session.id != SESSION)
         await run.command(f"/import {file}")
         await run.shows("Imported before", "All 2 messages of this file are here already.", "an old talk")
         await run.press("escape")
@@ -31,12 +31,12 @@ async def test_what_was_imported_before_can_be_opened_or_had_twice(tmp_path: Pat
         await run.shows("Open what is here")
         await run.until(lambda: isinstance(run.app.focused, OptionList))
         await run.press("enter")
-        await run.until(lambda: run.session.id == TALK)
+        await run.until(lambda: run.session.id == SESSION)
         await run.command(f"/import {file}")
         await run.shows("Import it again")
         await run.until(lambda: isinstance(run.app.focused, OptionList))
         await run.press("down", "enter")
-        await run.until(lambda: run.session.id != TALK)
+        await run.until(lambda: run.session.id != SESSION)
         assert [message.text for message in run.session.messages] == ["old", "older"]
 
 
@@ -48,7 +48,7 @@ async def test_an_import_says_that_it_is_under_way(monkeypatch: pytest.MonkeyPat
         return Imported(self.store.sessions()[0], calls=0, source="chatctx")
 
     monkeypatch.setattr(Workspace, "import_file", slowly)
-    async with running(Talk(messages=[user("old")])) as run:
+    async with running(Scenario(messages=[user("old")])) as run:
         await run.command("/import talk.jsonl")
         await run.shows("● importing talk.jsonl …")
         await run.type("meanwhile")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.screens.conftest import running
-from tests.screens.talks import EchoProvider, Talk
+from tests.screens.scenarios import EchoProvider, Scenario
 from tui.chat.attachments import mentioned
 from tui.providers.base import Capabilities
 from tui.screens.chat import mentions
@@ -102,7 +102,7 @@ async def test_a_file_that_can_not_be_sent_stops_the_message_and_keeps_it(folder
 async def test_a_picture_for_a_model_that_takes_none_is_said_before_and_not_sent(folder: Path) -> None:
     (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 8 + struct.pack(">II", 30, 40))
     server = EchoProvider(able=Capabilities(images=False))
-    async with running(Talk(server=server)) as run:
+    async with running(Scenario(server=server)) as run:
         await run.type("see @a.png ")
         await run.shows("! claude-x takes no images: a.png")
         await run.command("see @a.png")

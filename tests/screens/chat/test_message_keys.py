@@ -7,18 +7,18 @@ from textual import events
 from textual.binding import Binding
 
 from tests.screens.conftest import running
-from tests.screens.talks import Talk, assistant, ident, user
+from tests.screens.scenarios import Scenario, assistant, ident, user
 from tui.screens.chat.message_actions import message_keys
 from tui.screens.chat.screen import ChatScreen
 from tui.widgets.composer import PromptArea
 
 
-def talk() -> Talk:
-    return Talk(messages=[user("one", "m1"), assistant("two", "m2")])
+def scenario() -> Scenario:
+    return Scenario(messages=[user("one", "m1"), assistant("two", "m2")])
 
 
 async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.press("alt+up")
         await run.type("hello")  # e is a key of the message; not once a word has begun
         assert run.chat.composer.value == "hello"
@@ -33,7 +33,7 @@ async def test_what_is_typed_over_a_chosen_message_goes_to_the_prompt() -> None:
 
 @pytest.mark.slow
 async def test_what_was_set_aside_can_be_neither_pinned_nor_left_out_and_says_why() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.session.rewind(ident("m2"))
         await run.press("alt+up", "p")
         await run.shows("set aside when you went back")
@@ -53,14 +53,14 @@ async def test_what_was_set_aside_can_be_neither_pinned_nor_left_out_and_says_wh
 
 @pytest.mark.slow
 async def test_a_paste_over_a_chosen_message_goes_to_the_prompt() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.press("alt+up")
         run.app.post_message(events.Paste("cry"))
         await run.until(lambda: run.chat.composer.value == "cry")
 
 
 async def test_next_and_previous_hit_are_keys_during_a_search() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.command("/find o")
         await run.shows("of 2")
         await run.press("tab", "n", "N")
@@ -72,7 +72,7 @@ async def test_next_and_previous_hit_are_keys_during_a_search() -> None:
 
 @pytest.mark.slow
 async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
-    async with running(talk()) as run:
+    async with running(scenario()) as run:
         await run.press("alt+up")
         await run.shows("c copy")
         await run.press("f2", "escape")

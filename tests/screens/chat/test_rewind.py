@@ -8,7 +8,7 @@ from tests.messages import assistant, user
 from tui.screens.chat.turns import rewind_line
 
 LONG = "messages, 1,234 tokens"
-TALK = [user("a", id="m1"), assistant("b", id="m2"), user("c", id="m3"), assistant("d", id="m4")]
+MESSAGES = [user("a", id="m1"), assistant("b", id="m2"), user("c", id="m3"), assistant("d", id="m4")]
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ TALK = [user("a", id="m1"), assistant("b", id="m2"), user("c", id="m3"), assista
     ],
 )
 def test_the_line(counts: dict[str, tuple[int | None, str]], width: int, line: str) -> None:
-    assert rewind_line(TALK[:2], counts, width, "esc") == line
+    assert rewind_line(MESSAGES[:2], counts, width, "esc") == line

@@ -14,7 +14,7 @@ from textual.worker import Worker
 
 from tests.chat.fakes import answer
 from tests.screens.conftest import SIZES, Running, running
-from tests.screens.talks import EchoProvider, Talk, assistant, ident, long_talk, opener, settings_in, user
+from tests.screens.scenarios import EchoProvider, Scenario, assistant, ident, long_scenario, opener, settings_in, user
 from tests.usages import make_usage
 from tui.app import ChatApp
 from tui.chat.conversation.conversation import Conversation
@@ -70,17 +70,17 @@ async def test_keys_before_the_prompt_is_there_are_not_lost(tmp_path: Path) -> N
             self.post_message(events.Key("x", "x"))
 
     settings = settings_in(tmp_path)
-    app = Hasty(settings, opener(Talk(), settings))
+    app = Hasty(settings, opener(Scenario(), settings))
     async with app.run_test() as pilot:
-        run = Running(app, pilot, Talk())
+        run = Running(app, pilot, Scenario())
         await run.until(lambda: app.chat.session is not None and run.sent == ["ahoy there"])
         await run.until(lambda: app.chat.composer.value == "x")
         await app.chat.leave()
 
 
 async def test_a_low_window_says_all_of_the_welcome() -> None:
-    talk = Talk(provider="local", model="smol")
-    async with running(talk, size=(60, 12)) as run:
+    scenario = Scenario(provider="local", model="smol")
+    async with running(scenario, size=(60, 12)) as run:
         await run.shows("smol", "enter sends", "/context", "/model", "/provider")
 
 
@@ -101,7 +101,7 @@ async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple
 
 async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time() -> None:
     gate = asyncio.Event()
-    async with running(Talk(draft="a long thought"), gate=gate, wait=False) as run:
+    async with running(Scenario(draft="a long thought"), gate=gate, wait=False) as run:
         await run.type("new")
         gate.set()
         await run.shows("The up key brings back your last draft", "› new")
@@ -112,8 +112,8 @@ async def test_what_is_typed_meanwhile_does_not_replace_the_draft_of_last_time()
 
 
 async def test_an_empty_conversation_teaches() -> None:
-    talk = Talk(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
-    async with running(talk) as run:
+    scenario = Scenario(provider="local", model="smol", usage=make_usage(120, 8_192, source="estimated"))
+    async with running(scenario) as run:
         await run.shows("smol  8.2k token window", "It runs on this machine", "ask anything", "/context", "/model")
         await run.type("x")
         await run.press("enter")
@@ -122,8 +122,8 @@ async def test_an_empty_conversation_teaches() -> None:
 
 
 async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
-    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
-    async with running(talk) as run:
+    scenario = Scenario(server=EchoProvider(gate=asyncio.Event()))
+    async with running(scenario) as run:
         await run.type("go on")
         await run.press("enter")
         await run.shows("● answering", "esc stops")
@@ -135,8 +135,8 @@ async def test_esc_stops_the_answer_and_keeps_what_arrived() -> None:
 
 @pytest.mark.slow
 async def test_messages_wait_for_the_running_turn_in_order() -> None:
-    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
-    async with running(talk) as run:
+    scenario = Scenario(server=EchoProvider(gate=asyncio.Event()))
+    async with running(scenario) as run:
         for text in ("one", "two", "three"):
             await run.type(text)
             await run.press("enter")
@@ -150,8 +150,8 @@ async def test_messages_wait_for_the_running_turn_in_order() -> None:
 
 
 async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() -> None:
-    talk = Talk(server=EchoProvider(gate=asyncio.Event()))
-    async with running(talk) as run:
+    scenario = Scenario(server=EchoProvider(gate=asyncio.Event()))
+    async with running(scenario) as run:
         for text in ("one", "two", "three", "four"):
             await run.type(text)
             await run.press("enter")
@@ -166,7 +166,7 @@ async def test_the_last_waiting_message_comes_back_with_up_and_esc_brings_all() 
 async def test_a_failed_turn_says_so_and_does_not_send_what_waits() -> None:
     failing = [ProviderError("not_found", "The server can't be reached. Nothing was lost")]
     server = EchoProvider(script=[failing], gate=asyncio.Event(), before=0)
-    async with running(Talk(server=server)) as run:
+    async with running(Scenario(server=server)) as run:
         for text in ("one", "two"):
             await run.type(text)
             await run.press("enter")
@@ -214,7 +214,7 @@ async def test_what_happens_on_the_way_is_shown() -> None:
 
 
 async def test_compaction_reports_what_it_did() -> None:
-    async with running(long_talk()) as run:
+    async with running(long_scenario()) as run:
         run.server.script.append(answer("Goal: learn about boats."))
         await run.command("/compact keep the plan")
         await run.shows("Compacted ", " messages: ", "-> ", "summary of the earlier")
@@ -245,7 +245,7 @@ async def test_the_prompt_grows_and_the_lines_below_stay() -> None:
 
 
 async def test_up_and_down_go_through_earlier_prompts_and_keep_the_draft() -> None:
-    async with running(Talk(prompts=["older", "two\nlines"])) as run:
+    async with running(Scenario(prompts=["older", "two\nlines"])) as run:
         await run.type("draft")
         await run.press("up")
         assert run.chat.composer.value == "two\nlines"
@@ -301,7 +301,7 @@ async def test_a_key_typed_as_an_argument_is_not_stored_with_the_draft() -> None
 
 @pytest.mark.slow
 async def test_leaving_stops_the_answer_keeps_the_draft_and_closes(tmp_path: Path) -> None:
-    async with running(Talk(server=EchoProvider(gate=asyncio.Event())), folder=tmp_path) as run:
+    async with running(Scenario(server=EchoProvider(gate=asyncio.Event())), folder=tmp_path) as run:
         await run.type("one")
         await run.press("enter")
         await run.type("two")
@@ -316,7 +316,7 @@ async def test_leaving_stops_the_answer_keeps_the_draft_and_closes(tmp_path: Pat
 
 
 async def test_ctrl_c_stops_then_clears_then_leaves() -> None:
-    async with running(Talk(server=EchoProvider(gate=asyncio.Event()))) as run:
+    async with running(Scenario(server=EchoProvider(gate=asyncio.Event()))) as run:
         await run.type("one")
         await run.press("enter")
         await run.type("draft")
@@ -356,13 +356,13 @@ async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1(tmp_
 
 
 async def test_history_shows_stored_messages_with_their_tokens() -> None:
-    talk = Talk(messages=[user("old question"), assistant("old answer")], title="old times")
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("old question"), assistant("old answer")], title="old times")
+    async with running(scenario) as run:
         await run.shows("old question", "old answer", "old times", " tok")
 
 
 async def test_numbers_that_are_not_there_yet_are_fetched() -> None:
-    async with running(Talk(usage=None)) as run:
+    async with running(Scenario(usage=None)) as run:
         await run.shows("/ 200k")
 
 
@@ -384,7 +384,7 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
         "context.messages": "z",
         "context.compact": "k",
     }
-    async with running(Talk(server=EchoProvider(gate=asyncio.Event())), keys=keys) as run:
+    async with running(Scenario(server=EchoProvider(gate=asyncio.Event())), keys=keys) as run:
         await run.shows("enter sends, f7 new line")
         await run.press("f2")
         await run.shows("z  list messages", "kept free; k compacts now")
@@ -476,8 +476,8 @@ async def test_a_press_on_a_widget_that_has_just_gone_ends_nothing(monkeypatch: 
 
 @pytest.mark.slow
 async def test_a_message_is_edited_and_sent_in_its_place() -> None:
-    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(scenario) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "e")
         await run.until(lambda: run.chat.composer.value == "first")
@@ -491,8 +491,8 @@ async def test_a_message_is_edited_and_sent_in_its_place() -> None:
 
 @pytest.mark.slow
 async def test_asking_an_older_message_again_waits_for_enter() -> None:
-    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1"), assistant("answer", "m2"), user("second", "m3")])
+    async with running(scenario) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "alt+up", "r")
         await run.shows("Enter sends this again", "sets aside 3 messages")
@@ -502,8 +502,8 @@ async def test_asking_an_older_message_again_waits_for_enter() -> None:
 
 
 async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> None:
-    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(scenario) as run:
         await run.type("draft")
         await run.press("alt+up")
         await run.shows("c copy · e edit · r retry · f fork · p pin · x leave out · y copy code · esc back")
@@ -515,8 +515,8 @@ async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> N
 
 @pytest.mark.slow
 async def test_esc_lets_go_of_an_edit() -> None:
-    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(scenario) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "e")
         await run.until(lambda: run.chat.composer.value == "first")
@@ -529,8 +529,8 @@ async def test_esc_lets_go_of_an_edit() -> None:
 
 
 async def test_a_message_is_sent_again_pinned_and_left_out_by_key() -> None:
-    talk = Talk(messages=[user("first", "m1"), assistant("answer", "m2")])
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1"), assistant("answer", "m2")])
+    async with running(scenario) as run:
         run.chat.transcript.focus()
         await run.press("alt+up", "p", "x")
         await run.until(lambda: run.session.conversation.state.pinned == {ident("m2")})
@@ -638,7 +638,7 @@ async def test_without_a_workspace_a_message_stays_in_the_prompt_and_the_reason_
 @pytest.mark.slow
 async def test_draft_and_queue_outlive_a_compaction() -> None:
     """Known failures 96 and 97: what was typed and what waited were gone, or the queue stuck."""
-    async with running(long_talk()) as run:
+    async with running(long_scenario()) as run:
         run.server.gate = asyncio.Event()
         await run.command("/compact")
         await run.shows("compacting")
@@ -667,8 +667,8 @@ async def test_a_number_kept_from_last_time_is_shown_at_once_and_then_measured(m
 
         monkeypatch.setattr(session, "refresh_usage", measured)
 
-    talk = Talk(messages=[user("first", "m1")], usage=make_usage(1_000), begin=begin)
-    async with running(talk) as run:
+    scenario = Scenario(messages=[user("first", "m1")], usage=make_usage(1_000), begin=begin)
+    async with running(scenario) as run:
         await run.shows("1.0k / 200k")
         gate.set()
         await run.shows("2.0k / 200k")

@@ -32,7 +32,7 @@ from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import Cost
 from tui.tools.base import ToolSource
 
-TALK = "s1"
+SESSION = "s1"
 """Id of the conversation on screen."""
 
 
@@ -145,7 +145,7 @@ class SetModels(ModelList):
 
 
 @dataclass
-class Talk:
+class Scenario:
     """A stored conversation, and all that answers in it.
 
     `usage` are the numbers shown in the place of those that would be measured, 120 tokens more for each answer; with
@@ -179,10 +179,10 @@ class Talk:
 
     async def open(self, settings: Settings) -> Workspace:
         """The workspace, which starts with this conversation. `close` closes it."""
-        workspace = await TalkWorkspace.open(settings, resume=TALK)
-        assert isinstance(workspace, TalkWorkspace)
+        workspace = await ScenarioWorkspace.open(settings, resume=SESSION)
+        assert isinstance(workspace, ScenarioWorkspace)
         self._opened.append(workspace)
-        workspace.talk, workspace.fake = self, self.server
+        workspace.scenario, workspace.fake = self, self.server
         box = Toolbox(settings.tools, workspace.store, self.tools)
         workspace.services = replace(workspace.services, tools=box)
         models = SetModels(workspace.services, workspace.model_list._configs)
@@ -199,18 +199,20 @@ class Talk:
 
     def _store(self, workspace: Workspace) -> None:
         store = workspace.store
-        if store.session(TALK) is not None:
+        if store.session(SESSION) is not None:
             return  # the program is started again
-        info = SessionInfo(TALK, self.title, self.provider, self.model, 1.0, self.updated_at, self.rolling, self.draft)
+        info = SessionInfo(
+            SESSION, self.title, self.provider, self.model, 1.0, self.updated_at, self.rolling, self.draft
+        )
         for stored, messages in ((info, self.messages), *self.other):
             store.create_session(stored)
             for message in messages:
                 store.add_message(stored.id, message)
             store.update_session(stored.id, updated_at=stored.updated_at)
         for name in self.pinned:
-            store.add_record(TALK, RecordKind.PIN, {"id": ident(name), "on": True})
+            store.add_record(SESSION, RecordKind.PIN, {"id": ident(name), "on": True})
         if self.system:
-            store.add_record(TALK, RecordKind.SYSTEM, {"text": self.system})
+            store.add_record(SESSION, RecordKind.SYSTEM, {"text": self.system})
         if self.trims is not None:
             store.put_state(TRIM_LOG, json.dumps(asdict(self.trims)))
         for prompt in self.prompts:
@@ -260,25 +262,25 @@ def override(thing: object, **methods: Callable[..., object]) -> None:
     vars(thing).update(methods)
 
 
-class TalkWorkspace(FakeWorkspace):
-    """The real workspace, opened on a talk."""
+class ScenarioWorkspace(FakeWorkspace):
+    """The real workspace, opened in a scenario."""
 
-    talk: Talk
+    scenario: Scenario
 
     async def start_session(self) -> ChatSession:
         session = await super().start_session()
-        if session.id == TALK:
-            self.talk.show(session)
+        if session.id == SESSION:
+            self.scenario.show(session)
         return session
 
 
-def long_talk(**values: Any) -> Talk:
+def long_scenario(**values: Any) -> Scenario:
     """A conversation with enough in it to be compacted, and its real numbers."""
     messages: list[Message] = []
     for number in range(12):
         text = f"Tell me about boat {number}. " + "It floats on water. " * 60
         messages += [user(text, f"m{number:02}a"), assistant("It floats.", f"m{number:02}b", tokens=(None, None))]
-    return Talk(**{"messages": messages, "title": "boats", "usage": None, **values})
+    return Scenario(**{"messages": messages, "title": "boats", "usage": None, **values})
 
 
 def stored(name: str, title: str, **values: Any) -> tuple[SessionInfo, Sequence[Message]]:
@@ -294,12 +296,12 @@ def settings_in(folder: Path, **values: Any) -> Settings:
     return Settings(**{"config_file": folder / "config.toml", "data_dir": folder, "log_dir": folder, **values})
 
 
-def opener(talk: Talk, settings: Settings, gate: asyncio.Event | None = None) -> OpenWorkspace:
+def opener(scenario: Scenario, settings: Settings, gate: asyncio.Event | None = None) -> OpenWorkspace:
     """An `open_workspace` that waits at `gate`."""
 
     async def open_workspace() -> Workspace:
         if gate is not None:
             await gate.wait()
-        return await talk.open(settings)
+        return await scenario.open(settings)
 
     return open_workspace
