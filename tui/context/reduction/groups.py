@@ -73,7 +73,8 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
     for index, message in enumerate(messages):
         if starts_turn(message):
             turn += 1
-        group = next((calling[call] for call in answered_ids(message) if call in calling), None)
+        answers = answered_ids(message)
+        group = next((calling[call] for call in answers if call in calling), None) if answers else None
         if group is not None:
             members[group].append(index)
             continue
