@@ -182,10 +182,10 @@ def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Su
     reasoning = split.get("reasoning", 0.0)
     text = max(0.0, size - reasoning - media - markup)
     visible, most = _limits(message)
-    limits = size, text, max(most, size), visible, classes
+    most = max(most, size)
     if cost is None:
-        return Sums(count.content, markup, media, fixed, 0.0, reasoning, classes, *limits)
-    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0, *limits)
+        return Sums(count.content, markup, media, fixed, 0.0, reasoning, classes, size, text, most, visible, classes)
+    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0, size, text, most, visible, classes)
 
 
 PART_MARKUP = 48
