@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
 from collections.abc import AsyncGenerator
 
@@ -14,7 +16,7 @@ from tests.providers.replay import Answer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.providers.config import Dialect
 from tui.providers.http import bounds
-from tui.providers.http.bounds import Pace
+from tui.providers.http.bounds import BoundedTransport, Pace
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -59,3 +61,23 @@ async def test_comments_keep_an_answer_alive_that_takes_longer_than_its_patience
         server.answers.append(Answer([*[b": processing\n\n"] * 5, *pieces(dialect)]))
         got = await collect(provider, REQUEST)
     assert (got.text, got.error) == ("Hello", None)
+
+
+def test_a_name_server_that_does_not_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    released, answered = threading.Event(), threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        released.wait(10)
+        answered.set()
+        return []
+
+    async def ask() -> None:
+        async with httpx2.AsyncClient(transport=BoundedTransport(1_000), trust_env=False) as client:
+            async with asyncio.timeout(0.05):
+                await client.get("http://name.invalid")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask())
+    assert not answered.is_set()
+    released.set()

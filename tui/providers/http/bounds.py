@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from math import inf
+from threading import Thread
 from typing import Any
 
 import httpx2
@@ -72,6 +74,25 @@ async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], 
                 timer.cancel()
 
 
+async def _look_up(*arguments: Any, **options: Any) -> Any:
+    """`loop.getaddrinfo` in a thread that nothing waits for.
+
+    A name server that does not answer keeps a look-up for half a minute; in asyncio's threads it would delay the end of
+    the program as long.
+    """
+    answer: Future[Any] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def look_up() -> None:
+        try:
+            answer.set_result(socket.getaddrinfo(*arguments, **options))
+        except Exception as error:
+            answer.set_exception(error)
+
+    Thread(target=look_up, name="look-up", daemon=True).start()
+    return await asyncio.wrap_future(answer)
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """A transport whose answers are at most `limit` bytes, decompressed, and must not trickle.
 
@@ -85,6 +106,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send `request` and wait for the response headers, at most one read timeout after it is sent."""
+        setattr(asyncio.get_running_loop(), "getaddrinfo", _look_up)  # noqa: B010
         extensions = request.extensions
         timeouts = extensions.get("timeout", {})
         patience: float | None = timeouts.get("read")
