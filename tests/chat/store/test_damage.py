@@ -151,6 +151,7 @@ def test_a_store_that_is_open_elsewhere_or_holds_nothing_is_left_alone(path: Pat
     with pytest.raises(StoreError, match=r"nothing in .* can be read|can't be repaired"):
         repair(path)
     assert path.read_bytes() == b"\0" * 10 * PAGE
+    assert not list(path.parent.glob("*.repaired*"))
 
 
 def test_more_sessions_than_a_list_shows_are_counted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 import regex
@@ -221,3 +222,12 @@ def test_a_vocabulary_that_is_missing_or_damaged_says_so(monkeypatch: pytest.Mon
 
 def test_cl100k_and_o200k_differ() -> None:
     assert get_tokenizer("gpt-4").count("Grüße, 世界") > get_tokenizer("gpt-5").count("Grüße, 世界")
+
+
+@pytest.mark.parametrize(
+    ("name", "composes"), [("qwen2", True), ("qwen3.5", True), ("minimax", True), ("o200k", False)]
+)
+def test_whether_accents_written_apart_are_composed_first(name: str, composes: bool) -> None:
+    counter, text = BpeCounter(ENCODINGS[name]), "Über città élève naïve"
+    apart, composed = (total(counter.classes(normalize(form, text))) for form in ("NFD", "NFC"))
+    assert (apart == composed) == composes

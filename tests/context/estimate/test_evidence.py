@@ -507,6 +507,25 @@ steps = st.lists(
 )
 
 
+CLAIM = Claim(2_000, 8_100, by_text=2_100.0, by_learning=2_100.0, text=8e3, size=8e3, plausible=4e3, most=8e3)
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "believed"), [([False, False], True), ([False, True], False), ([True, False], False)]
+)
+def test_a_report_nearer_to_the_text_overrules_only_what_was_never_confirmed(
+    confirmed: list[bool], believed: bool
+) -> None:
+    earlier = [Predecessor(8_000.0, Verdict(confirmed=sure), 50.0, 200.0, 200.0, 50.0) for sure in confirmed]
+    verdict = weigh(CLAIM, earlier)
+    assert (verdict.believed, verdict.overrules) == (believed, believed)
+
+
+def test_a_prompt_counts_as_cut_only_where_the_learned_estimate_agrees() -> None:
+    assert not replace(CLAIM, window=4_096).cut_at_window
+    assert replace(CLAIM, window=4_096, by_learning=8_000.0).cut_at_window
+
+
 @given(claims, steps)
 def test_what_is_not_believed_has_a_reason_and_what_no_byte_explains_is_not_believed_alone(
     claim: Claim, earlier: list[Predecessor]
