@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("word_tokenizer")
 
 
 @dataclass
-class Talk:
+class ReportedConversation:
     """A conversation with a server that reports what it likes; `true` is what a request really costs."""
 
     hybrid: HybridTokenEstimator
@@ -76,11 +76,11 @@ def hybrid() -> HybridTokenEstimator:
 
 
 def test_an_honest_server_is_believed_and_exact_from_the_first_call(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(5):
-        verdict = talk.honest()
+        verdict = conversation.honest()
         assert (verdict.kind, verdict.confirmed) == ("believed", True)
-        estimate = talk.estimate()
+        estimate = conversation.estimate()
         assert (estimate.source, estimate.upper_bound) == ("exact", estimate.tokens)
 
 
@@ -88,12 +88,12 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_thre
     hybrid: HybridTokenEstimator,
 ) -> None:
     """A vocabulary that needs 1.5 times as many tokens."""
-    talk, verdicts = Talk(hybrid), []
-    talk.next(200)
+    conversation, verdicts = ReportedConversation(hybrid), []
+    conversation.next(200)
     for number in range(4):
-        verdict = talk.report(310 + number * (50 + 34), 50)
-        verdicts.append((verdict.kind, verdict.agreed, verdict.confirmed, talk.estimate().source))
-        talk.next(20)
+        verdict = conversation.report(310 + number * (50 + 34), 50)
+        verdicts.append((verdict.kind, verdict.agreed, verdict.confirmed, conversation.estimate().source))
+        conversation.next(20)
     assert verdicts == [
         ("believed", 0, False, "delta"),
         ("believed", 1, False, "delta"),
@@ -104,35 +104,35 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_thre
 
 def test_a_measured_number_is_bounded_by_what_its_text_lets_one_expect(hybrid: HybridTokenEstimator) -> None:
     """Confirmed, as it may be right: the tools may cost a fifth less than estimated. And that is how sure it is."""
-    talk = Talk(hybrid, tools=TOOLS)
-    expected = talk.next(20)
-    talk.report(expected - 50)
-    estimate = talk.estimate()
+    conversation = ReportedConversation(hybrid, tools=TOOLS)
+    expected = conversation.next(20)
+    conversation.report(expected - 50)
+    estimate = conversation.estimate()
     assert estimate.source == "exact"
     assert estimate.upper_bound - estimate.tokens >= 50
     for _ in range(30):
-        talk.honest(200)
-    assert talk.estimate().upper_bound == talk.estimate().tokens
+        conversation.honest(200)
+    assert conversation.estimate().upper_bound == conversation.estimate().tokens
 
 
 def test_the_bound_allows_for_what_an_unconfirmed_report_was_off_by(hybrid: HybridTokenEstimator) -> None:
     """Another vocabulary than the name says: LocalAI and LiteLLM call any model gpt-4."""
-    talk, verdicts = Talk(hybrid), []
+    conversation, verdicts = ReportedConversation(hybrid), []
     for turn in range(5):
-        talk.next(200)
-        really = round(1.5 * talk.truth())
-        assert really <= talk.estimate().upper_bound or turn == 0
-        verdicts.append(talk.report(really, round(1.5 * 34)))
+        conversation.next(200)
+        really = round(1.5 * conversation.truth())
+        assert really <= conversation.estimate().upper_bound or turn == 0
+        verdicts.append(conversation.report(really, round(1.5 * 34)))
     assert not any(verdict.confirmed for verdict in verdicts)
 
 
 def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: HybridTokenEstimator) -> None:
     """A template's default system prompt is in the count, and in no estimate."""
-    talk = Talk(hybrid)
-    counted = talk.next(5) + 30
-    hybrid.note_count(request(*talk.messages, session=talk.session), counted, at=0.0)
-    talk.report(counted, 304, reply=300)
-    estimate = talk.estimate()
+    conversation = ReportedConversation(hybrid)
+    counted = conversation.next(5) + 30
+    hybrid.note_count(request(*conversation.messages, session=conversation.session), counted, at=0.0)
+    conversation.report(counted, 304, reply=300)
+    estimate = conversation.estimate()
     assert (estimate.source, estimate.tokens, estimate.upper_bound) == ("exact", counted + 304, counted + 304)
 
 
@@ -140,14 +140,14 @@ def test_a_report_that_confirms_the_count_of_its_request_is_as_sure(hybrid: Hybr
 def test_a_report_that_confirms_what_a_template_adds_is_sure_at_once(
     hybrid: HybridTokenEstimator, counts: bool
 ) -> None:
-    talk, doubts = Talk(hybrid), []
+    conversation, doubts = ReportedConversation(hybrid), []
     for number in range(2):
-        talk.next(5)
-        truth = talk.truth() + 30
+        conversation.next(5)
+        truth = conversation.truth() + 30
         if counts and not number:
-            hybrid.note_count(request(*talk.messages, session=talk.session), truth, at=0.0)
-        talk.report(truth)
-        doubts.append(talk.estimate().upper_bound - talk.estimate().tokens)
+            hybrid.note_count(request(*conversation.messages, session=conversation.session), truth, at=0.0)
+        conversation.report(truth)
+        doubts.append(conversation.estimate().upper_bound - conversation.estimate().tokens)
     assert doubts == [0 if counts else pytest.approx(35, abs=10), 0]
 
 
@@ -163,14 +163,14 @@ def test_a_template_without_the_familys_system_prompt_is_sure_at_once(hybrid: Hy
 
 def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid: HybridTokenEstimator) -> None:
     """A default system prompt of 400 tokens, as Devstral's template has."""
-    talk, other = Talk(hybrid, session="one"), Talk(hybrid, session="two")
+    conversation, other = ReportedConversation(hybrid, session="one"), ReportedConversation(hybrid, session="two")
     for _ in range(2):
-        talk.next(5)
+        conversation.next(5)
         before = other.estimate().tokens
-        talk.report(talk.truth() + 400)
+        conversation.report(conversation.truth() + 400)
     assert before < 10
     assert other.next(5) == pytest.approx(other.truth() + 400, abs=5)
-    outgoing = request(*talk.messages, session=talk.session)
+    outgoing = request(*conversation.messages, session=conversation.session)
     rows = make_rows(outgoing, hybrid.situation(outgoing))
     assert {row.key: row.tokens for row in rows.rows}["hidden"] == pytest.approx(400, abs=8)
     assert rows.warnings == ()
@@ -178,58 +178,61 @@ def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid:
 
 def test_one_conversation_that_reports_too_little_is_not_believed_in_others(hybrid: HybridTokenEstimator) -> None:
     """Some servers count without the tools, or half of everything, for a while."""
-    talk, other = Talk(hybrid, session="one", tools=TOOLS), Talk(hybrid, session="two", tools=TOOLS)
+    conversation, other = (
+        ReportedConversation(hybrid, session="one", tools=TOOLS),
+        ReportedConversation(hybrid, session="two", tools=TOOLS),
+    )
     for _ in range(3):
-        talk.next(5)
-        talk.report(talk.truth() - 300)
+        conversation.next(5)
+        conversation.report(conversation.truth() - 300)
     assert other.next(5) >= other.truth()
 
 
 def test_the_doubt_of_an_input_is_not_scaled_up_to_an_output_that_was_counted(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    reported = talk.next(5) + 30
-    talk.report(reported, 104, reply=100)
-    estimate = talk.estimate()
+    conversation = ReportedConversation(hybrid)
+    reported = conversation.next(5) + 30
+    conversation.report(reported, 104, reply=100)
+    estimate = conversation.estimate()
     assert (estimate.source, estimate.tokens) == ("exact", reported + 104)
     assert 30 <= estimate.upper_bound - estimate.tokens <= 40
 
 
 def test_a_server_that_contradicts_what_it_confirmed_is_not_called_exact_again(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(5):
-        talk.honest(200)
+        conversation.honest(200)
     for share in (0.85, 0.85, 0.85, 0.85, 1.0, 1.0, 1.0, 1.0):
-        talk.next(20)
-        talk.report(round(share * talk.truth()))
-        assert talk.estimate().source != "exact"
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.01)
+        conversation.next(20)
+        conversation.report(round(share * conversation.truth()))
+        assert conversation.estimate().source != "exact"
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.01)
 
 
 def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(hybrid: HybridTokenEstimator) -> None:
     """A gateway's `message_start.input_tokens` of 100, never corrected."""
-    talk = Talk(hybrid)
-    talk.next(88)
-    talk.report(100)
+    conversation = ReportedConversation(hybrid)
+    conversation.next(88)
+    conversation.report(100)
     for _ in range(12):
-        talk.next(900)
-        verdict = talk.report(100)
+        conversation.next(900)
+        verdict = conversation.report(100)
         assert verdict.kind == "doubted"
         assert "100 tokens again" in verdict.reason or "bytes of text" in verdict.reason
-        assert talk.estimate().source != "exact"
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+        assert conversation.estimate().source != "exact"
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
 def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: HybridTokenEstimator) -> None:
     """A server that cuts each prompt to the same size, before a compaction and after it."""
-    talk = Talk(hybrid)
-    talk.honest(8_000)
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(8_000)
     for _ in range(2):
-        talk.next(900)
-        assert not talk.report(2_923).believed
-    talk.messages[:] = [user("summary " + "word " * 4_900)]
-    assert talk.report(2_923).reason == "2,923 tokens again, although the messages are others"
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
-    assert talk.honest().believed
+        conversation.next(900)
+        assert not conversation.report(2_923).believed
+    conversation.messages[:] = [user("summary " + "word " * 4_900)]
+    assert conversation.report(2_923).reason == "2,923 tokens again, although the messages are others"
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
+    assert conversation.honest().believed
 
 
 @pytest.mark.parametrize("tokens", [9, 265, 1_400])
@@ -243,80 +246,82 @@ def test_a_picture_that_costs_less_than_expected_is_no_cut_prompt(hybrid: Hybrid
 
 
 def test_only_the_uncached_part_is_doubted(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    talk.honest(10_000)
-    talk.next(20)
-    assert talk.report(26) == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
-        talk.estimate()
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(10_000)
+    conversation.next(20)
+    assert conversation.report(26) == Verdict("doubted", "26 tokens, after 10,009 were measured and about 60 added"), (
+        conversation.estimate()
     )
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.7, 1.0])
 def test_cached_tokens_that_a_server_also_counts_in_its_input_are_not_added_again(
     hybrid: HybridTokenEstimator, share: float
 ) -> None:
-    talk = Talk(hybrid)
-    talk.honest(200)
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(200)
     for _ in range(4):
-        talk.next(40)
-        truth, sent = talk.truth(), request(*talk.messages)
+        conversation.next(40)
+        truth, sent = conversation.truth(), request(*conversation.messages)
         cached = int(share * truth)
         usage = hybrid.reread(sent, Usage(truth + cached, 34, cached - 9, 9))
         assert usage == Usage(truth, 34, cached - 9, 9)
         assert hybrid.reread(sent, usage) is usage
-        assert talk.report(usage.input_total or 0).confirmed
+        assert conversation.report(usage.input_total or 0).confirmed
 
 
 def test_an_honest_sum_stays_with_a_new_picture_or_a_prompt_of_the_server(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    truth = talk.next(200)
+    conversation = ReportedConversation(hybrid)
+    truth = conversation.next(200)
     first = Usage(2 * truth, 34, truth)  # the server has a prompt of its own, which was cached
-    assert hybrid.reread(request(*talk.messages), first) is first
-    assert talk.report(2 * truth).believed
-    talk.next(40)
-    second = Usage(talk.truth() + truth, 34, truth)
-    assert hybrid.reread(request(*talk.messages), second) is second
-    talk = Talk(hybrid, session="other")
-    talk.honest(200)
-    before = talk.truth()
-    talk.messages.append(replace(user("look"), parts=(Attachment("image", "a.png", "image/png", "0" * 64, 9_000),)))
-    reported = Usage(talk.truth() + before, 34, before)
-    assert hybrid.reread(request(*talk.messages), reported) is reported
+    assert hybrid.reread(request(*conversation.messages), first) is first
+    assert conversation.report(2 * truth).believed
+    conversation.next(40)
+    second = Usage(conversation.truth() + truth, 34, truth)
+    assert hybrid.reread(request(*conversation.messages), second) is second
+    conversation = ReportedConversation(hybrid, session="other")
+    conversation.honest(200)
+    before = conversation.truth()
+    conversation.messages.append(
+        replace(user("look"), parts=(Attachment("image", "a.png", "image/png", "0" * 64, 9_000),))
+    )
+    reported = Usage(conversation.truth() + before, 34, before)
+    assert hybrid.reread(request(*conversation.messages), reported) is reported
 
 
 def test_an_honest_sum_stays_where_the_estimate_is_off_by_the_few_tokens_that_were_cached(
     hybrid: HybridTokenEstimator,
 ) -> None:
-    talk = Talk(hybrid)
-    talk.honest(2_000)
-    talk.next(40)
-    cached = talk.truth() // 20  # beside a prompt that the server has added since
-    reported = Usage(talk.truth() + cached, 34, cached)
-    assert hybrid.reread(request(*talk.messages), reported) is reported
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(2_000)
+    conversation.next(40)
+    cached = conversation.truth() // 20  # beside a prompt that the server has added since
+    reported = Usage(conversation.truth() + cached, 34, cached)
+    assert hybrid.reread(request(*conversation.messages), reported) is reported
 
 
 def test_a_prompt_cut_in_small_steps_is_seen_and_gives_the_window_away(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     windows: list[int | None] = []
     while len(windows) < 3:
-        talk.next(30)
-        verdict = talk.report(min(3_000, talk.truth()))
+        conversation.next(30)
+        verdict = conversation.report(min(3_000, conversation.truth()))
         if verdict.kind == "cut":
             windows.append(verdict.window)
-            assert talk.estimate().source != "exact"
+            assert conversation.estimate().source != "exact"
         else:
             assert windows == []
-            assert talk.truth() < 3_200
+            assert conversation.truth() < 3_200
     assert windows == [3_000, 3_000, 3_000]  # 3,000 again tells it at once
 
 
 def test_one_cut_gives_no_window_away_and_a_second_at_the_same_size_does(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    talk.next(8_000)
-    first = talk.report(4_000, window=8_192)
-    talk.next(900)
-    second = talk.report(3_950, window=8_192)
+    conversation = ReportedConversation(hybrid)
+    conversation.next(8_000)
+    first = conversation.report(4_000, window=8_192)
+    conversation.next(900)
+    second = conversation.report(3_950, window=8_192)
     assert [(verdict.kind, verdict.window) for verdict in (first, second)] == [("cut", None), ("cut", 4_000)]
 
 
@@ -342,127 +347,127 @@ def test_a_vocabulary_that_spells_text_out_is_no_lie_and_hides_no_reasoning(
 
 
 def test_the_same_rounded_number_again_is_no_cut(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    talk.honest(5_000)
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(5_000)
     for _ in range(60):
-        talk.next(30)
-        verdict = talk.report(round(talk.truth(), -2))
+        conversation.next(30)
+        verdict = conversation.report(round(conversation.truth(), -2))
         assert verdict.kind != "cut"
 
 
 def test_the_bound_of_an_unconfirmed_report_covers_what_the_vocabulary_counts(hybrid: HybridTokenEstimator) -> None:
     """Some gateways report a quarter of the characters, or the turn before."""
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(2):
-        talk.next(400)
-        talk.report(7 * talk.truth() // 10)
-    estimate = talk.estimate()
+        conversation.next(400)
+        conversation.report(7 * conversation.truth() // 10)
+    estimate = conversation.estimate()
     assert estimate.source == "delta"
-    assert estimate.upper_bound >= talk.truth() > 1.2 * estimate.tokens
+    assert estimate.upper_bound >= conversation.truth() > 1.2 * estimate.tokens
 
 
 def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(hybrid: HybridTokenEstimator) -> None:
     """A server that drops whole messages: what it read grows by chance as the request did."""
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(4):
-        talk.honest(900)
-    talk.next(200)
-    talk.report(2_000)
-    talk.next(200)
-    verdict = talk.report(2_000 + 34 + 204)
+        conversation.honest(900)
+    conversation.next(200)
+    conversation.report(2_000)
+    conversation.next(200)
+    verdict = conversation.report(2_000 + 34 + 204)
     assert verdict.kind == "cut"
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
 def test_a_cut_prompt_teaches_nothing_and_the_last_measurement_stays(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(4):
-        talk.honest(1_000)
+        conversation.honest(1_000)
     before = hybrid.calibrations.get("p", MODEL)
-    talk.next(1_000)
-    verdict = talk.report(2_800, window=4_096)
+    conversation.next(1_000)
+    verdict = conversation.report(2_800, window=4_096)
     assert verdict.kind == "cut"
     assert hybrid.calibrations.get("p", MODEL) == before
-    talk.messages.pop()
-    assert talk.estimate().last_input == talk.truth() - 1_006 - 34
+    conversation.messages.pop()
+    assert conversation.estimate().last_input == conversation.truth() - 1_006 - 34
 
 
 def test_one_absurd_report_for_hi_does_not_refuse_the_next_session(hybrid: HybridTokenEstimator) -> None:
     """30,000 for "hi", once: nothing is booked, also not for other conversations."""
-    first = Talk(hybrid, tools=TOOLS)
+    first = ReportedConversation(hybrid, tools=TOOLS)
     before = first.next(1)
     verdict = first.report(30_000)
     assert verdict.kind == "doubted"
     assert first.estimate().tokens < before + 60
-    second = Talk(hybrid, "t", TOOLS)
+    second = ReportedConversation(hybrid, "t", TOOLS)
     assert second.next(1) == before
     verdict = second.honest(1)
     assert verdict.confirmed
 
 
 def test_a_prompt_that_the_gateway_adds_is_believed_when_the_second_call_agrees(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
-    talk.next()
-    first = talk.report(talk.truth() + 18_000)
-    talk.next()
-    second = talk.report(talk.truth() + 18_000)
+    conversation = ReportedConversation(hybrid)
+    conversation.next()
+    first = conversation.report(conversation.truth() + 18_000)
+    conversation.next()
+    second = conversation.report(conversation.truth() + 18_000)
     assert (first.kind, second.kind, second.hidden) == ("doubted", "hidden", 18_000)
-    assert talk.estimate().source == "exact"
-    other = Talk(hybrid, "t")
+    assert conversation.estimate().source == "exact"
+    other = ReportedConversation(hybrid, "t")
     assert other.next() == pytest.approx(other.truth() + 18_000, abs=5)
     other.report(other.truth())  # it is gone
     other.honest()
-    assert Talk(hybrid, "u").next() < 100
+    assert ReportedConversation(hybrid, "u").next() < 100
 
 
 def test_session_totals_are_doubted_and_stop_nothing(hybrid: HybridTokenEstimator) -> None:
     """The sum of all calls so far, as if it were this one's."""
-    talk, total = Talk(hybrid), 0
+    conversation, total = ReportedConversation(hybrid), 0
     for _ in range(20):
-        talk.next(300)
-        total += talk.truth()
-        talk.report(total)
-        assert talk.estimate().source != "exact" or talk.turns == 1
-    talk.honest(300)
-    talk.honest(300)
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+        conversation.next(300)
+        total += conversation.truth()
+        conversation.report(total)
+        assert conversation.estimate().source != "exact" or conversation.turns == 1
+    conversation.honest(300)
+    conversation.honest(300)
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
 def test_a_first_message_in_another_script_books_nothing_for_tools(hybrid: HybridTokenEstimator) -> None:
     """Its text costs 2.5 times what the tokenizer says: the next "hi" is not predicted to have it."""
-    first = Talk(hybrid, tools=TOOLS)
+    first = ReportedConversation(hybrid, tools=TOOLS)
     fixed = first.next(1)
     first.messages = [user("word " * 4_000)]
     first.report(fixed + 10_000)
-    other = Talk(hybrid, "t", TOOLS)
+    other = ReportedConversation(hybrid, "t", TOOLS)
     assert other.next(1) == pytest.approx(fixed, rel=0.05)
     verdict = other.honest(1)
     assert verdict.confirmed
 
 
 def test_two_honest_calls_mend_what_a_lie_within_its_bytes_anchored(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid, system="word " * 400)
-    talk.next(5)
-    talk.report(1_400)  # real: 420
-    assert talk.estimate().source != "exact"
-    talk.honest()
-    talk.honest()
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
-    assert talk.estimate().source == "exact"
+    conversation = ReportedConversation(hybrid, system="word " * 400)
+    conversation.next(5)
+    conversation.report(1_400)  # real: 420
+    assert conversation.estimate().source != "exact"
+    conversation.honest()
+    conversation.honest()
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
+    assert conversation.estimate().source == "exact"
 
 
 def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_second_call(
     hybrid: HybridTokenEstimator,
 ) -> None:
-    talk = Talk(hybrid)
-    talk.next(100)
-    talk.report(2 * talk.truth(), 68)
+    conversation = ReportedConversation(hybrid)
+    conversation.next(100)
+    conversation.report(2 * conversation.truth(), 68)
     for _ in range(4):
-        talk.next(100)
-        talk.report(2 * talk.truth(), 68)
-    talk.honest()
-    talk.honest()
-    assert talk.estimate().tokens == pytest.approx(talk.truth(), rel=0.05)
+        conversation.next(100)
+        conversation.report(2 * conversation.truth(), 68)
+    conversation.honest()
+    conversation.honest()
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
 def test_a_counted_number_is_weighed_too(hybrid: HybridTokenEstimator) -> None:
@@ -474,11 +479,11 @@ def test_a_counted_number_is_weighed_too(hybrid: HybridTokenEstimator) -> None:
 
 
 def test_forgetting_a_model_takes_out_all_that_was_learned(hybrid: HybridTokenEstimator) -> None:
-    talk = Talk(hybrid)
+    conversation = ReportedConversation(hybrid)
     for _ in range(3):
-        talk.honest()
+        conversation.honest()
     hybrid.forget("p", MODEL)
-    assert talk.estimate().source == "estimated"
+    assert conversation.estimate().source == "estimated"
     assert hybrid.calibrations.get("p", MODEL).errors.calls == 0
 
 
