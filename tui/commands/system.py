@@ -17,7 +17,7 @@ async def complete(_ui: UI, _chat: Chat, args: str) -> Sequence[Option]:
 
 
 @command(
-    "show, change or remove the system prompt",
+    "show, set or drop the system prompt",
     "model",
     args=f"[text|{OFF}|{RESET}]",
     complete=complete,
