@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.config.test_files import mode
-from tui.cli.subcommands.doctor import _files, _private, _providers, _servers
+from tui.cli.subcommands.doctor import _files, _keys, _private, _providers, _servers
 from tui.config.settings import ProviderSettings, Settings
 
 
@@ -163,3 +163,9 @@ def test_a_llama_cpp_that_cannot_be_loaded_is_a_problem(
     *_, finding = _providers(Settings())
     assert (finding.level, finding.subject) == ("problem", "embedded")
     assert re.search(expected, finding.text)
+
+
+def test_keys_that_can_not_be_used_are_named() -> None:
+    [finding] = _keys(Settings(keys={"chat.help": "enter", "chat.context": "f5"}))
+    assert finding.level == "note" and "keys.chat.help to enter, which hides composer.send" in finding.text
+    assert list(_keys(Settings())) == []

@@ -47,7 +47,7 @@ def run(settings: Settings, *, repair: bool = False) -> int:
     """Print the findings. Returns 1 if there is a problem, else 0."""
     if repair:
         return _repair(settings)
-    checks = (_program, _files, _tokenizer, _providers, _servers, _terminal)
+    checks = (_program, _files, _keys, _tokenizer, _providers, _servers, _terminal)
     findings = [finding for check in checks for finding in check(settings)]
     marks = {"ok": "✓", "note": "·", "problem": "✗"}
     write(table([(marks[f.level], f.subject, f.text) for f in findings]))
@@ -140,6 +140,15 @@ def _unwritable(file: Path) -> str:
     if nearest != file and not nearest.is_dir():
         return f"{nearest} is not a folder"
     return "" if os.access(nearest, os.W_OK) else f"{nearest} can't be written to"
+
+
+def _keys(settings: Settings) -> Iterator[Finding]:
+    if settings.keys:
+        from tui.app import ChatApp  # with Textual and every panel
+        from tui.screens.chat.screen import ChatScreen
+        from tui.screens.help import usable_keys
+
+        yield from (Finding("note", "keys", line) for line in usable_keys(settings.keys, (ChatScreen, ChatApp))[1])
 
 
 def _tokenizer(settings: Settings) -> Iterator[Finding]:
