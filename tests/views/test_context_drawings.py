@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -124,6 +125,21 @@ def test_no_line_is_wider_than_the_panel(total: int, window: int | None, width: 
     everything = frozenset({"messages", *(row.key for row in usage.rows)})
     for line in panel(usage, width, expanded=everything, hints={"system": "/system " * 20}):
         assert cell_len(line) <= width, line
+
+
+@pytest.mark.parametrize("total", [52_100, 190_000])
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_no_estimate_is_without_its_mark(total: int, width: int) -> None:
+    items = [UsageItem(f"tool {n}", 1, "estimated", f"t{n}") for n in range(40)]
+    rows = [UsageRow(row.key, row.name, row.tokens, "estimated", tuple(items)) for row in make_usage(total).rows]
+    usage = make_usage(total, rows=rows, source="estimated")
+    everything = frozenset({"messages", *(row.key for row in rows)})
+    settled = ("category", ROW_NAMES["buffer"], ROW_NAMES["reserve"])
+    for line in table_lines(usage, width, expanded=everything, hints={}):
+        text = line.content.plain
+        assert "~" in text or "estimated" in text or text[2:].startswith(settled) or not re.search(r"\d", text), text
+    status = status_line(usage, COST, False, 118).plain
+    assert re.search(r"until compaction ~\d|~\S+ too much", status) and re.search(r"~\S+ / 200k", status)
 
 
 def test_the_panel_at_100_columns() -> None:
