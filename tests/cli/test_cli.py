@@ -172,7 +172,7 @@ def test_context_as_text_fits_its_width(run_here: Run) -> None:
 def test_export_and_its_endings(run_here: Run, tmp_path: Path) -> None:
     run_here("ask", "hello")
     ident = json.loads(run_here("sessions", "--json").stdout)[0]["id"]
-    for name in ("out.md", "out.jsonl", "out.html"):
+    for name in ("out.md", "out.jsonl", "out.html", "shouted.HTML"):
         assert run_here("export", ident, str(tmp_path / name)).returncode == 0
         assert "hello" in (tmp_path / name).read_text()
     (tmp_path / "out.md").write_text("mine")

@@ -304,7 +304,7 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
     return info
 
 
-def test_an_export_that_a_full_disk_cuts_off_is_not_left_in_the_way(
+def test_an_export_that_a_full_disk_cuts_off_leaves_what_was_there(
     tmp_path: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, mode: str, **how: Any) -> Any:
@@ -318,6 +318,13 @@ def test_an_export_that_a_full_disk_cuts_off_is_not_left_in_the_way(
             exported(store, path)
     export_session(path, store, "0a")
     assert "hello" in path.read_text()
+    path.write_text("an earlier one")
+    with monkeypatch.context() as patch:
+        patch.setattr("tui.chat.interchange.export.open_private", full)
+        with pytest.raises(UsageError, match="No space left"):
+            export_session(path, store, "0a", overwrite=True)
+    assert path.read_text() == "an earlier one"
+    assert list(tmp_path.glob("a.md*")) == [path]
 
 
 def test_an_export_that_could_not_be_opened_removes_nothing(

@@ -44,7 +44,8 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     Raises `UsageError` for another suffix, for a file that is there already unless it may `overwrite` it, and where it
     can't write.
     """
-    if path.suffix not in ENDINGS:
+    suffix = path.suffix.lower()
+    if suffix not in ENDINGS:
         raise UsageError(f"{path.name}: the suffix names the format; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     info = store.session(session)
     if info is None:
@@ -52,28 +53,32 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     messages = store.messages(session)
     parts = [part for message in messages for part in message.parts]
     hashes = {part.sha256 for part in parts if isinstance(part, Attachment)}
-    if path.suffix == ".jsonl":  # whole texts of cut results are too long for a page
+    if suffix == ".jsonl":  # whole texts of cut results are too long for a page
         hashes |= {part.full for part in parts if isinstance(part, ToolResult) and part.full}
     blobs = ((sha256, store.blob(sha256)) for sha256 in sorted(hashes))
     readable = ((sha256, data) for sha256, data in blobs if data is not None)
-    if path.suffix == ".md":
+    if suffix == ".md":
         lines = [markdown(info, messages)]
-    elif path.suffix == ".html":
+    elif suffix == ".html":
         lines = [html_page(info, messages, dict(readable))]
     else:
         calls = CallLog(store).rows(session)
         lines = [f"{line}\n" for line in write_jsonl(info, messages, store.records(session), calls, readable)]
     shown, created = abbreviated(str(path), MAX_PATH), False
+    replaced = path.resolve() if overwrite and path.is_file() else None  # keep it until the new one is whole
+    written = path if replaced is None else replaced.with_name(f"{replaced.name}.new")
     try:
-        with open_private(path, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
-            created = not overwrite
+        with open_private(written, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
+            created = replaced is not None or not overwrite
             file.writelines(lines)
+        if replaced is not None:
+            written.replace(replaced)
     except FileExistsError:
         raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
     except OSError as error:
         if created:
             with suppress(OSError):
-                path.unlink()  # half of it: the next export would find it there
+                written.unlink()  # half of it: the next export would find it there
         raise UsageError(f"{shown} can't be written ({error.strerror}): name another place") from None
 
 

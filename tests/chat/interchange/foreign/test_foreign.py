@@ -275,6 +275,8 @@ def test_what_is_no_conversation_is_named_for_what_it_is(tmp_path: Path) -> None
     packed.write_bytes(b"\x28\xb5\x2f\xfd rest")
     with pytest.raises(RecordingError, match=r"compressed.*zstd -d"):
         read_recording(packed)
+    with pytest.raises(RecordingError, match="a folder, but no task of Cline"):
+        read_recording(tmp_path)
     pretty = tmp_path / "x.json"
     pretty.write_text(json.dumps({"a": 1}, indent=2), encoding="utf-8")
     with pytest.raises(RecordingError, match="JSON, but not a conversation"):

@@ -67,6 +67,8 @@ def _read(file: SourceFile) -> Iterable[Recording]:
         raise RecordingError(f"{file.name}: damaged: {file.skipped}")
     if file.data.startswith(ZSTD_MAGIC):
         raise RecordingError(f"{file.name}: compressed, as Codex does with old sessions: unpack it with zstd -d first")
+    if file.path.is_dir():
+        raise RecordingError(f"{file.path}: a folder, but no task of Cline, Roo Code or Kilo Code: name its files")
     names = ", ".join(reader.NAME for reader in FORMATS)
     if file.is_database:
         raise RecordingError(f"{file.name}: a SQLite database of none of these programs: {names}")
