@@ -366,6 +366,52 @@ def test_the_bound_of_an_unconfirmed_report_covers_what_the_vocabulary_counts(hy
     assert estimate.upper_bound >= conversation.truth() > 1.2 * estimate.tokens
 
 
+def test_a_server_that_counts_more_from_some_call_on_is_believed_by_its_fourth_report(
+    hybrid: HybridTokenEstimator,
+) -> None:
+    """Another model answers under the same name, in whose vocabulary everything costs 1.4 times as much."""
+    conversation = ReportedConversation(hybrid)
+    for _ in range(4):
+        conversation.honest(2_000)
+    verdicts = []
+    for _ in range(4):
+        conversation.next(300)
+        verdicts.append(conversation.report(round(1.4 * conversation.truth()), 48).kind)
+    assert verdicts == ["doubted", "doubted", "doubted", "believed"]
+    estimate = conversation.estimate()
+    assert estimate.tokens == pytest.approx(1.4 * conversation.truth(), rel=0.02)
+    assert estimate.source == "delta"
+
+
+def test_two_models_that_answer_in_turns_are_seen_and_prove_no_window(hybrid: HybridTokenEstimator) -> None:
+    """A balancer between two servers, one of which counts 1.4 times as much: neither number is sure to be the next."""
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(5_000)
+    verdicts = []
+    for turn in range(12):
+        conversation.next(300)
+        factor = 1.4 if turn % 2 else 1.0
+        verdicts.append(conversation.report(round(factor * conversation.truth()), round(34 * factor)))
+    assert all(verdict.window is None for verdict in verdicts)
+    assert {verdict.kind for verdict in verdicts[6:]} == {"believed", "doubted"}
+    estimate = conversation.estimate()
+    assert estimate.source == "delta"
+    assert estimate.tokens == pytest.approx(conversation.truth(), rel=0.02)
+    assert estimate.upper_bound >= 1.4 * conversation.truth() * 0.99
+
+
+def test_reports_below_believed_larger_ones_prove_no_window(hybrid: HybridTokenEstimator) -> None:
+    """The server reads more than the apparent cut as soon as the next call."""
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(5_000)
+    conversation.honest(5_000)
+    verdicts = []
+    for share in (0.9, 1, 0.93, 1):
+        conversation.next(300)
+        verdicts.append(conversation.report(round(share * conversation.truth())))
+    assert all(verdict.window is None for verdict in verdicts)
+
+
 def test_two_cuts_that_differ_by_what_was_added_overrule_nothing(hybrid: HybridTokenEstimator) -> None:
     """A server that drops whole messages: what it read grows by chance as the request did."""
     conversation = ReportedConversation(hybrid)

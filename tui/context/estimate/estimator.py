@@ -118,7 +118,9 @@ class HybridTokenEstimator:
             calibration = self.calibrations.get(request.provider, request.model)
             base = self._base(request, session, account, preamble, calibration)
             estimate = predict(base, account, preamble, calibration, clears=request.server_edits)
-            return Situation(estimate, base, account, preamble, calibration)
+            situation = Situation(estimate, base, account, preamble, calibration)
+            bound = max(estimate.upper_bound, round(session.reports.rival(situation)))
+            return situation._replace(estimate=replace(estimate, upper_bound=bound))
 
     def reread(self, request: Request, usage: Usage) -> Usage:
         """`usage` of `request`, corrected if its server evidently adds cached tokens twice (evidence.py)."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations, takewhile
 from typing import NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.estimate.calibration import FACTOR_HIGH
 from tui.context.estimate.ledger import Sums
 from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict, learned
 from tui.context.estimate.prediction import Situation, judged_by_learning, preamble_margin, spelled_out, text_margin
@@ -29,6 +31,7 @@ PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, ove
 ADDED_AT_LEAST = 8.0  # tokens of visible text, after which a number cannot be the same as before
 CUT_SHARE = 0.4  # of the largest number measured: a server that cuts keeps at least that
 CUT_BELOW, CUT_ABOVE = 0.6, 0.5  # reported under this share of the prediction, predicted over this share of the window
+GROWN_SHARE = 0.1  # of a report: by so much a request grows before its growth can be told from chance
 PLATEAU_SHARE = 0.75  # of one another: two cuts that tell the same window
 EXCESS_SLACK = 32.0  # tokens between two reports of the same hidden prompt, beyond what the text may be off
 HIDDEN_SHARE, USUAL_WINDOW = 0.5, 300_000  # of the window, that a hidden prompt may take; where that is unknown
@@ -79,9 +82,17 @@ class Predecessor:
 
     def proportional(self, claim: Claim) -> bool:
         """Whether both reports have the same ratio to the estimates from text alone: they are of one vocabulary."""
-        before = claim.by_text - self.plain
-        expected = self.tokens * claim.by_text / before if before > 0 else 0.0
+        expected = self.scaled(claim)
         return not self.repeats(claim.tokens) and abs(claim.tokens - expected) <= CONFIRMED_SHARE * expected
+
+    def grew(self, claim: Claim) -> bool:
+        """Whether this report is doubted, too, and has grown to `claim` as the request did: nothing is cut."""
+        return not self.verdict.believed and self.added >= GROWN_SHARE * self.tokens and self.proportional(claim)
+
+    def scaled(self, claim: Claim) -> float:
+        """The tokens of the request of `claim` if they have the same ratio to the estimate from text as this report."""
+        before = claim.by_text - self.plain
+        return self.tokens * claim.by_text / before if before > 0 else 0.0
 
     def repeats(self, tokens: float) -> bool:
         """Whether `tokens` is the same number as in that report, although text was added."""
@@ -98,8 +109,8 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
     `media` the estimate of pictures and PDFs; `template` is the part of the estimate that the model's own template
     adds, which a server may have replaced (Ollama's for Llama 3.1 has no date).
-    `disputed`: the server has contradicted its own confirmed numbers in this conversation. `stuck`: its latest report
-    is not believed and had the same number, for other messages.
+    `disputed`: the server has contradicted its own numbers in this conversation. `stuck`: its latest report is not
+    believed and had the same number, for other messages.
     """
 
     tokens: int
@@ -196,10 +207,20 @@ def _contradiction(claim: Claim, earlier: Sequence[Predecessor], against: Sequen
     near = nearer or min(ratio, _ratio(claim.tokens, claim.by_text - claim.hidden)) <= NEAR
     seconded = not latest.verdict.believed and (latest.agrees(claim.tokens) or latest.proportional(claim))
     unconfirmed = not any(one.verdict.confirmed for one in against)
-    if (near and seconded) or (unconfirmed and nearer):
+    if (near and seconded) or (unconfirmed and nearer) or _persists(claim, earlier):
         alone = _alone(claim)
         return replace(alone, confirmed=alone.confirmed and unconfirmed, overrules=True)
     return _doubted(claim, earlier, _contradiction_text(claim, against[0]))
+
+
+def _persists(claim: Claim, earlier: Sequence[Predecessor]) -> bool:
+    """Whether the latest reports were doubted as too large and agree with this one: another model answers now.
+
+    Too small ones may come from a prompt that is cut.
+    """
+    latest = earlier[:AGREED]
+    doubted = all(not one.verdict.believed and (one.agrees(claim.tokens) or one.proportional(claim)) for one in latest)
+    return len(latest) == AGREED and doubted and claim.by_text < claim.tokens <= FACTOR_HIGH * claim.by_text
 
 
 def _contradiction_text(claim: Claim, before: Predecessor) -> str:
@@ -214,13 +235,14 @@ def _contradiction_text(claim: Claim, before: Predecessor) -> str:
 def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdict:
     """The verdict on a claim that is not believed: either another number, or the size of a prompt cut by the server."""
     measured = {one.tokens for one in earlier if one.verdict.believed}
-    cuts = [one.tokens for one in earlier if one.verdict.kind == "cut"]
+    doubted = list(takewhile(lambda one: not one.verdict.believed, earlier))
+    cuts = [one.tokens for one in doubted if one.verdict.kind == "cut"]
     if not claim.cut_at_window:
         missing = claim.predicted - claim.tokens
         if len(measured) < 2 or missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens:  # or the server rounds
             return Verdict("doubted", reason)
         largest = max(*measured, *cuts)
-        if not CUT_SHARE * largest <= claim.tokens <= largest:
+        if any(one.grew(claim) for one in earlier) or not CUT_SHARE * largest <= claim.tokens <= largest:
             return Verdict("doubted", reason)
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
@@ -282,8 +304,22 @@ class ReportLog:
         latest = self.reports[-1] if self.reports else None
         repeated = latest is not None and not latest.verdict.believed and latest.tokens == tokens
         stuck = latest is not None and repeated and not situation.account.begins_with(latest.messages, latest.sent)
+        earlier = [_predecessor(report, situation) for report in self._extended_by(situation)]
         claim = replace(claim_of(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
-        return weigh(claim, [_predecessor(report, situation) for report in self._extended_by(situation)])
+        verdict = weigh(claim, earlier)
+        doubted = (one for one in earlier[:WITNESSES] if not one.verdict.believed)
+        if not verdict.believed and any(one.proportional(claim) for one in doubted):
+            self._disputed = True  # a second server answers in turns, or another model from now on
+        return verdict
+
+    def rival(self, situation: Situation) -> float:
+        """What the request costs by two reports that are doubted, but agree with each other; 0 without such."""
+        if sum(not report.verdict.believed for report in self.reports) < 2:
+            return 0.0
+        claim, latest = claim_of(situation, 0), self._extended_by(situation)[:WITNESSES]
+        doubted = [_predecessor(report, situation).scaled(claim) for report in latest if not report.verdict.believed]
+        agreed = (max(pair) for pair in combinations(doubted, 2) if max(pair) <= (1 + CONFIRMED_SHARE) * min(pair))
+        return max(agreed, default=0.0)
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
         """`usage`; if only that is plausible, what it says where the cached tokens are inside the reported input.
