@@ -76,7 +76,7 @@ async def test_enter_runs_the_command_that_was_typed() -> None:
     ("query", "names"),
     [
         ("help", ["help", "helper", "my-help", "my-helper"]),
-        ("gpt-5", ["gpt-5", "gpt-5-mini", "openai/gpt-5", "openai/gpt-5-mini", "mygpt-5"]),
+        ("gpt-5", ["gpt-5", "gpt-5-mini", "openai/gpt-5 ", "openai/gpt-5-mini GPT-5 mini", "mygpt-5"]),
     ],
 )
 def test_the_same_text_comes_first_then_a_whole_end(query: str, names: list[str]) -> None:

@@ -139,7 +139,7 @@ def match(query: str, candidate: str) -> float:
 
     The letters of `query` have to occur in order, ignoring case. An empty query matches everything equally.
     """
-    wanted, text = query.lower().strip(), candidate.lower()
+    wanted, text = query.lower().strip(), candidate.lower().strip()
     if not wanted:
         return 1.0
     if text.startswith(wanted):
