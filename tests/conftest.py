@@ -111,3 +111,11 @@ def no_keys_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between the words of the demo."""
     monkeypatch.setattr("tui.providers.local.PAUSE", 0)
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """Files are readable by everybody where their mode is not said."""
+    before = os.umask(0)
+    yield
+    os.umask(before)

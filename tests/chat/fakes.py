@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tui.chat.runtime.services import Toolbox
 from tui.chat.servers import Servers
+from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
 from tui.context.counting.bpe import ENCODINGS, BpeCounter
@@ -206,6 +207,11 @@ def of(kind: type[T], events: Iterable[object]) -> list[T]:
 async def drain(events: AsyncIterator[object]) -> list[object]:
     """All events of a turn."""
     return [event async for event in events]
+
+
+async def converse(session: ChatSession, turns: int, text: str) -> list[object]:
+    """The events of so many turns, with the message `text` behind a number."""
+    return [event for number in range(turns) for event in await drain(session.send(f"{number} {text}"))]
 
 
 def is_summary(request: Request) -> bool:

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
+from tests.chat.fakes import (
+    Answer,
+    ScriptedProvider,
+    Tools,
+    answer,
+    converse,
+    drain,
+    is_summary,
+    of,
+    open_workspace,
+    real_tokens,
+)
 from tests.context.conversations import problems
 from tests.usages import make_usage
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Notice, ReplyFinished, TurnFailed
@@ -79,9 +90,7 @@ async def test_a_summary_as_long_as_what_it_replaces_is_refused_and_the_turn_goe
     provider = ScriptedProvider(window=2_048, fallback=babble)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        events: list[object] = []
-        for number in range(12):
-            events += await drain(session.send(f"{number} {LONG}"))
+        events = await converse(session, 12, LONG)
         assert not of(TurnFailed, events)
         assert all(event.record.after <= 0.95 * event.record.before for event in of(CompactionFinished, events))
         assert provider.refused == 0
@@ -98,8 +107,7 @@ async def test_the_usage_of_the_summary_call_is_billed_and_never_a_measurement(t
     provider = ScriptedProvider(window=8_000, fallback=reply)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         provider.report_usage = False  # only the event above reports
         events = await drain(session.compact())
         (done,) = of(CompactionFinished, events)
@@ -121,8 +129,7 @@ async def test_a_failed_compaction_changes_neither_numbers_nor_messages(tmp_path
     provider = ScriptedProvider(window=8_000, fallback=lambda r: failing if is_summary(r) else answer("Fine. " * 30))
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         before = session.conversation.request()
         usage = await session.refresh_usage()
         events = await drain(session.compact())
@@ -138,9 +145,7 @@ async def test_switched_off_it_stays_off_when_the_provider_overflows(tmp_path: P
     provider = ScriptedProvider(window=2_000, claimed=100_000)
     async with open_workspace(tmp_path, provider, compaction="off", rolling_context=rolling) as workspace:
         session = await workspace.new_session()
-        events: list[object] = []
-        for number in range(12):
-            events += await drain(session.send(f"{number} {LONG}"))
+        events = await converse(session, 12, LONG)
         assert not of(CompactionStarted, events)
         assert not [r for r in provider.requests if is_summary(r)]
         assert bool(of(TurnFailed, events)) is not rolling
@@ -151,8 +156,7 @@ async def test_system_prompt_and_tools_are_byte_identical_after_a_compaction(tmp
     provider = ScriptedProvider(window=8_000, fallback=lambda r: answer("Fine. " * 30))
     async with open_workspace(tmp_path, provider, tools=Tools(), system="Be brief.") as workspace:
         session = await workspace.new_session()
-        for number in range(6):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 6, LONG)
         before = conversation(provider)[-1]
         assert of(CompactionFinished, await drain(session.compact()))
         await drain(session.send("on"))
@@ -217,8 +221,7 @@ async def test_overflowing_summary_requests_are_made_smaller(tmp_path: Path) -> 
     provider = ScriptedProvider(window=8_000, fallback=reply)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(10):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 10, LONG)
         assert of(CompactionFinished, await drain(session.compact()))
         assert overflows == 0
 
@@ -293,8 +296,7 @@ async def test_reasoning_goes_back_verbatim_until_its_prefix_changes(tmp_path: P
     provider = ScriptedProvider(window=4_096, fallback=reply, able=able)
     async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
         session = await workspace.new_session()
-        for number in range(24):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 24, LONG)
         changed = 0
         for before, after in zip(provider.requests, provider.requests[1:], strict=False):
             whole = after.messages[: len(before.messages)] == before.messages

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import ScriptedProvider, answer, converse, drain, open_workspace, real_tokens
 from tui.chat.conversation.events import CompactionFinished, TurnFailed, UsageChanged
 from tui.context.counting.counting import attachment_tokens
 from tui.messages import Attachment
@@ -154,8 +154,7 @@ async def test_a_server_without_usage_shows_the_new_number_at_once(tmp_path: Pat
     provider = ScriptedProvider(window=20_000, report_usage=False, fallback=lambda _: answer("Fine. " * 30))
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         before = session.usage
         assert before is not None
         events = await drain(session.compact())

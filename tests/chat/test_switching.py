@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, converse, drain, of, open_workspace, real_tokens
 from tui.chat.conversation.events import CompactionFinished, Notice, TurnFailed, TurnFinished
 from tui.chat.turn.session import ChatSession
 from tui.context.reduction.compaction import summary_allowance
@@ -42,11 +42,10 @@ def fits(usage: ContextUsage) -> bool:
     return usage.budget.max_input is None or usage.upper_bound <= usage.budget.max_input
 
 
-async def talk(workspace: FakeWorkspace, turns: int = 45) -> ChatSession:
+async def conversation_of(workspace: FakeWorkspace, turns: int = 45) -> ChatSession:
     """A conversation of several small windows."""
     session = await workspace.new_session()
-    for number in range(turns):
-        await drain(session.send(f"{number} {LONG}"))
+    await converse(session, turns, LONG)
     return session
 
 
@@ -67,7 +66,7 @@ def state(session: ChatSession, workspace: FakeWorkspace) -> object:
 async def test_what_it_would_cost_there_is_measured_and_changes_nothing(tmp_path: Path) -> None:
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talk(workspace, 20)
+        session = await conversation_of(workspace, 20)
         before, count = state(session, workspace), len(provider.requests)
         usage = await session.measured_for("scripted/small")
         assert state(session, workspace) == before and len(provider.requests) == count
@@ -85,7 +84,7 @@ async def test_what_it_would_cost_there_is_measured_and_changes_nothing(tmp_path
 async def test_the_old_model_summarises_once_for_the_new_ones_window(tmp_path: Path) -> None:
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talk(workspace)
+        session = await conversation_of(workspace)
         whole, texts = len(provider.requests), [m.text for m in session.messages]
         events = await drain(session.compact_for("scripted/small"))
         (done,) = of(CompactionFinished, events)
@@ -134,7 +133,7 @@ async def test_a_compaction_that_cannot_be_made_leaves_everything(
 ) -> None:
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talk(workspace, 20)
+        session = await conversation_of(workspace, 20)
         if model == "tiny":
             await drain(session.send(LONG * 3))
         before = state(session, workspace)
@@ -151,7 +150,7 @@ async def test_a_compaction_that_cannot_be_made_leaves_everything(
 async def test_esc_ends_the_summary_and_the_old_model_stays(tmp_path: Path) -> None:
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talk(workspace, 20)
+        session = await conversation_of(workspace, 20)
         before = state(session, workspace)
         provider.script = [[60.0, *answer("a summary")]]
         provider.requested.clear()
@@ -169,7 +168,7 @@ async def test_a_stored_session_is_resumed_with_a_smaller_model(tmp_path: Path, 
     """`chatctx ask -m small --session ID`: nothing is sent that does not fit."""
     provider = Windows(fallback=lambda _: answer("Noted. " * 8))
     async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
-        ident = (await talk(workspace)).id
+        ident = (await conversation_of(workspace)).id
     async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
         session = await workspace.resume(ident, "scripted/small")
         events = await drain(session.send("and now?"))
@@ -185,7 +184,7 @@ async def test_a_stored_session_is_resumed_with_a_smaller_model(tmp_path: Path, 
 
 async def test_what_another_model_measured_counts_after_a_restart_too(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, Windows()) as workspace:
-        session = await talk(workspace, 3)
+        session = await conversation_of(workspace, 3)
         await session.set_model("scripted/small")
         before = await session.refresh_usage()
     async with open_workspace(tmp_path, Windows()) as workspace:

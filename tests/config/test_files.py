@@ -23,7 +23,10 @@ from tui.config.files import (
     read_all,
 )
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of Unix")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="modes of Unix"),
+    pytest.mark.usefixtures("open_umask"),
+]
 
 
 def test_a_program_of_the_working_directory_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,13 +41,6 @@ def test_a_program_of_the_working_directory_is_not_found(tmp_path: Path, monkeyp
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.fixture(autouse=True)
-def open_umask() -> object:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 def test_what_was_open_to_others_is_closed(tmp_path: Path) -> None:

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, is_summary, of, open_workspace, real_tokens
+from tests.chat.fakes import (
+    Answer,
+    ScriptedProvider,
+    Tools,
+    answer,
+    converse,
+    drain,
+    is_summary,
+    of,
+    open_workspace,
+    real_tokens,
+)
 from tests.messages import user
 from tui.chat.attachments import make_attachment
 from tui.chat.compaction.compactor import SummaryEffect
@@ -36,8 +47,7 @@ async def test_one_try_for_each_measurement_also_when_the_server_refuses_after_i
     provider = ScriptedProvider(window=2_000, claimed=100_000, fallback=reply)
     async with open_workspace(tmp_path, provider, compaction=Tokens(1_600)) as workspace:
         session = await workspace.new_session()
-        for number in range(6):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 6, LONG)
         assert not any(map(is_summary, provider.requests))
         del provider.requests[:]
         events = await drain(session.send(LONG * 4))
@@ -79,8 +89,7 @@ async def test_a_summary_longer_than_the_model_writes_is_asked_for_with_what_it_
     provider = ScriptedProvider(window=20_000, fallback=reply)
     async with open_workspace(tmp_path, provider, preserve_recent_turns=1) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         events = await drain(session.compact())
     assert of(CompactionFinished, events)
     assert [r.max_output for r in provider.requests if is_summary(r)][1:] == [300]
@@ -90,8 +99,7 @@ async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: P
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         provider.script = [answer(""), answer("Goal: the boats are counted.")]
         assert of(CompactionFinished, await drain(session.compact()))
         assert len([request for request in provider.requests if is_summary(request)]) == 2
@@ -103,8 +111,7 @@ async def test_a_summary_that_ends_early_says_so(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         cut: Answer = [
             TextDelta("Goal: the boats are counted.\nFacts: the spine is red.\nNext"),
             StreamEnd("length", "length"),
@@ -123,8 +130,7 @@ async def test_the_price_of_a_summary_says_what_it_leaves_out(tmp_path: Path) ->
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         provider.report_usage = False
         usage = UsageUpdate(Usage(4_000, 10, terms=("flex",)))
         provider.script = [[usage, *answer("Goal: the boats are counted.")]]
@@ -137,8 +143,7 @@ async def test_pinned_messages_go_out_word_for_word_behind_the_summary(tmp_path:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         pinned = session.messages[2]
         await session.pin(pinned.id, True)
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
@@ -151,8 +156,7 @@ async def test_esc_before_the_summary_is_asked_for_keeps_it_from_being_asked_for
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         del provider.requests[:]
 
         async def stopped(events: AsyncIterator[SessionEvent]) -> str:
@@ -209,8 +213,7 @@ async def test_what_was_left_out_when_no_summary_could_be_had_comes_back_once_th
     provider = ScriptedProvider(window=2_400, fallback=reply)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(10):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 10, LONG)
         assert "trimmed" in session.conversation.not_sent().values()
         provider.window = 50_000
         await session.set_window(50_000)
@@ -255,8 +258,7 @@ async def test_a_summary_asked_behind_the_conversation_sees_its_pictures(tmp_pat
         picture = make_attachment("a.png", PNG)
         workspace.store.put_blob(picture.sha256, PNG)
         await drain(session.send("see", [picture]))
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         [request] = [request for request in provider.requests if is_summary(request)]
         assert len(request.messages) > 8  # the cache of the server holds all but the wish for a summary
@@ -270,8 +272,7 @@ async def test_what_was_learned_of_the_tokenizer_counts_for_the_summarys_request
     provider = ScriptedProvider(window=40_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(25):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 25, LONG)
         provider.window = 4_000
         await session.set_window(4_000)
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
@@ -287,8 +288,7 @@ async def test_a_model_with_fewer_tokens_than_our_tokenizer_has_is_not_taken_for
     provider = ScriptedProvider(window=40_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(25):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 25, LONG)
         assert [e for e in await drain(session.compact()) if isinstance(e, CompactionFinished)]
         assert len([request for request in provider.requests if is_summary(request)]) == 1
 

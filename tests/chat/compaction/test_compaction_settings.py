@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
+from tests.chat.fakes import ScriptedProvider, answer, converse, open_workspace
 from tui.chat.conversation.events import CompactionFinished, ContextTrimmed, TurnFailed
 from tui.config.settings import ModelSettings
 from tui.context.usage.limits import Percent, Tokens
@@ -23,9 +23,7 @@ async def talk(folder: Path, *, rolling: bool = False, **settings: Any) -> tuple
     models = {OWN: ModelSettings(**settings)}
     async with open_workspace(folder, provider, models=models, rolling_context=rolling) as workspace:
         session = await workspace.new_session()
-        events: list[object] = []
-        for number in range(18):
-            events += await drain(session.send(f"{number} {LONG}"))
+        events = await converse(session, 18, LONG)
         assert provider.refused == 0
         return events, list(provider.requests[-1].messages)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace, real_tokens
+from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, converse, drain, open_workspace, real_tokens
 from tui.chat.compaction.compactor import CurrentSummary
 from tui.chat.compaction.summarise import HEADER, SummaryFailedError
 from tui.chat.turn.session import ChatSession
@@ -22,15 +22,14 @@ def summary_calls(provider: ScriptedProvider) -> list[Request]:
     return [request for request in provider.requests if request.messages[-1].id == "summary-request"]
 
 
-async def talked(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
+async def conversation_of(workspace: FakeWorkspace, turns: int = 8) -> ChatSession:
     session = await workspace.new_session()
-    for number in range(turns):
-        await drain(session.send(f"{number} {LONG}"))
+    await converse(session, turns, LONG)
     return session
 
 
 async def compacted(workspace: FakeWorkspace, text: str = "They spoke of boats.") -> tuple[ChatSession, CurrentSummary]:
-    session = await talked(workspace)
+    session = await conversation_of(workspace)
     await (await session.summaries.draft()).accept(text)
     current = session.summaries.current()
     assert current is not None
@@ -44,7 +43,7 @@ def first_text(session: ChatSession) -> str:
 async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         before = await session.refresh_usage()
         stamp, request = session.conversation.stamp, session.conversation.request()
         provider.script = [answer("They spoke of boats.")]
@@ -71,7 +70,7 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
 
 async def test_measuring_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         draft = await session.summaries.draft()
         effects = [await draft.measure("word " * count) for count in (10, 400)]
         grown = real_tokens(Request("t", "m", (session._compactor.summary_message("word " * 400),))) - real_tokens(
@@ -91,7 +90,7 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
     tmp_path: Path, text: str, words: str
 ) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         draft = await session.summaries.draft()
         stamp = session.conversation.stamp
         assert (await draft.measure(text)).problem
@@ -102,7 +101,7 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
 
 async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         draft = await session.summaries.draft()
         await drain(session.send("one more thing"))
         with pytest.raises(CompactionRefusedError, match="gone on"):
@@ -116,8 +115,7 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
         await drain(session.send("hi"))
         with pytest.raises(CompactionRefusedError, match="nothing older"):
             await session.summaries.draft()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         provider.script = [[30.0]]
         provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
@@ -133,7 +131,7 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
 async def test_a_summary_that_was_stopped_is_priced_by_what_arrived(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         provider.script = [[TextDelta("A summary that begins well"), 30.0]]
         provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
@@ -150,7 +148,7 @@ async def test_a_summary_that_was_stopped_is_priced_by_what_arrived(tmp_path: Pa
 async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         draft = asyncio.create_task(session.summaries.draft())
         await asyncio.sleep(0)
         assert session.running
@@ -163,7 +161,7 @@ async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> N
 async def test_a_task_that_is_cancelled_is_not_taken_for_the_persons_wish(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
-        session = await talked(workspace)
+        session = await conversation_of(workspace)
         provider.script = [[30.0]]
         provider.requested.clear()
         draft = asyncio.create_task(session.summaries.draft())
@@ -183,8 +181,7 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
         assert second is not None
         assert second.text == "And then of gulls."
         await session.pin(second.message.id, True)  # stays beside the next one
-        for number in range(3):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 3, LONG)
         await (await session.summaries.draft()).accept("And then of sails.")
         assert sum(m.kind == "summary" for m in session.conversation.request().messages) == 2
         newest = session.summaries.current()
@@ -283,8 +280,7 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await workspace.new_session()
         await drain(session.send(f"The cormorant sat on the crane. {LONG}"))
-        for number in range(7):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 7, LONG)
         await (await session.summaries.draft()).accept("They spoke of a kittiwake.")
         assert session.conversation.not_sent()[session.messages[0].id] == "compacted"
         other = await workspace.new_session()

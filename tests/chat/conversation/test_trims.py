@@ -5,11 +5,10 @@ The model is one whole state for each trim, as versions before them wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -34,12 +33,6 @@ from tui.context.reduction.rolling import ContextOverflowError, build_final_prom
 from tui.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
 TARGET = Target("test", "model")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    with closing(SessionStore(tmp_path / "chatctx.db")) as store:
-        yield store
 
 
 def opened(store: SessionStore, session: str) -> Conversation:

@@ -46,13 +46,6 @@ from tui.providers.catalog import price
 PROVIDERS = ("anthropic", "openai", "gemini", "openrouter")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    opened = SessionStore(tmp_path / "chatctx.db")
-    yield opened
-    opened.close()
-
-
 def imported(store: SessionStore, path: Path) -> Imported:
     return import_session(store, read_recording(path), providers=PROVIDERS)
 

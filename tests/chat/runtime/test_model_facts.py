@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from tui.providers.base import Provider, ProviderError, StreamEnd, TextDelta, Us
 from tui.views.context_table import headline
 
 ASKED = ModelLimits(200_000, 150_000, 64_000, "probe", "the server")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    store = SessionStore(tmp_path / "chatctx.db")
-    yield store
-    store.close()
 
 
 class Stating(ScriptedProvider):

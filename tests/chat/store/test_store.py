@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
@@ -43,13 +43,6 @@ from tui.messages import (
     Usage,
 )
 from tui.providers.base import ReasoningDelta, ReasoningMeta, TextDelta, UsageUpdate
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    store = SessionStore(tmp_path / "chatctx.db")
-    yield store
-    store.close()
 
 
 def add_session(store: SessionStore, title: str = "", at: float = 1.0) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tui.chat.store.database import StoreError
@@ -16,13 +13,6 @@ from tui.tools.base import ToolImage, ToolOutput
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04"
 CALL = ToolCall("c", "plot", "{}")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    opened = SessionStore(tmp_path / "a.db")
-    yield opened
-    opened.close()
 
 
 def made(store: SessionStore, output: ToolOutput, limit: int = 500) -> tuple[ToolResult, list[Attachment]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace, real_tokens
+from tests.chat.fakes import Answer, ScriptedProvider, answer, converse, drain, of, open_workspace, real_tokens
 from tests.usages import make_usage
 from tui.chat.conversation.events import ContextTrimmed, Notice, TurnFailed
 from tui.chat.store.codec import PartsBuilder
@@ -120,9 +120,7 @@ async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_t
     provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
     async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
         session = await workspace.new_session()
-        events: list[object] = []
-        for number in range(20):
-            events += await drain(session.send(f"{number} {LONG}"))
+        events = await converse(session, 20, LONG)
         trims = [e for e in events if isinstance(e, ContextTrimmed)]
         log = TrimLog.from_json(workspace.store.state(TRIM_LOG))
         assert (log.requests, log.trimmed) == (20, len(trims))

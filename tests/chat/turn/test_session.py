@@ -14,6 +14,7 @@ from tests.chat.fakes import (
     ScriptedProvider,
     Tools,
     answer,
+    converse,
     drain,
     of,
     open_workspace,
@@ -419,9 +420,7 @@ async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, 
     provider = ScriptedProvider(window=2_048, fallback=lambda r: answer("A summary or an answer. " * 8))
     async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
         session = await workspace.new_session()
-        events: list[object] = []
-        for number in range(40):
-            events += await drain(session.send(f"{number} {LONG}"))
+        events = await converse(session, 40, LONG)
         assert provider.refused == 0
         assert not of(TurnFailed, events)
         assert len(of(ContextTrimmed if rolling else CompactionFinished, events)) >= 3
@@ -434,8 +433,7 @@ async def test_a_small_window_never_overflows_and_loses_nothing(tmp_path: Path, 
 async def test_what_is_left_out_is_known_with_each_request(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=2_000), rolling_context=True) as workspace:
         session = await workspace.new_session()
-        for number in range(8):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 8, LONG)
         usage = await session.refresh_usage()
         trimmed = [why for why in session.conversation.not_sent().values() if why == "trimmed"]
         assert usage.rolling and usage.left_out.messages == len(trimmed) > 0
@@ -670,8 +668,7 @@ async def test_compact_by_hand_and_undo(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(10):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 10, LONG)
         before = await session.refresh_usage()
         provider.script = [answer("They talked about foxes.")]
         events = await drain(session.compact("mind the foxes"))
@@ -706,8 +703,7 @@ async def test_a_failing_summary_changes_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
-        for number in range(10):
-            await drain(session.send(f"{number} {LONG}"))
+        await converse(session, 10, LONG)
         before = await session.refresh_usage()
         provider.fallback = lambda _: [ProviderError("auth", "no")]
         [notice] = of(Notice, await drain(session.compact()))

@@ -94,13 +94,6 @@ def test_where_a_key_comes_from_or_what_to_do(
     assert mine.level == level and mine.text.startswith(text)
 
 
-@pytest.fixture
-def open_umask() -> object:
-    before = os.umask(0)
-    yield
-    os.umask(before)
-
-
 @pytest.mark.slow
 def test_all_that_a_session_leaves_is_private(run: Run, tmp_path: Path, open_umask: None) -> None:
     (tmp_path / "data").mkdir(mode=0o755)

@@ -26,13 +26,7 @@ from tui.tools.base import ToolError
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.oauth import SignIn
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sign-ins are stored in files."""
-    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_keyring")]
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,8 @@ from tui.tools.mcp.config import ServerConfig, servers_of_json
 from tui.tools.mcp.hub import McpHub
 from tui.tools.mcp.oauth import SignIn, SignInError, SignInPage, TokenStore, read_callback
 
+pytestmark = pytest.mark.usefixtures("no_keyring")
+
 
 def stored(folder: Path) -> list[Path]:
     """The files of sign-ins."""
@@ -37,12 +39,6 @@ def stored(folder: Path) -> list[Path]:
 
 NEEDED = "it wants you to sign in: /mcp login g"
 SECRET = "a-secret-of-the-client"
-
-
-@pytest.fixture(autouse=True)
-def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sign-ins are stored in files."""
-    monkeypatch.setattr("tui.tools.mcp.oauth._keyring", lambda: None)
 
 
 @asynccontextmanager
