@@ -245,7 +245,7 @@ async def test_a_slow_server_holds_no_other_up(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(SetServers, "complete", slowly)
     templates = [ResourceTemplate("docs", "page:{book}", "walden"), ResourceTemplate("docs", "page:{number}", "17")]
-    async with running(tooling(templates=templates).scenario()) as run, asyncio.timeout(5):
+    async with running(tooling(templates=templates).scenario()) as run, asyncio.timeout(60):
         offers = await template_offers("docs:page:", run.workspace.servers)
     assert [offer.key for offer in offers] == ["docs:page:walden", "docs:page:17"]
 
