@@ -156,6 +156,15 @@ def dropping(*ids: str) -> TrimState:
     return TrimState(dropped=frozenset(ids), frontier=ids[-1], left_out=dict.fromkeys(ids, 9))
 
 
+async def test_what_two_programs_trim_is_out_when_it_is_opened_again(store: SessionStore) -> None:
+    one = Rolling(store).conversation
+    await one.add_trim(dropping("1"))
+    other = opened(store, one.info.id)
+    await one.add_trim(dropping("1", "2"))
+    await other.add_trim(dropping("1", "3"))
+    assert opened(store, one.info.id).state.trim == dropping("1", "2", "3")
+
+
 @pytest.mark.parametrize(
     ("states", "damaged", "result"),
     [
