@@ -108,9 +108,10 @@ def text_of(events: list[Message]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("terminal", "key", "sent"), [(terminal, *pair) for terminal, keys in TERMINALS.items() for pair in keys.items()]
+    ("key", "sent"),
+    [pytest.param(*pair, id=f"{terminal} {pair[0]}") for terminal, keys in TERMINALS.items() for pair in keys.items()],
 )
-def test_a_terminal_s_key_is_that_key(terminal: str, key: str, sent: str) -> None:
+def test_a_terminal_s_key_is_that_key(key: str, sent: str) -> None:
     assert names(read(sent)) == [key]
     if len(sent) > 1 and sent != "\\\r\n":
         assert names(read(*sent)) == [key]  # one byte at a time

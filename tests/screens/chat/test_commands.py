@@ -181,7 +181,7 @@ async def test_a_theme_that_is_not_there_is_said_and_the_default_stands_in() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_help_lists_every_command(size: tuple[int, int]) -> None:
+async def test_help_is_read_to_its_end(size: tuple[int, int]) -> None:
     async with running(size=size) as run:
         await run.press("f1")
         await run.shows("Help", "/context")
