@@ -35,6 +35,12 @@ def test_what_is_no_picture_to_send_is_said(store: SessionStore, image: ToolImag
     assert files == []
 
 
+def test_pictures_are_named_after_their_call_and_their_kind(store: SessionStore) -> None:
+    images = (ToolImage("image/png", PNG), ToolImage("image/gif", b"GIF89a\3\0\2\0\0\0\0"))
+    _, files = made(store, ToolOutput("", images=images))
+    assert [file.name for file in files] == ["plot-1.png", "plot-2.gif"]
+
+
 def test_a_flood_of_pictures_is_bounded(store: SessionStore) -> None:
     pictures = tuple(ToolImage("image/png", PNG + bytes([number])) for number in range(MAX_IMAGES + 2))
     result, files = made(store, ToolOutput("all", images=pictures))

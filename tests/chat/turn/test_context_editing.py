@@ -66,7 +66,7 @@ async def test_the_numbers_follow_what_the_provider_clears(tmp_path: Path) -> No
         events = await drain(session.send("Look at everything."))
         assert provider.real[-1][1] > TRIGGER  # most of it was cleared
         notices = [notice.text for notice in of(Notice, events)]
-        assert notices and all("cleared" in text and "by itself" in text for text in notices)
+        assert notices and all("of " in text and "tool calls from the prompt by itself" in text for text in notices)
         assert not any("cut the prompt" in text or "larger than believed" in text for text in notices)
 
         # What the provider read is what is shown and anchored on, and the rows add up to it.

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.messages import user
 from tui.chat.turn.recovery import KEPT_TEXT, advice, listed, pieces_to_shorten, request_bytes
 from tui.context.counting.digests import text_digest
-from tui.messages import Attachment, Message, Part, Request, Role, Text, ToolCall, ToolResult
+from tui.messages import (
+    Attachment,
+    Message,
+    Part,
+    Request,
+    Role,
+    SystemSection,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+)
 from tui.providers.base import ProviderError
 
 MB = 1_000_000
@@ -26,6 +39,13 @@ def request(*parts: Part, question: str = "and now?") -> Request:
 
 def refused(most_bytes: int | None = None, most_length: int | None = None) -> ProviderError:
     return ProviderError("too_many_bytes", "413", most_bytes=most_bytes, most_length=most_length)
+
+
+def test_the_bytes_of_everything_that_is_sent_are_counted() -> None:
+    bare = request(Text("hello"))
+    tool = ToolSchema("look", "sieht nach: é", '{"type":"object"}')
+    whole = replace(bare, system=(SystemSection("system", "prompt", "Be brief."),), tools=(tool,))
+    assert request_bytes(whole) - request_bytes(bare) == len("Be brief.") + len("sieht nach: é") + 1 + 17
 
 
 PICTURES = [picture(f"{number}.png", (number + 1) * MB // 10) for number in range(24)]  # 30 MB, 40 MB in base64
