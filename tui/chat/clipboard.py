@@ -75,10 +75,10 @@ async def run_copy_tool(text: str) -> str | None:
 def copied_line(name: str, characters: int, tool: str | None) -> str:
     """The message after copying: which `tool` copied the text (`name`, if any), or that it is uncertain."""
     size = plural(characters, "character")
-    what = f"{name}, {size}" if name else size
+    subject = f"{name}, {size}" if name else size
     if tool is not None:
-        return f"Copied {what} ({tool})."
-    return f"Sent {what} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."
+        return f"Copied {subject} ({tool})."
+    return f"Sent {subject} to the terminal's clipboard (OSC 52). If they don't arrive, the terminal does not allow it."
 
 
 @dataclass(frozen=True, slots=True)

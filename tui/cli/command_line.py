@@ -311,7 +311,7 @@ proxy with https in front. Needs the extra "serve".""",
         """\
 Prints the JSON Schema of the config file. Editors with Taplo, Even Better TOML or tombi complete and check the file if
 its first line is: #:schema chatctx.schema.json""",
-        argument("what", metavar="schema", kind=click.Choice(["schema"]), about="what to print"),
+        argument("document", metavar="schema", kind=click.Choice(["schema"]), about="what to print"),
         runs="subcommands.listing:config",
         examples=(("chatctx config schema > ~/.config/chatctx/chatctx.schema.json", ""),),
     ),

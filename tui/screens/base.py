@@ -103,8 +103,8 @@ class BackgroundScreen(GuardedScreen[None]):
         text = redact(" ".join(str(error).split()))
         if isinstance(error, ExpectedError) and text:
             return text
-        what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        return f"An error in chatctx ({what[:200]}). Nothing was lost; details are in {self.log_file}"
+        description = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return f"An error in chatctx ({description[:200]}). Nothing was lost; details are in {self.log_file}"
 
     def background(self, work: Work, group: str, *, exclusive: bool = False, again: bool = False) -> None:
         """Run work in the background.
@@ -280,18 +280,15 @@ class CopyingApp(App[None]):
         """Serialise the tools, so that the last copy wins."""
         return asyncio.Lock()
 
-    def copy_to_clipboard(self, text: str, what: str = "") -> None:
-        """Copy by escape sequence and by the system's tool, then show which is known to have worked.
-
-        `what` names the text.
-        """
+    def copy_to_clipboard(self, text: str, name: str = "") -> None:
+        """Copy `text`, called `name`, by escape sequence and by the system's tool, and show which of them worked."""
         text = clean_copied(text)
         super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
 
         async def by_tool() -> None:
             async with self._one_copy:
                 tool = await run_copy_tool(text)
-            self.notify(copied_line(what, len(text), tool), markup=False)
+            self.notify(copied_line(name, len(text), tool), markup=False)
 
         self.run_worker(by_tool(), group="copy", exit_on_error=False)
 

@@ -58,8 +58,8 @@ def without_payloads(text: str) -> str:
     done = 0
     for start, end in _runs(text):
         if end - start >= MIN_PAYLOAD and _looks_encoded(text[start : start + 2_000]):
-            head, what = _payload_head(text, start, done)
-            pieces += [text[done:head], f"[base64: {what}, about {(end - start) * 3 // 4:,} bytes, not shown]"]
+            head, kind = _payload_head(text, start, done)
+            pieces += [text[done:head], f"[base64: {kind}, about {(end - start) * 3 // 4:,} bytes, not shown]"]
             done = end
     return "".join([*pieces, text[done:]]) if pieces else text
 
@@ -86,10 +86,10 @@ def _payload_head(text: str, start: int, done: int) -> tuple[int, str]:
         return near + prefix.start(), prefix[1]
     packed = re.sub(r"\s", "", text[start : start + 400]).replace("-", "+").replace("_", "/")[:64]
     try:
-        what = kind_of(base64.b64decode(packed))
+        kind = kind_of(base64.b64decode(packed))
     except (binascii.Error, ValueError):
-        what = "binary data"
-    return start, what
+        kind = "binary data"
+    return start, kind
 
 
 def _looks_encoded(sample: str) -> bool:

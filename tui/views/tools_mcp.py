@@ -299,8 +299,8 @@ def project_text(project: ProjectFile) -> str:
     """
     lines = [f"{project.path}", "comes with this folder and would start these programs here, as you:", ""]
     for server in project.servers:
-        what = server.url or " ".join((server.command, *map(repr, server.args)))
-        lines.append(f"{server.name}: {server.error or what}")
+        target = server.url or " ".join((server.command, *map(repr, server.args)))
+        lines.append(f"{server.name}: {server.error or target}")
         if server.url:
             authority, *_ = re.split("[/?#]", server.url.partition("//")[2], maxsplit=1)
             lines.append(f"    on the host {authority.rpartition('@')[2] or server.url}")

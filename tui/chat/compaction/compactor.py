@@ -287,11 +287,11 @@ class SummaryDraft(SummaryText):
     def about(self, effect: SummaryEffect) -> str:
         """How much it replaces; both figures and the summary add up to the next request."""
         plan = self.plan
-        what = plural(len(plan.source), "message")
+        replaced = plural(len(plan.source), "message")
         if plan.cleared:
-            what += f" and {plural(len(plan.cleared), 'old tool result')}"
+            replaced += f" and {plural(len(plan.cleared), 'old tool result')}"
         stay = f"; {len(plan.kept):,} of them stay as they are" if plan.kept else ""
-        return f"The summary replaces {what}, {tokens_exact(effect.replaced, 'estimated')} tokens{stay}."
+        return f"The summary replaces {replaced}, {tokens_exact(effect.replaced, 'estimated')} tokens{stay}."
 
     def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
         return self.summaries.compactor.make_record(self.plan, summary, self.usage)

@@ -243,10 +243,10 @@ class ModelFacts:
             self._change(provider, model, fitted)
         return "raised" if above else ""
 
-    def tell_once(self, provider: str, model: str, what: str) -> bool:
-        """Whether this is the first time in this run that `what` is reported for a model."""
-        new = (provider, model, what) not in self._announced
-        self._announced.add((provider, model, what))
+    def tell_once(self, provider: str, model: str, topic: str) -> bool:
+        """Whether this is the first time in this run that a model is reported on `topic`."""
+        new = (provider, model, topic) not in self._announced
+        self._announced.add((provider, model, topic))
         return new
 
     # -- storage -----------------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def _yes_no(value: bool | None) -> str:
     return "?" if value is None else "yes" if value else "no"
 
 
-def config(settings: Settings, *, what: str) -> int:
+def config(settings: Settings, *, document: str) -> int:
     """Print the schema of the config file."""
-    write(json.dumps({"schema": settings_schema}[what](), indent=2))
+    write(json.dumps({"schema": settings_schema}[document](), indent=2))
     return 0

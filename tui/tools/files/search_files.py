@@ -114,8 +114,8 @@ def _candidates(
     if large:
         notes.append(f"[not searched: {plural(large, 'file')} over {size_text(LARGEST_FILE)}]")
     if secret:
-        what = "file that probably holds" if secret == 1 else "files that probably hold"
-        notes.append(f"[not searched: {secret:,} {what} secrets]")
+        files_that = "file that probably holds" if secret == 1 else "files that probably hold"
+        notes.append(f"[not searched: {secret:,} {files_that} secrets]")
     if walk.cut:
         notes.append(f"[not all of {place.shown} was looked at: {walk.cut}]")
     return place, files, notes

@@ -180,9 +180,9 @@ def secret_in(data: bytes) -> str:
         data = data.replace(b"\0", b"")
     for start in range(0, len(data), CHUNK):
         chunk = data[max(0, start - OVERLAP) : start + CHUNK]
-        for what, hint, shape in _CONTENT:
+        for kind, hint, shape in _CONTENT:
             if hint in chunk and any(map(_is_real, re.findall(shape, chunk))):
-                return what
+                return kind
     return ""
 
 
@@ -226,8 +226,8 @@ def examine(descriptor: int, path: str, place: Place) -> SensitiveFile | None:
         reason = f"{place.shown} (asked for as {printable(named)}) probably holds keys or passwords"
     elif status.st_nlink > 1 and (other := _known_as(identity, place)):
         reason = f"{place.shown} is the same file as {other}, which probably holds keys or passwords"
-    elif what := secret_in(_beginning(descriptor)):
-        reason = f"{place.shown} holds {what}"
+    elif kind := secret_in(_beginning(descriptor)):
+        reason = f"{place.shown} holds {kind}"
     else:
         return None
     return SensitiveFile(f"{reason}; its content would be sent to the model", identity)

@@ -194,14 +194,14 @@ class Connection:
 
     async def read(self, uri: str) -> Content:
         """The content of a resource. Raises `ToolError` and `GoneError`."""
-        with _errors(what := "the resource"):
-            result = await self._answer(lambda _alive: self._client.read_resource(uri), what)
+        with _errors(subject := "the resource"):
+            result = await self._answer(lambda _alive: self._client.read_resource(uri), subject)
             return resource_content(result.contents)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
         """A prompt's messages as one text. Raises `ToolError` and `GoneError`."""
-        with _errors(what := f"the prompt {name}"):
-            result = await self._answer(lambda _alive: self._client.get_prompt(name, dict(arguments)), what)
+        with _errors(subject := f"the prompt {name}"):
+            result = await self._answer(lambda _alive: self._client.get_prompt(name, dict(arguments)), subject)
             return prompt_text(result.messages)
 
     async def complete(self, template: str, variable: TemplateVariable) -> Sequence[str]:
@@ -216,7 +216,10 @@ class Connection:
             return result.completion.values
 
     async def _answer(
-        self, work: Callable[[ProgressFnT], Awaitable[T]], what: str, report: Callable[[str], None] = lambda _text: None
+        self,
+        work: Callable[[ProgressFnT], Awaitable[T]],
+        subject: str,
+        report: Callable[[str], None] = lambda _text: None,
     ) -> T:
         loop = asyncio.get_running_loop()
         reported_at = 0.0
@@ -237,7 +240,7 @@ class Connection:
                     self._limits.discard(limit)
         except TimeoutError:
             raise ToolError(
-                f"{what} gave no sign of life for {self._timeout:g} seconds and was given up; the server's `timeout`"
+                f"{subject} gave no sign of life for {self._timeout:g} seconds and was given up; the server's `timeout`"
                 " in the configuration sets how long it may take"
             ) from None
 
@@ -392,12 +395,12 @@ class Connection:
 
 
 @contextlib.contextmanager
-def _unsupported(what: str) -> Iterator[None]:
+def _unsupported(subject: str) -> Iterator[None]:
     """Raises `MCPError` for a question that is not supported, which raises ValueError."""
     try:
         yield
     except ValueError as error:
-        raise MCPError(types.INVALID_PARAMS, f"chatctx does not support {what} {error}") from None
+        raise MCPError(types.INVALID_PARAMS, f"chatctx does not support {subject} {error}") from None
 
 
 def progress_text(done: float, total: float | None, message: str | None) -> str:
@@ -407,7 +410,7 @@ def progress_text(done: float, total: float | None, message: str | None) -> str:
 
 
 @contextlib.contextmanager
-def _errors(what: str) -> Iterator[None]:
+def _errors(subject: str) -> Iterator[None]:
     """Raises `GoneError` or `ToolError` for the SDK's errors."""
     try:
         yield
@@ -416,10 +419,10 @@ def _errors(what: str) -> Iterator[None]:
     except MCPError as error:
         if _is_gone(error):
             raise GoneError(error.message) from None
-        raise ToolError(f"{what}: {one_line(str(error))}") from None
+        raise ToolError(f"{subject}: {one_line(str(error))}") from None
     except Exception as error:
-        log.info("%s of an MCP server: %s", what, redact(repr(error)))
-        raise ToolError(f"{what}: {error_text(innermost(error))}") from None
+        log.info("%s of an MCP server: %s", subject, redact(repr(error)))
+        raise ToolError(f"{subject}: {error_text(innermost(error))}") from None
 
 
 def _is_gone(error: MCPError) -> bool:

@@ -290,11 +290,11 @@ def _resource(item: types.TextResourceContents | types.BlobResourceContents) -> 
     return _binary(getattr(item, "blob", ""), item.mime_type or "", item.uri)
 
 
-def _binary(data: str, media_type: str, what: str) -> Content:
+def _binary(data: str, media_type: str, label: str) -> Content:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        return Content(f"[{what}: {media_type or 'unknown type'}, not valid base64, left out]")
+        return Content(f"[{label}: {media_type or 'unknown type'}, not valid base64, left out]")
     if media_type.startswith("image/"):
         return Content("", (ToolImage(media_type, content),))
-    return Content(f"[{what}: {media_type or 'unknown type'}, {len(content):,} bytes, left out]")
+    return Content(f"[{label}: {media_type or 'unknown type'}, {len(content):,} bytes, left out]")

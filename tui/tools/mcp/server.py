@@ -246,7 +246,7 @@ class McpServer:
                     self._signals.put_nowait("now")
                     await self._listed.wait()
 
-    async def _ask(self, what: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _ask(self, subject: str, ask: Callable[[Connection], Awaitable[T]]) -> T:
         """Ask the server once it is connected. Raises `ToolError`."""
         try:
             async with asyncio.timeout(CALL_WAIT):  # not `wait_for`: in Python 3.11 it can lose a cancellation
@@ -262,10 +262,10 @@ class McpServer:
             self._signals.put_nowait("gone")
             reason, _ = await self._failure(error, ready=True)
             if self._transport_status.sign_in_needed:
-                raise ToolError(f"{what} was not run by the server {self.name}: {reason}") from None
+                raise ToolError(f"{subject} was not run by the server {self.name}: {reason}") from None
             raise ToolError(
-                f"The server {self.name} went away during {what}: {reason}. It is being started again; whether the call"
-                " took effect is not known."
+                f"The server {self.name} went away during {subject}: {reason}. It is being started again; whether the"
+                " call took effect is not known."
             ) from None
 
     # -- in the thread: what it offers, how it is --------------------------------------------------------------------

@@ -309,20 +309,20 @@ class Normalizer:
             items = []
         usable: list[object] = []
         for number, item in enumerate(items, 1):
-            what = f"{kind} {_name(item) or f'number {number}'}"
+            label = f"{kind} {_name(item) or f'number {number}'}"
             if model is types.Tool and isinstance(item, dict):
                 match item:  # MCP 2025-11-25, tasks: tool-level negotiation
                     case {"execution": {"taskSupport": "required"}}:
                         why = "it runs only as a task, which chatctx does not do"
-                        issues.append(Issue(f"{what} is not offered: {why}", fault=False))
+                        issues.append(Issue(f"{label} is not offered: {why}", fault=False))
                         continue
                 item, oddity = _plain_tool(item)
-                issues += [Issue(f"{what}: {oddity}")] if oddity else []
+                issues += [Issue(f"{label}: {oddity}")] if oddity else []
             try:
                 model.model_validate(item, by_name=False)
                 validate_server_result(method, self._version, {key: [item], **_UNCACHED})
             except ValidationError as error:
-                issues.append(Issue(f"{what} is left out: {_first(error).removeprefix(f'{key}.0.')}"))
+                issues.append(Issue(f"{label} is left out: {_first(error).removeprefix(f'{key}.0.')}"))
             else:
                 usable.append(item)
         del issues[_MAX_ISSUES:]
@@ -361,9 +361,9 @@ def _plain_tool(tool: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             plain[key] = json.dumps(plain[key], ensure_ascii=False)
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict):
-        what = "it has no input schema" if schema is None else "its input schema is not an object"
+        problem = "it has no input schema" if schema is None else "its input schema is not an object"
         plain["inputSchema"] = {"type": "object", "properties": {}}
-        return plain, f"{what}; it is offered without parameters"
+        return plain, f"{problem}; it is offered without parameters"
     return plain | {"inputSchema": schema if schema.get("type") == "object" else schema | {"type": "object"}}, ""
 
 
