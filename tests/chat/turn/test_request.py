@@ -12,7 +12,7 @@ from tests.usages import make_usage
 from tui.chat.conversation.events import ContextTrimmed, Notice, TurnFailed
 from tui.chat.store.codec import PartsBuilder
 from tui.chat.store.database import StoreError
-from tui.chat.turn.request import _narrowed
+from tui.chat.turn.request import _narrowed, smaller_window
 from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.messages import Message, Request
 from tui.providers.base import ProviderError, StreamEnd, StreamEvent, TextDelta
@@ -94,6 +94,14 @@ def test_the_less_is_known_the_more_is_left_out() -> None:
     assert [b.max_input for b in _narrowed(unknown)] == [53_333, 60_000, 72_000]
 
 
+def test_a_refusal_without_a_number_tells_a_window_only_of_a_request_that_surely_fitted() -> None:
+    measured = make_usage(80_000, 120_000)
+    assert smaller_window(measured) == int(0.9 * measured.upper_bound) + 16_000
+    assert smaller_window(replace(measured, source="estimated")) is None
+    assert smaller_window(replace(measured, upper_bound=110_000)) is None
+    assert smaller_window(make_usage(80_000, None)) is None
+
+
 @pytest.mark.parametrize("rolling", [True, False])
 async def test_a_server_that_hides_usage_and_names_no_number_refuses_a_few_times_and_no_turn_fails(
     tmp_path: Path, rolling: bool
@@ -114,6 +122,32 @@ async def test_a_server_that_hides_usage_and_names_no_number_refuses_a_few_times
         for number in range(24):
             assert not [e for e in await drain(session.send(f"{number} {LONG}")) if isinstance(e, TurnFailed)]
     assert 1 <= refused <= 6
+
+
+@pytest.mark.parametrize("rolling", [True, False])
+async def test_a_window_that_shrinks_without_a_number_is_approached_from_above_and_no_turn_fails(
+    tmp_path: Path, rolling: bool
+) -> None:
+    """Bedrock names none. Its server was restarted with a third of what it says of itself."""
+    refused = 0
+
+    def reply(request: Request) -> Answer:
+        nonlocal refused
+        if real_tokens(request) > 3_000:
+            refused += 1
+            return [ProviderError("overflow_input", "too long")]
+        return answer("Noted. " * 10)
+
+    provider = ScriptedProvider(window=None, claimed=10_000, fallback=reply)
+    async with open_workspace(tmp_path, provider, rolling_context=rolling) as workspace:
+        session = await workspace.new_session()
+        for number in range(24):
+            assert not [e for e in await drain(session.send(f"{number} {LONG}")) if isinstance(e, TurnFailed)]
+        limits = workspace.services.models.limits("scripted", session.conversation.target.model)
+    assert 1 <= refused <= 3
+    assert limits.context is not None
+    assert 3_000 <= limits.context <= 4_500
+    assert limits.detail == "at most: its server refused more"
 
 
 async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_trim(tmp_path: Path) -> None:

@@ -190,8 +190,12 @@ class ModelFacts:
         self._change(provider, model, lambda facts: facts | {"answering": "" if answering == model else answering})
         return answering != model
 
-    def learn_window(self, provider: str, model: str, limit: int, refused: int, *, counted: bool = False) -> None:
+    def learn_window(
+        self, provider: str, model: str, limit: int, refused: int, *, counted: bool = False, named: bool = True
+    ) -> None:
         """Learn `limit` tokens from the refusal of an input of `refused` tokens, which the server `counted` itself.
+
+        Without `named` the server said no number: `limit` is what it may be at most.
 
         Below an input that was accepted only if the server has evidently another window now (restarted, or another one
         behind the same address): it counted what it refused, or refused less than it accepted.
@@ -201,7 +205,7 @@ class ModelFacts:
         if limit < floor < refused and not counted:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
-        how = "named by the server's refusal"
+        how = "named by the server's refusal" if named else "at most: its server refused more"
         learned = {"learned": limit, "raised": False, "how": how, "taken": min(floor, limit)}
         self._change(provider, model, lambda facts: facts | learned)
 
