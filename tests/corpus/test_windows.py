@@ -12,7 +12,7 @@ from tests.context.conversations import problems
 from tests.corpus import corpus_root
 from tests.messages import user
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, request_for
+from tui.chat.conversation.history import HistoryState, Projection, Target, request_for
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.compaction import (
     CompactionPlan,
@@ -79,10 +79,10 @@ def test_rolling_never_over_and_groups_whole(window: int, say: Callable[[str], N
     assert budget.max_input is not None
     figures: Counter[str] = Counter()
     for path in sessions():
-        state = NO_TRIM
+        state, projection = NO_TRIM, Projection()
         before: tuple[Message, ...] = ()
         for history in calls(path):
-            request = request_for(history, TARGET)
+            request, _ = projection.requests(history, HistoryState(), TARGET)
             figures["requests"] += 1
             try:
                 result = build_final_prompt(request, counts.request, count=counts.message, budget=budget, state=state)
@@ -111,9 +111,13 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
     for path in sessions():
         records: list[CompactionRecord] = []
         summaries: list[Message] = []
+        projection = Projection()
         for history in calls(path):
             figures["requests"] += 1
-            request = request_for(apply_compactions([*history, *summaries], records), TARGET)
+            if records:
+                request = request_for(apply_compactions([*history, *summaries], records), TARGET)
+            else:
+                request, _ = projection.requests(history, HistoryState(), TARGET)
             total = counts.request(request)
             if total < budget.compaction_at:
                 continue

@@ -41,13 +41,15 @@ async def test_the_last_call_of_a_cut_answer_is_not_run(tmp_path: Path, reason: 
     assert all(map(well_formed, provider.requests))
 
 
-async def test_an_answer_that_is_cut_each_time_ends_after_two_requests(tmp_path: Path) -> None:
-    provider = ScriptedProvider(fallback=lambda _: ended("length", "look"))
+async def test_an_answer_that_is_cut_each_time_ends_after_two_requests_and_of_the_second_nothing_is_run(
+    tmp_path: Path,
+) -> None:
+    provider = ScriptedProvider(fallback=lambda _: ended("length", "look", "find"))
     source = tools()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
         [failed] = of(TurnFailed, await drain(session.send("go")))
-    assert len(provider.requests) == 2 and source.ran == []
+    assert len(provider.requests) == 2 and source.ran == ["look"]
     assert "twice in a row" in failed.text and "reserve_output" in failed.text
 
 
