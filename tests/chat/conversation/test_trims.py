@@ -88,7 +88,9 @@ class Rolling:
 
     async def _record(self, state: TrimState) -> None:
         if self.chance.random() < self.older:
-            await self.conversation.add_record(RecordKind.TRIM, {"state": state.to_json(), "messages": 1, "tokens": 1})
+            session = self.conversation.info.id
+            self.store.add_record(session, RecordKind.TRIM, {"state": state.to_json(), "messages": 1, "tokens": 1})
+            self.conversation = opened(self.store, session)
         else:
             await self.conversation.add_trim(state, 1, 1)
         self.states.append((self.conversation.records(RecordKind.TRIM)[-1].id, state))
@@ -154,6 +156,13 @@ async def test_a_message_is_named_by_one_record_until_it_is_sent_again(store: Se
 
 def dropping(*ids: str) -> TrimState:
     return TrimState(dropped=frozenset(ids), frontier=ids[-1], left_out=dict.fromkeys(ids, 9))
+
+
+async def test_a_trim_is_not_read_from_its_records_again_while_the_conversation_is_open(store: SessionStore) -> None:
+    conversation = Rolling(store).conversation
+    await conversation.add_trim(trim := dropping("1"))
+    await conversation.add_record(RecordKind.PIN, {"id": "2", "on": True})
+    assert conversation.state.trim is trim
 
 
 async def test_what_two_programs_trim_is_out_when_it_is_opened_again(store: SessionStore) -> None:

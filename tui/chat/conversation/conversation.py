@@ -90,12 +90,17 @@ class Conversation:
 
     @uninterruptible
     async def add_record(self, kind: RecordKind, data: dict[str, Any]) -> Record:
-        """Append a record. Raises `StoreError`."""
+        """Append a record other than a trim. Raises `StoreError`."""
         if kind in WITH_FRONTIER:
             data = {**data, "frontier": self.frontier}
         record = await asyncio.to_thread(self.store.add_record, self.info.id, kind, data)
         self._add_stored(record)
         return record
+
+    @uninterruptible
+    async def add_trim(self, trim: TrimState, messages: int = 0, tokens: int = 0) -> None:
+        """Append a trim, by which so many more messages left; an empty one sends all again. Raises `StoreError`."""
+        self._add_stored(await asyncio.to_thread(self._write_trim, trim, messages, tokens), trim)
 
     @uninterruptible
     async def add_checkpoint(self, record: Checkpoint, summary: Message | None) -> None:
@@ -105,10 +110,14 @@ class Conversation:
             self.messages.append(summary)
         self._add_stored(stored)
 
-    def _add_stored(self, record: Record) -> None:
+    def _add_stored(self, record: Record, trim: TrimState | None = None) -> None:
         self._records.append(record)
-        self.state, self._in_force = fold_records(self._records), None
+        self.state, self._in_force = fold_records(self._records, trim or self.state.trim), None
         self._changed()
+
+    def _write_trim(self, trim: TrimState, messages: int, tokens: int) -> Record:
+        data = {**trim_to_json(trim, self.state.trim), "messages": messages, "tokens": tokens}
+        return self.store.add_record(self.info.id, RecordKind.TRIM, data)
 
     def _write_checkpoint(self, record: Checkpoint, summary: Message | None) -> Record:
         with self.store.transaction():
@@ -122,11 +131,6 @@ class Conversation:
             if summary is not None:
                 self.store.add_message(self.info.id, summary)
             return self.store.add_record(self.info.id, RecordKind.CHECKPOINT, checkpoint_to_json(record))
-
-    async def add_trim(self, state: TrimState, messages: int = 0, tokens: int = 0) -> None:
-        """Append a trim that left out so much more; an empty `state` sends everything again. Raises `StoreError`."""
-        data = {**trim_to_json(state, self.state.trim), "messages": messages, "tokens": tokens}
-        await self.add_record(RecordKind.TRIM, data)
 
     async def set_aside(self, ids: list[str]) -> None:
         """Remove messages from the conversation; they stay in the history."""

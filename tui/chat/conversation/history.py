@@ -97,8 +97,11 @@ class HistoryState:
     loaded: tuple[str, ...] = ()  # names of deferred tools, in the order they were found
 
 
-def fold_records(records: Iterable[Record]) -> HistoryState:
-    """Fold records, oldest first, into a state. A malformed one raises what `unreadable` catches."""
+def fold_records(records: Iterable[Record], trim: TrimState | None = None) -> HistoryState:
+    """Fold records, oldest first, into a state. A malformed one raises what `unreadable` catches.
+
+    `trim` is what their trims fold into, if it is known: they may name every message.
+    """
     by_kind: dict[str, list[Record]] = {kind: [] for kind in RecordKind}
     for record in records:
         by_kind.setdefault(record.kind, []).append(record)
@@ -124,7 +127,7 @@ def fold_records(records: Iterable[Record]) -> HistoryState:
         checkpoints=tuple(
             checkpoint_from_json(record.data) for record in by_kind[RecordKind.CHECKPOINT] if record.id not in by_server
         ),
-        trim=fold_trims([record.data for record in by_kind[RecordKind.TRIM]]),
+        trim=fold_trims([record.data for record in by_kind[RecordKind.TRIM]]) if trim is None else trim,
         set_aside=frozenset(set_aside),
         pinned=switched_on(RecordKind.PIN),
         excluded=switched_on(RecordKind.EXCLUDE),
