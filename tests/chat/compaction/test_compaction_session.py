@@ -95,6 +95,21 @@ async def test_a_summary_longer_than_the_model_writes_is_asked_for_with_what_it_
     assert [r.max_output for r in provider.requests if is_summary(r)][1:] == [300]
 
 
+@pytest.mark.parametrize(("turns", "behind"), [(9, True), (10, False)])
+async def test_a_summary_is_asked_for_behind_the_conversation_where_2000_tokens_are_free(
+    tmp_path: Path, turns: int, behind: bool
+) -> None:
+    """There the provider has the conversation in its cache. 10 turns may take 14,114 of 15,000 tokens."""
+    provider = ScriptedProvider(
+        window=20_000, fallback=lambda _: answer("They spoke of boats and of the red book. " * 3)
+    )
+    async with open_workspace(tmp_path, provider, compaction="off") as workspace:
+        session = await workspace.new_session()
+        await converse(session, turns, LONG * 5)
+        await drain(session.compact())
+    assert len(provider.requests[turns].messages) == (2 * turns + 1 if behind else 1)
+
+
 async def test_a_summary_that_is_asked_for_again_is_billed_each_time(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
