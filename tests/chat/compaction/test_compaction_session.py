@@ -99,7 +99,7 @@ async def test_a_summary_longer_than_the_model_writes_is_asked_for_with_what_it_
 async def test_a_summary_is_asked_for_behind_the_conversation_where_2000_tokens_are_free(
     tmp_path: Path, turns: int, behind: bool
 ) -> None:
-    """There the provider has the conversation in its cache. 10 turns may take 14,114 of 15,000 tokens."""
+    """There the provider has the conversation in its cache. 10 turns may take 14,100 of 15,000 tokens."""
     provider = ScriptedProvider(
         window=20_000, fallback=lambda _: answer("They spoke of boats and of the red book. " * 3)
     )

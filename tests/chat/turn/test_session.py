@@ -91,6 +91,7 @@ async def test_predicted_and_actual_stand_in_the_call_log(tmp_path: Path) -> Non
         await drain(session.send("and again " + LONG))
         first, second = workspace.services.calls.rows(session.id)
         assert (first.status, first.input_total) == ("success", real_tokens(provider.requests[0]))
+        assert first.seconds is not None and 0 <= first.seconds < 300
         assert second.known is not None
         assert second.estimated is not None
         assert second.predicted == second.known + second.estimated
