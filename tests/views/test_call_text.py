@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from tui.views.call_text import readable_arguments
+
+
+def test_text_is_shown_as_it_is_and_other_values_as_json() -> None:
+    arguments = {"path": "a b", "lines": 3, "all": True, "names": ["é", None], "empty": ""}
+    assert readable_arguments(arguments, 60).plain.splitlines() == [
+        "path: a b",
+        "lines: 3",
+        "all: true",
+        'names: ["é", null]',
+        'empty: ""',
+    ]
