@@ -75,7 +75,7 @@ def test_ask_reads_standard_input(run: Run) -> None:
         (["models", "a", "b"], 2, "extra argument (b). See chatctx models --help"),
         (["completion", "tcsh"], 2, "'fish'. See chatctx completion --help"),
         (["ask"], 2, "the question is empty"),
-        (["ask", "-s", "", "hi"], 2, "no session ''"),
+        (["ask", "-s", "", "hi"], 2, "name a session"),
         (["--resume", "01", "usage"], 2, "--continue and --resume go with the chat"),
         (["-c", "context"], 2, "--continue and --resume go with the chat"),
         (["ask", " "], 2, "the question is empty"),

@@ -111,9 +111,15 @@ def test_a_session_is_named_once() -> None:
             parse(argv)
 
 
-@pytest.mark.parametrize("argv", [["-r", ""], ["-r", "", "ask", "hi"], ["ask", "-s", "", "hi"]])
-def test_an_empty_id_is_no_session(argv: list[str]) -> None:
-    with pytest.raises(click.UsageError, match="no session ''"):
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(["-r", ""], ["-r", "", "ask", "hi"], ["ask", "-s", "", "hi"], ["context", ""], ["export", "", "a.md"]),
+        *(["ask", "-m", "", "hi"], ["count", "-m", "", "a"], ["count", ""], ["ask", "-a", "", "hi"], ["import", ""]),
+    ],
+)
+def test_an_empty_variable_names_nothing(argv: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="it is empty: name a"):
         parse(argv)
 
 

@@ -47,14 +47,20 @@ _NO_OPTION = re.compile(r"-(\d+\.?\d*|\.\d+|.*\s.*)", re.DOTALL)
 
 
 class _Text(click.ParamType[Any]):
-    """Text in UTF-8 or the terminal's encoding. `offers` are completions, with descriptions."""
+    """Text in UTF-8 or the terminal's encoding. `offers` are completions, with descriptions.
 
-    def __init__(self, name: str, offers: Callable[[], Iterable[tuple[str, str]]] = tuple) -> None:
+    With `names`, what it names ("a model"), it is not empty, as an unset variable of a script is.
+    """
+
+    def __init__(self, name: str, offers: Callable[[], Iterable[tuple[str, str]]] = tuple, *, names: str = "") -> None:
         self.name = name
         self._offers = offers
+        self._names = names
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value).removeprefix(_ARGUMENT)
+        if self._names and not text:
+            self.fail(f"it is empty: name {self._names}", param, ctx)
         if any("\ud800" <= character <= "\udfff" for character in text):  # Python's escapes for undecodable bytes
             try:
                 return os.fsencode(text).decode("utf-8")  # as in a locale without an encoding (LC_ALL=C)
@@ -73,6 +79,8 @@ class _File(click.ParamType[Path]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         name = str(value).removeprefix(_ARGUMENT)
+        if not name:
+            self.fail("it is empty: name a file", param, ctx)
         if re.match(r"(https?|ftp|s3|gs)://", name, re.IGNORECASE):
             self.fail(
                 f"{name} is a URL, and chatctx fetches none: save it first (curl -O), then name the file.", param, ctx
@@ -129,9 +137,9 @@ def print_completion(_settings: Settings, *, shell: str) -> int:
 
 
 TEXT, FILE = _Text("text"), _File()
-SESSION = _Text("id", _session_ids)
+SESSION = _Text("id", _session_ids, names="a session")
 """The id of a stored session, or a prefix of it."""
-MODEL = _Text("name", lambda: _model_names().items())
+MODEL = _Text("name", lambda: _model_names().items(), names="a model")
 """A model as provider/model."""
 
 
@@ -203,8 +211,6 @@ class Command(click.Command):
 def with_session(ctx: click.Context) -> dict[str, Any]:
     """The options of `ctx`; `--continue` becomes a value of `resume`. Raises `click.UsageError`."""
     options = dict(ctx.params)
-    if options.get("resume") == LAST:  # a script's empty variable
-        raise click.UsageError("there is no session ''.", ctx)
     if options.pop("last", False):
         if options["resume"] is not None:
             raise click.UsageError("--continue and a session's ID can't go together.", ctx)

@@ -36,8 +36,6 @@ def run(
     settings: Settings, *, files: Sequence[Path], models: Sequence[str], as_json: bool, as_lines: bool, exact: bool
 ) -> int:
     """Count the named files, or standard input. Raises `UsageError`."""
-    if not all(models):
-        raise UsageError("-m needs the name of a model")
     chosen = tuple(models) or ((settings.model,) if settings.model else ())
     if as_lines:
         if files or exact or as_json:

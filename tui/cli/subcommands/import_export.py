@@ -60,7 +60,7 @@ def import_files(settings: Settings, *, files: Sequence[Path], again: bool, as_j
         unsent = [imported.not_in_file for _, imported in done if imported.not_in_file]
         if unsent:
             least, most = (tokens_exact(size, "estimated") for size in (min(unsent), max(unsent)))
-            sizes = least if len(unsent) == 1 else f"{least} to {most}"
+            sizes = least if least == most else f"{least} to {most}"
             write(
                 f"System prompts and tools of other programs ({sizes} tokens) are not in their files and not sent here."
             )
