@@ -73,9 +73,9 @@ async def hello(folder: Path, trace: Trace) -> None:
 async def tool_call(folder: Path, trace: Trace) -> None:
     """A message, a tool call that asks for approval, its result, and the answer; no screen."""
     from tests.chat.fakes import ScriptedProvider, answer, open_workspace
-    from tests.chat.tool_calls.tool_calls import Source, calls, results, turn
+    from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn
 
-    source = Source("server", write=lambda _: "written")
+    source = FunctionTools("server", write=lambda _: "written")
     async with open_workspace(folder, ScriptedProvider([calls("write"), answer()]), tools=source) as workspace:
         session = await workspace.new_session()
         with trace.record():

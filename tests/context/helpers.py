@@ -22,7 +22,7 @@ from tui.messages import Message, Reasoning, Request, SystemSection, ToolCall, T
 MODEL = "words-1"  # a model whose tokens are its words: numbers can be checked by eye
 
 
-class Words(WordCounter):
+class WordsAsTokens(WordCounter):
     """A word is a token, exactly."""
 
     def classes(self, text: str) -> int:
@@ -31,7 +31,7 @@ class Words(WordCounter):
 
 class WordTokenizer(Tokenizer):
     def __init__(self) -> None:
-        super().__init__("words", Words)
+        super().__init__("words", WordsAsTokens)
 
 
 class BrokenTokenizer(Tokenizer):
@@ -53,7 +53,7 @@ def registered(name: str, tokenizer: Tokenizer) -> Iterator[None]:
     get_tokenizer.cache_clear()
 
 
-class Recorded(HybridTokenEstimator):
+class TrustingEstimator(HybridTokenEstimator):
     """Takes what is reported as it is: the arithmetic's tests report round numbers for short texts.
 
     What a report proves has tests of its own (test_evidence.py).
@@ -66,7 +66,7 @@ class Recorded(HybridTokenEstimator):
 def estimator(
     tracker: ConversationStateTracker | None = None, calibrations: CalibrationBook | None = None
 ) -> HybridTokenEstimator:
-    return Recorded(
+    return TrustingEstimator(
         TokenCounter(), tracker or ConversationStateTracker(), calibrations or CalibrationBook(), CostBook()
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
-from tests.chat.tool_calls.tool_calls import Source, calls, results, turn
+from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn
 from tui.chat.conversation.events import ApprovalAsked, Notice, ToolFinished
 from tui.chat.runtime.services import APPROVALS
 from tui.chat.store.database import StoreError
@@ -20,8 +20,8 @@ from tui.tools.files.builtin import BuiltInTools
 
 
 @pytest.fixture
-def writes() -> Source:
-    return Source("gh", reads=("look",), write=lambda _: "written", look=lambda _: "seen")
+def writes() -> FunctionTools:
+    return FunctionTools("gh", reads=("look",), write=lambda _: "written", look=lambda _: "seen")
 
 
 async def ask_twice(workspace: FakeWorkspace, decision: Decision) -> tuple[int, ChatSession]:
@@ -38,7 +38,7 @@ async def ask_twice(workspace: FakeWorkspace, decision: Decision) -> tuple[int, 
     [("once", 2, 2, 1), ("session", 1, 2, 1), ("always", 1, 2, 0), ("no", 2, 0, 1), ("never", 1, 0, 0)],
 )
 async def test_what_was_answered_holds_as_long_as_it_says(
-    tmp_path: Path, writes: Source, decision: Decision, questions_first: int, ran: int, asked_later: int
+    tmp_path: Path, writes: FunctionTools, decision: Decision, questions_first: int, ran: int, asked_later: int
 ) -> None:
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
@@ -58,7 +58,7 @@ async def test_what_was_answered_holds_as_long_as_it_says(
     ],
 )
 async def test_the_model_is_told_why_a_call_did_not_run(
-    tmp_path: Path, writes: Source, decision: Decision, told: str
+    tmp_path: Path, writes: FunctionTools, decision: Decision, told: str
 ) -> None:
     async with open_workspace(tmp_path, ScriptedProvider([calls("write")]), tools=writes) as workspace:
         session = await workspace.new_session()
@@ -75,7 +75,7 @@ async def test_the_model_is_told_why_a_call_did_not_run(
 async def test_an_answer_holds_for_the_other_calls_of_the_same_reply(
     tmp_path: Path, decision: Decision, questions: int, ran: int
 ) -> None:
-    source = Source("gh", write=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written")
     provider = ScriptedProvider([calls("write", "write")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -94,7 +94,7 @@ async def test_an_answer_that_a_full_disk_keeps_out_holds_for_the_conversation(
             raise StoreError("the disk is full")
         put(key, value)
 
-    source = Source("gh", write=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written")
     provider = ScriptedProvider([calls("write", "write")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -110,7 +110,7 @@ async def test_an_answer_that_a_full_disk_keeps_out_holds_for_the_conversation(
         assert not any("Cancelled" in result.text for result in results(session))
 
 
-async def test_an_answer_given_in_another_running_program_holds_here_too(tmp_path: Path, writes: Source) -> None:
+async def test_an_answer_given_in_another_running_program_holds_here_too(tmp_path: Path, writes: FunctionTools) -> None:
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with (
         open_workspace(tmp_path, provider, tools=writes) as here,
@@ -150,7 +150,7 @@ async def test_an_answer_for_a_file_that_holds_secrets_is_for_this_call_alone(tm
         assert "alpha" in texts[-1]
 
 
-async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, writes: Source) -> None:
+async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, writes: FunctionTools) -> None:
     provider = ScriptedProvider([calls("write", "look")])
     async with open_workspace(tmp_path, provider, tools=writes) as workspace:
         session = await workspace.new_session()
@@ -175,7 +175,7 @@ async def test_what_only_reads_does_not_wait_for_an_answer(tmp_path: Path, write
     ],
 )
 async def test_rules_of_the_config_file(
-    tmp_path: Path, writes: Source, rules: dict[str, Any], questions: int, ran: list[str]
+    tmp_path: Path, writes: FunctionTools, rules: dict[str, Any], questions: int, ran: list[str]
 ) -> None:
     provider, settings = ScriptedProvider([calls("look", "write")]), ToolSettings(rules=rules)
     async with open_workspace(tmp_path, provider, tools=writes, tool_settings=settings) as workspace:
@@ -185,11 +185,11 @@ async def test_rules_of_the_config_file(
 
 
 async def test_an_answer_does_not_hold_for_a_tool_that_says_something_else_of_itself(tmp_path: Path) -> None:
-    source = Source("gh", write=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written")
     provider = ScriptedProvider(fallback=lambda r: answer() if r.messages[-1].role == "tool" else calls("write"))
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         await turn(await workspace.new_session(), lambda _: "always")
-    changed = Source("gh", write=lambda _: "written")
+    changed = FunctionTools("gh", write=lambda _: "written")
     changed.says = "Writes anywhere."
     async with open_workspace(tmp_path, provider, tools=changed) as workspace:
         session = await workspace.new_session()

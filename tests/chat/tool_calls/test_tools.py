@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, Tools, of, open_workspace
-from tests.chat.tool_calls.tool_calls import Source, calls, results, turn, well_formed
+from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn, well_formed
 from tui.chat.conversation.events import (
     MessageAdded,
     Notice,
@@ -46,7 +46,7 @@ async def test_calls_of_one_reply_run_side_by_side_and_answer_in_their_order(tmp
         second.set()
         return "two"
 
-    source = Source(reads=("first", "second"), first=first, second=last)
+    source = FunctionTools(reads=("first", "second"), first=first, second=last)
     provider = ScriptedProvider([calls("first", "second")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -71,7 +71,7 @@ async def test_not_more_run_at_once_than_a_machine_bears(tmp_path: Path, monkeyp
         return "seen"
 
     provider = ScriptedProvider([calls(*["look"] * 40)])
-    async with open_workspace(tmp_path, provider, tools=Source(reads=("look",), look=look)) as workspace:
+    async with open_workspace(tmp_path, provider, tools=FunctionTools(reads=("look",), look=look)) as workspace:
         session = await workspace.new_session()
         find = session.tools.find
 
@@ -118,7 +118,7 @@ async def test_a_tool_that_breaks_is_a_result(tmp_path: Path) -> None:
     async def elsewhere(_: Mapping[str, Any]) -> str:
         raise asyncio.CancelledError
 
-    source = Source(reads=("refuse", "crash", "elsewhere"), refuse=refuse, crash=crash, elsewhere=elsewhere)
+    source = FunctionTools(reads=("refuse", "crash", "elsewhere"), refuse=refuse, crash=crash, elsewhere=elsewhere)
     provider = ScriptedProvider([calls("refuse", "crash", "elsewhere")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -135,7 +135,7 @@ async def test_a_tool_that_breaks_while_it_looks_whether_to_ask_is_a_result(tmp_
     def denied(_: Mapping[str, Any]) -> str:
         raise PermissionError("secret /path")
 
-    class Denied(Source):
+    class Denied(FunctionTools):
         def tools(self) -> Sequence[Tool]:
             return [replace(tool, ask_reason=denied) for tool in super().tools()]
 
@@ -154,7 +154,7 @@ async def test_a_store_that_can_not_say_what_is_allowed_ends_the_turn_and_says_s
     def broken(*_: object) -> None:
         raise StoreError("the database is damaged")
 
-    source = Source(reads=("look",), look=lambda _: "seen")
+    source = FunctionTools(reads=("look",), look=lambda _: "seen")
     provider = ScriptedProvider([calls("look", "look")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -210,7 +210,7 @@ async def test_what_is_not_sent_does_not_change_the_number(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("takes", [True, False])
 async def test_images_of_a_tool_go_along_where_the_model_takes_them(tmp_path: Path, takes: bool) -> None:
-    source = Source(reads=("plot",), plot=lambda _: ToolOutput("a plot", images=(ToolImage("image/png", PNG),)))
+    source = FunctionTools(reads=("plot",), plot=lambda _: ToolOutput("a plot", images=(ToolImage("image/png", PNG),)))
     provider = ScriptedProvider([calls("plot")], able=Capabilities(images=takes))
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -226,7 +226,7 @@ async def test_images_of_a_tool_go_along_where_the_model_takes_them(tmp_path: Pa
 
 
 async def test_a_model_that_turns_out_to_take_no_images_is_given_words(tmp_path: Path) -> None:
-    source = Source(reads=("plot",), plot=lambda _: ToolOutput("a plot", images=(ToolImage("image/png", PNG),)))
+    source = FunctionTools(reads=("plot",), plot=lambda _: ToolOutput("a plot", images=(ToolImage("image/png", PNG),)))
     refusal = ProviderError("server", "image input is not supported - hint: mmproj", status=500)
     provider = ScriptedProvider([calls("plot"), [refusal]])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
@@ -243,7 +243,7 @@ async def test_a_model_that_turns_out_to_take_no_images_is_given_words(tmp_path:
 
 
 async def test_a_switch_holds_for_the_conversation_and_changes_the_number(tmp_path: Path) -> None:
-    source = Source(reads=("look", "gh__a", "gh__b"), look=str, gh__a=str, gh__b=str)
+    source = FunctionTools(reads=("look", "gh__a", "gh__b"), look=str, gh__a=str, gh__b=str)
     provider = ScriptedProvider()
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -266,11 +266,13 @@ async def test_tools_that_come_and_go_change_the_next_request(tmp_path: Path) ->
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.new_session()
         box = workspace.services.tools
-        box.add_source(Source("a-server", reads=("zeta", "alpha"), zeta=str, alpha=str))
+        box.add_source(FunctionTools("a-server", reads=("zeta", "alpha"), zeta=str, alpha=str))
         assert session.tools.names == ["fetch", "alpha", "zeta"]
         box.remove_source("a-server")
         assert session.tools.names == ["fetch"]
-        box.add_source(Source("built-in", reads=("fetch", "mine"), fetch=str, mine=str))  # a server that is called so
+        box.add_source(
+            FunctionTools("built-in", reads=("fetch", "mine"), fetch=str, mine=str)
+        )  # a server that is called so
         box.remove_source("built-in")
         assert session.tools.names == ["fetch"]
 
@@ -282,7 +284,7 @@ async def test_tools_that_come_while_it_answers_are_in_the_number_at_the_end(tmp
         async for event in session.send("go"):
             events.append(event)
             if isinstance(event, ReplyStarted):
-                workspace.services.tools.add_source(Source("a-server", reads=("zeta",), zeta=str))
+                workspace.services.tools.add_source(FunctionTools("a-server", reads=("zeta",), zeta=str))
         shown = of(UsageChanged, events)[-1].usage
         assert shown == await session.refresh_usage()
         assert {item.ref for row in shown.rows if row.key == "tools" for item in row.items} == {"fetch", "zeta"}
@@ -319,7 +321,7 @@ async def test_a_server_that_refuses_tools_is_asked_again_without_and_that_is_re
 
 
 async def test_the_list_says_all_of_each_tool(tmp_path: Path) -> None:
-    source = Source("gh", reads=("look",), look=lambda _: "seen", write=lambda _: "written")
+    source = FunctionTools("gh", reads=("look",), look=lambda _: "seen", write=lambda _: "written")
     provider = ScriptedProvider([calls("look")])
     settings = ToolSettings(off=("wr*",))
     async with open_workspace(tmp_path, provider, tools=source, tool_settings=settings) as workspace:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
-from tests.chat.tool_calls.tool_calls import Source, calls, results, turn, well_formed
+from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn, well_formed
 from tests.messages import assistant
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
 from tui.chat.conversation.history import NO_RESULT
@@ -34,7 +34,7 @@ async def test_cancelling_while_tools_run_keeps_what_is_done(tmp_path: Path, why
         await asyncio.sleep(60)
         return "never"
 
-    source = Source(reads=("quick", "slow"), quick=lambda _: "done", slow=slow)
+    source = FunctionTools(reads=("quick", "slow"), quick=lambda _: "done", slow=slow)
     provider = ScriptedProvider([calls("quick", "slow")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -55,7 +55,9 @@ async def test_cancelling_when_the_tools_are_done_and_the_next_request_is_measur
     tmp_path: Path,
 ) -> None:
     provider = ScriptedProvider([calls("quick")])
-    async with open_workspace(tmp_path, provider, tools=Source(reads=("quick",), quick=lambda _: "done")) as workspace:
+    async with open_workspace(
+        tmp_path, provider, tools=FunctionTools(reads=("quick",), quick=lambda _: "done")
+    ) as workspace:
         session = await workspace.new_session()
         events: list[object] = []
         async for event in session.send("go"):
@@ -67,7 +69,7 @@ async def test_cancelling_when_the_tools_are_done_and_the_next_request_is_measur
 
 
 async def test_cancelling_while_a_call_asks_runs_nothing(tmp_path: Path) -> None:
-    source = Source("gh", write=lambda _: "written", other=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written", other=lambda _: "written")
     provider = ScriptedProvider([calls("write", "other")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -85,7 +87,7 @@ async def test_cancelling_while_a_call_asks_runs_nothing(tmp_path: Path) -> None
 
 
 async def test_cancelling_before_the_first_call_runs_nothing(tmp_path: Path) -> None:
-    source = Source(reads=("look",), look=lambda _: "seen")
+    source = FunctionTools(reads=("look",), look=lambda _: "seen")
     provider = ScriptedProvider([calls("look")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -118,7 +120,7 @@ async def test_a_program_killed_while_tools_run_has_kept_what_was_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kept when it is there, not when somebody takes the events: here nobody does, a question waits."""
-    source = Source("gh", reads=("quick",), quick=lambda _: "done", write=lambda _: "written")
+    source = FunctionTools("gh", reads=("quick",), quick=lambda _: "done", write=lambda _: "written")
     provider = ScriptedProvider([calls("write", "quick", "write", "nothing")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()
@@ -165,7 +167,7 @@ async def test_what_comes_of_a_call_after_the_step_has_ended_changes_nothing(
                 await released.wait()
         return "late"
 
-    source = Source(reads=("quick", "slow"), slow=stubborn, quick=lambda _: "one")
+    source = FunctionTools(reads=("quick", "slow"), slow=stubborn, quick=lambda _: "one")
     async with open_workspace(tmp_path, ScriptedProvider([calls("slow", "quick")]), tools=source) as workspace:
         session = await workspace.new_session()
         finished = []

@@ -25,7 +25,7 @@ def calls(*names: tuple[str, str] | str) -> Answer:
 Run = Callable[[Mapping[str, Any]], Any]
 
 
-class Source:
+class FunctionTools:
     """Tools made of functions; those in `reads` only read."""
 
     def __init__(self, name: str = "built-in", reads: Sequence[str] = (), **runs: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.chat.fakes import Answer as Script
 from tests.chat.fakes import ScriptedProvider, answer, drain, open_workspace
-from tests.chat.tool_calls.tool_calls import Source, calls, well_formed
+from tests.chat.tool_calls.tool_calls import FunctionTools, calls, well_formed
 from tests.providers.replay import Answer, replay_server, sse
 from tui.chat.conversation.events import ReplyDelta, TurnFinished
 from tui.chat.turn.session import ChatSession
@@ -127,7 +127,7 @@ async def test_what_arrived_is_kept_and_the_next_turn_works(kind: str, tmp_path:
 async def test_at_any_moment_of_a_turn_memory_and_store_say_the_same(tmp_path: Path) -> None:
     """Cancelled after so many turns of the event loop, wherever it is then: measuring, sending, running a tool."""
     script: list[Script] = []
-    source = Source(reads=("look",), look=lambda _: "seen")
+    source = FunctionTools(reads=("look",), look=lambda _: "seen")
     provider = ScriptedProvider(script)
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         session = await workspace.new_session()

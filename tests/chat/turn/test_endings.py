@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import Answer, ScriptedProvider, answer, drain, of, open_workspace
-from tests.chat.tool_calls.tool_calls import Source as Tools
-from tests.chat.tool_calls.tool_calls import results, well_formed
+from tests.chat.tool_calls.tool_calls import FunctionTools, results, well_formed
 from tui.chat.conversation.events import ReplyDelta, TurnFailed
 from tui.messages import ProviderItem, Refusal, Source, Text
 from tui.providers.base import ItemReceived, RefusalDelta, SourceCited, StreamEnd, TextDelta, ToolCallDelta
@@ -21,8 +20,8 @@ def ended(reason: str, *names: str) -> Answer:
     return [TextDelta("Let me see."), *deltas, StreamEnd(finish_kind(reason), reason)]
 
 
-def tools() -> Tools:
-    return Tools(reads=("look", "find"), look=lambda _: "seen", find=lambda _: "found")
+def tools() -> FunctionTools:
+    return FunctionTools(reads=("look", "find"), look=lambda _: "seen", find=lambda _: "found")
 
 
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "model_context_window_exceeded", "MALFORMED_FUNCTION_CALL"])

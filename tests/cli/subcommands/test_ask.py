@@ -18,7 +18,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_workspace
-from tests.chat.tool_calls.tool_calls import Source, calls
+from tests.chat.tool_calls.tool_calls import FunctionTools, calls
 from tests.cli.conftest import Run, one_line
 from tests.machine import Terminal
 from tests.messages import assistant
@@ -295,7 +295,7 @@ def test_a_refusal_by_the_model_ends_with_a_newline(
 async def test_what_is_not_allowed_is_refused_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: tuple[str, ...], ran: list[str], notices: list[str]
 ) -> None:
-    source = Source("gh", write=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written")
     provider = ScriptedProvider([calls("write"), answer("done")])
     async with open_workspace(tmp_path, provider, tools=source) as workspace:
         reply, failure = await _stream(await workspace.new_session(), "do it", [], silent=False, allowed=allowed)
@@ -323,7 +323,7 @@ async def test_what_arrived_is_kept_when_the_reader_of_the_output_has_gone(
 async def test_json_adds_up_all_requests_of_a_turn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = Source("gh", write=lambda _: "written")
+    source = FunctionTools("gh", write=lambda _: "written")
     async with open_workspace(tmp_path, ScriptedProvider([calls("write"), answer("done")]), tools=source) as workspace:
         with monkeypatch.context() as patched:
             patched.setattr("tui.cli.subcommands.ask.Workspace.open", AsyncMock(return_value=workspace))
