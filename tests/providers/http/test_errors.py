@@ -132,6 +132,23 @@ def test_what_will_be_the_same_again_is_not_asked_again(status: int) -> None:
     assert classify_error(status, "", provider="p").kind == "bad_request"
 
 
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    [
+        ("auth", (401, 402, 403)),
+        ("not_found", (404,)),
+        ("network", (408, 504, 524)),
+        ("too_many_bytes", (413,)),
+        ("rate_limit", (429,)),
+        ("overloaded", (503, 529)),
+        ("server", (500, 502, 520, 522)),
+        ("bad_request", (302, 400, 405, 422, 501, 505)),
+    ],
+)
+def test_a_status_without_a_text_has_a_kind(kind: str, statuses: tuple[int, ...]) -> None:
+    assert {status: classify_error(status, "").kind for status in statuses} == dict.fromkeys(statuses, kind)
+
+
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in str(classify_error(500, {"error": "\x1b]0;owned\x07 \u202e oops"}))
 
