@@ -91,7 +91,7 @@ def test_a_first_report_that_the_text_does_not_confirm_is_an_estimate_until_thre
     conversation, verdicts = ReportedConversation(hybrid), []
     conversation.next(200)
     for number in range(4):
-        verdict = conversation.report(310 + number * (50 + 34), 50)
+        verdict = conversation.report(310 + number * (50 + 46), 50)
         verdicts.append((verdict.kind, verdict.agreed, verdict.confirmed, conversation.estimate().source))
         conversation.next(20)
     assert verdicts == [
@@ -174,6 +174,18 @@ def test_the_second_call_of_a_conversation_confirms_what_the_server_adds(hybrid:
     rows = make_rows(outgoing, hybrid.situation(outgoing))
     assert {row.key: row.tokens for row in rows.rows}["hidden"] == pytest.approx(400, abs=8)
     assert rows.warnings == ()
+
+
+@pytest.mark.parametrize(("words", "turns"), [(1_000, 1), (1_000, 3)])
+def test_a_trim_keeps_what_calls_cost_beside_their_text(hybrid: HybridTokenEstimator, words: int, turns: int) -> None:
+    """A prompt that the server adds. Of one call it is in the request before; of two, it is known."""
+    conversation = ReportedConversation(hybrid)
+    for _ in range(turns):
+        conversation.next(words)
+        conversation.report(conversation.truth() + 300)
+    conversation.messages = conversation.messages[-1:]
+    conversation.next(words)
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth() + 300, abs=25)
 
 
 def test_one_conversation_that_reports_too_little_is_not_believed_in_others(hybrid: HybridTokenEstimator) -> None:

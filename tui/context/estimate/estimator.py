@@ -59,6 +59,7 @@ from tui.messages import Message, Reasoning, Request, Usage, is_sendable
 log = logging.getLogger("chatctx.context")
 
 MIN_COUNTED = 0.25  # of the estimate: some servers count without the tools
+PREAMBLE_AS_TEXT = 3_000  # tokens of text whose estimate may be as far off as a preamble that no call measured
 DEFAULT_PROMPT = 12  # tokens; a template's own system prompt has more
 SESSIONS = 32  # ledgers kept in memory; the least recently used is dropped first
 
@@ -317,7 +318,10 @@ class HybridTokenEstimator:
         if anchored is not None and base.measurement is not anchored.measurement:
             rebased = trimmed(anchored, account, preamble, calibration)
             fresh = account.since(base.covered)
-            if rebased is not None and rebased.uncertain < base.uncertain + learned(fresh, calibration) + fresh.known:
+            unmeasured = base.uncertain + learned(fresh, calibration) + fresh.known
+            if base.kind == "nothing" and not calibration.knows_preamble(preamble.digest):
+                unmeasured += PREAMBLE_AS_TEXT
+            if rebased is not None and rebased.uncertain < unmeasured:
                 base = rebased
         session.base, session.searched = base, len(account.lines)
         return base

@@ -215,7 +215,7 @@ def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
 
 # -- what a finished call teaches --------------------------------------------------------------------------------------
 
-PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # estimates are off by a tenth: a larger share can't be told apart
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # of it, tokens: a smaller error of the messages' estimate tells it apart
 TYPICAL = 0.08  # of a report: by how much it may be off from what was learned to teach more
 REFUSED_EXCESS = 0.1  # factor by which an estimate is raised after a refusal without a number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than twice the new text, nothing is learned
@@ -238,7 +238,8 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     predicted, taught = estimate.uncleared, calibration
     guess = learned(account.sums, calibration)
     rest = actual - account.sums.known - guess - calibration.hidden
-    plausible = PREAMBLE_DOUBT * guess <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
+    error = min(PREAMBLE_DOUBT * guess, text_margin(account.sums, account.model, calibration))
+    plausible = error <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
     counted = base.measurement is not None and base.measurement.counted and base.covered == len(account.lines)
     if verdict.believed and base.measurement is not None:
         taught = _learn_growth(situation, base.measurement, actual, verdict)
