@@ -147,7 +147,9 @@ async def test_a_resource_that_changed_since_it_was_attached_is_known(monkeypatc
         await until(lambda: server.status.updated == ("x://page",))
         await server.follow("x://page")  # attached again: as it is now
         assert server.status.updated == ()
-    assert subscribed == ["x://page"]
+        assert subscribed == ["x://page"]
+        await server.restart()
+        await until(lambda: subscribed == ["x://page", "x://page"])
 
 
 async def test_a_server_that_tells_no_changes_is_not_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:

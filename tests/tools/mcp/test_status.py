@@ -1,10 +1,11 @@
-"""Which line of a program's standard error is given as the reason that it ended."""
+"""Why a server failed, in one line, and which line of a program's standard error says so."""
 
 from __future__ import annotations
 
 import pytest
 
-from tui.tools.mcp.status import ServerLog, reason_of
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.status import GoneError, ServerLog, TransportStatus, failure_reason, reason_of
 
 OUTPUTS = {
     "npm, no such package": (
@@ -126,3 +127,29 @@ def test_what_it_wrote_before_it_was_started_again_is_no_reason() -> None:
     assert log.reason == ""
     log.add("bye")
     assert (log.reason, len(log.lines)) == ("bye", 2)
+
+
+NOWHERE = "there is no MCP server at https://x.example/mcp; check url of mcpServers.x in mcp.json"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason", "final"),
+    [
+        (Exception("Not Found"), TransportStatus(), NOWHERE, True),
+        (Exception("Session terminated"), TransportStatus(), NOWHERE, True),
+        (Exception("Connection closed"), TransportStatus(), "it ended before it was ready", False),
+        (GoneError(), TransportStatus(), "it ended", False),
+        (TimeoutError(), TransportStatus(), "it gave no answer in time", False),
+        (Exception("odd"), TransportStatus(), "odd", False),
+        (Exception(), TransportStatus(401, "401"), "it answered 401; check headers of mcpServers.x in mcp.json", True),
+        (Exception(), TransportStatus(404, "404"), "it answered 404", True),
+        (Exception(), TransportStatus(429, "429"), "it answered 429", False),
+        (Exception(), TransportStatus(503, "503"), "it answered 503", False),
+        (Exception(), TransportStatus(sign_in_needed=True), "it wants you to sign in: /mcp login x", True),
+    ],
+)
+def test_what_would_fail_the_same_way_is_not_tried_again(
+    error: Exception, status: TransportStatus, reason: str, final: bool
+) -> None:
+    config = ServerConfig("x", "mcp.json", "http", url="https://x.example/mcp", key="mcpServers.x")
+    assert failure_reason(error, config, status) == (reason, final)
