@@ -16,7 +16,7 @@ from tests.providers.replay import Answer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.providers.config import Dialect
 from tui.providers.http import bounds
-from tui.providers.http.bounds import BoundedTransport, Pace
+from tui.providers.http.bounds import BoundedTransport, Pace, time_limit
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -61,6 +61,13 @@ async def test_comments_keep_an_answer_alive_that_takes_longer_than_its_patience
         server.answers.append(Answer([*[b": processing\n\n"] * 5, *pieces(dialect)]))
         got = await collect(provider, REQUEST)
     assert (got.text, got.error) == ("Hello", None)
+
+
+async def test_a_limit_that_is_set_anew_replaces_the_earlier_one() -> None:
+    async with time_limit(0.0) as limit:
+        limit(60.0)
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 def test_a_name_server_that_does_not_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

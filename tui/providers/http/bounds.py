@@ -51,7 +51,7 @@ LATE = 1.0
 async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], None], None]:
     """`asyncio.timeout` for a program that may be stopped (SIGSTOP, ctrl+z, a suspended machine).
 
-    What arrived while it was stopped is read before the limit applies. Yields a function that sets the limit later.
+    What arrived while it was stopped is read before the limit applies. Yields a function that sets the limit anew.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle | None = None
@@ -62,6 +62,8 @@ async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], 
 
         def start(seconds: float) -> None:
             nonlocal timer
+            if timer is not None:  # of the request to a proxy
+                timer.cancel()
             due = loop.time() + seconds
             timer = loop.call_at(due, apply, due)
 
