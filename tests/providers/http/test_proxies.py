@@ -232,6 +232,26 @@ async def test_the_proxy_is_asked_unless_it_is_excepted(no_proxy: str | None, mo
     assert error.kind == ("network" if no_proxy else "bad_request")
 
 
+@pytest.mark.parametrize(
+    ("scheme", "status", "kind"),
+    [("http", 407, "bad_request"), ("https", 407, "bad_request"), ("https", 502, "network")],
+)
+async def test_a_proxy_that_refuses_is_named(
+    scheme: str, status: int, kind: ErrorKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        address = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        monkeypatch.setenv("ALL_PROXY", f"http://me:hunter2@{address}")
+        error = await failure("openai-chat", f"{scheme}://llm.example.com/v1")
+    assert f"the proxy http://[key]@{address} refused the connection ({status} No)" in str(error)
+    assert error.kind == kind
+
+
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"])
 async def test_every_usual_variable_may_name_the_certificate(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -114,7 +114,7 @@ RULES: tuple[Rule, ...] = (  # the first that matches counts
     ("long_context_tier", _ANY, lambda of: of.says(_TIER)),
     ("overflow_input", {403}, lambda of: is_overflow(of.text)),  # Together
     ("bad_request", {403}, lambda of: of.says(_FLAGGED)),
-    ("auth", {401, 403, 407}, lambda _: True),
+    ("auth", {401, 403}, lambda _: True),
     # OpenRouter: credit reserved by other requests is returned.
     ("rate_limit", {402}, lambda of: of.waits or "in_flight_budget" in of.text),
     ("auth", _ANY, lambda of: of.has("insufficient_quota", "billing_error", "exceeded_current_quota_error")),

@@ -214,6 +214,9 @@ async def ask_json(
 
 def _refusal(response: httpx2.Response, provider: str) -> ProviderError:
     """The error of an answer, read whole, whose HTTP status is none of success."""
+    if response.status_code == 407 and proxy_for(str(response.url)):
+        kind, text = _refused_by_proxy(f"407 {response.reason_phrase}", str(response.url))
+        return ProviderError(kind, f"{provider}: {text}")
     return classify_error(
         response.status_code,
         response.text,
@@ -263,12 +266,20 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
             return "bad_request", f"{where} is not a usable address. Check base_url."
         case httpx2.ConnectError():
             return not_reached(reason, base_url)
+        case httpx2.ProxyError():
+            return _refused_by_proxy(reason, base_url)
         case httpx2.HTTPError():
             return "network", f"the connection to {where} broke ({reason}).{retry_hint}"
         case ValueError() | RecursionError():  # includes numbers of thousands of digits, and deep nesting
             return "protocol", f"the server sent broken JSON.{retry_hint}"
         case _:
             return None
+
+
+def _refused_by_proxy(reason: str, url: str) -> tuple[ErrorKind, str]:
+    """`reason` begins with the HTTP status of the proxy's answer."""
+    text = f"the proxy {proxy_for(url)} refused the connection ({reason}). Check HTTPS_PROXY, ALL_PROXY and NO_PROXY."
+    return "network" if reason.startswith("5") else "bad_request", text
 
 
 def not_reached(reason: str, base_url: str) -> tuple[ErrorKind, str]:
