@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.providers.replay import Answer, ReplayServer, replay_server
+from tests.providers.replay import Answer, ReplayServer, model_server
 from tui.chat.provider_setup import ProviderSetup, SetupError
 from tui.config.settings import ProviderSettings, load_settings
 from tui.providers import keys
@@ -24,8 +24,7 @@ REFUSED = {"error": {"message": f"Incorrect API key provided: {SECRET}", "code":
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]:
     monkeypatch.setenv("WORK_KEY", SECRET)
-    async with replay_server() as running:
-        running.json({"data": [{"id": "one"}, {"id": "two"}]}, path="/v1/models")
+    async with model_server("one", "two") as running:
         yield running
 
 

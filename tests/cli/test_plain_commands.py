@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
 from tests.machine import program
+from tests.messages import PNG
 from tui.commands import all_commands
 
 SAID = {
@@ -97,8 +97,6 @@ def test_what_they_say_and_refuse(run: Run, tmp_path: Path) -> None:
     assert done.stdout.count("/rolling-context [on|off]") == 1  # nothing runs after /quit
     assert "\x1b" not in done.stdout + done.stderr
 
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
 DESKTOP = {"TMUX": "", "DISPLAY": "", "SSH_CONNECTION": "", "WSL_DISTRO_NAME": "", "WAYLAND_DISPLAY": "wayland-0"}
 

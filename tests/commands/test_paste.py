@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.commands.scripted_ui import Commands
+from tests.messages import PNG
 
 Put = Callable[[bytes], None]
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.commands.scripted_ui import Commands
-from tests.providers.replay import ReplayServer, replay_server
+from tests.providers.replay import ReplayServer, model_server
 from tui.views.view import Form, Menu, RejectedError
 
 SECRET = "sk-test-4711-do-not-tell"
@@ -17,9 +17,8 @@ SECRET = "sk-test-4711-do-not-tell"
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]:
     """A server with one model, whose key is in LAB_KEY."""
     monkeypatch.setenv("LAB_KEY", SECRET)
-    async with replay_server() as running_server:
-        running_server.json({"data": [{"id": "one"}]}, path="/v1/models")
-        yield running_server
+    async with model_server("one") as running:
+        yield running
 
 
 async def test_a_server_of_ones_own_is_tried_and_used(commands: Commands, server: ReplayServer) -> None:

@@ -137,3 +137,11 @@ async def replay_server() -> AsyncIterator[ReplayServer]:
         for task in replay.tasks:
             task.cancel()
         await asyncio.gather(*replay.tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def model_server(*models: str) -> AsyncIterator[ReplayServer]:
+    """A running server that lists these models."""
+    async with replay_server() as server:
+        server.json({"data": [{"id": model} for model in models]}, path="/v1/models")
+        yield server

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.events import Key
 
-from tests.providers.replay import Answer, ReplayServer, replay_server
+from tests.providers.replay import Answer, ReplayServer, model_server
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.scenarios import Scenario
 from tui.views.view import Field, Form, may_be_secret
@@ -20,9 +20,8 @@ SECRET = "sk-test-4711-do-not-tell"
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ReplayServer]:
     monkeypatch.setenv("LAB_KEY", SECRET)
-    async with replay_server() as running_server:
-        running_server.json({"data": [{"id": "one"}]}, path="/v1/models")
-        yield running_server
+    async with model_server("one") as running:
+        yield running
 
 
 LOCAL = Scenario(provider="local", model="smol")

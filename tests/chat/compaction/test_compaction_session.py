@@ -19,7 +19,7 @@ from tests.chat.fakes import (
     open_workspace,
     real_tokens,
 )
-from tests.messages import user
+from tests.messages import PNG, user
 from tui.chat.attachments import make_attachment
 from tui.chat.compaction.compactor import SummaryEffect
 from tui.chat.conversation.events import (
@@ -36,7 +36,6 @@ from tui.context.usage.limits import Percent, Tokens
 from tui.messages import Request, Usage
 from tui.providers.base import ProviderError, StreamEnd, TextDelta, ToolCallDelta, UsageUpdate
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
 LONG = "The keeper counts the boats in the harbour, and writes the number into the book with the red spine. " * 10
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.messages import PNG
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
 from tui.chat.tool_calls.tool_step import LARGEST_IMAGE, MAX_IMAGES, MIN_TOKENS, Results, result_limit
@@ -11,7 +12,6 @@ from tui.context.counting.counting import TokenCounter
 from tui.messages import Attachment, ToolCall, ToolResult
 from tui.tools.base import ToolImage, ToolOutput
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04"
 CALL = ToolCall("c", "plot", "{}")
 
 

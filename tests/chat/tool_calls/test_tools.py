@@ -13,6 +13,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, Tools, of, open_workspace
 from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn, well_formed
+from tests.messages import PNG
 from tui.chat.conversation.events import (
     MessageAdded,
     Notice,
@@ -28,9 +29,6 @@ from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, ToolResult
 from tui.providers.base import Capabilities, ProviderError
 from tui.tools.base import Tool, ToolError, ToolImage, ToolOutput
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x08\0\0\0\x04" + bytes(100)
-
 
 # -- running -------------------------------------------------------------------------------------------------------
 
@@ -218,7 +216,7 @@ async def test_images_of_a_tool_go_along_where_the_model_takes_them(tmp_path: Pa
         [message] = [m for m in session.messages if m.role == "tool"]
         images = [part for part in message.parts if isinstance(part, Attachment)]
         if takes:
-            assert [(i.kind, i.width, i.height) for i in images] == [("image", 8, 4)]
+            assert [(i.kind, i.width, i.height) for i in images] == [("image", 3, 2)]
             assert provider.requests[-1].blobs == {images[0].sha256: PNG}
         else:
             assert images == []

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import os
-import struct
 import subprocess
 import sys
 import threading
@@ -21,7 +20,7 @@ from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, open_works
 from tests.chat.tool_calls.tool_calls import FunctionTools, calls
 from tests.cli.conftest import Run, one_line
 from tests.machine import Terminal
-from tests.messages import assistant
+from tests.messages import PNG, assistant
 from tests.providers.replay import sse
 from tests.tools.mcp.in_memory import by_hand
 from tui.chat.attachments import read_attachment
@@ -32,8 +31,6 @@ from tui.cli.subcommands.ask import Countdown, _outside, _stream, ask, report
 from tui.config.settings import ToolSettings
 from tui.messages import Attachment, Message, Part, ProviderItem, Refusal
 from tui.providers.base import TextDelta
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
 
 @pytest.fixture

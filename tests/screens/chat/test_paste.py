@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
 from tests.machine import program
+from tests.messages import PNG
 from tests.screens.conftest import running
 from tui.chat import clipboard
 from tui.chat.clipboard import ClipboardError, paste_tools, read
 from tui.widgets.draft import dropped_files
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"\x08\x02\0\0\0"
 
 
 @pytest.fixture
