@@ -176,12 +176,12 @@ def test_export_and_its_endings(run_here: Run, tmp_path: Path) -> None:
         assert run_here("export", ident, str(tmp_path / name)).returncode == 0
         assert "hello" in (tmp_path / name).read_text()
     (tmp_path / "out.md").write_text("mine")
-    assert "is there already" in one_line(run_here("export", ident, str(tmp_path / "out.md")).stderr)
+    assert "there is a file" in one_line(run_here("export", ident, str(tmp_path / "out.md")).stderr)
     assert (tmp_path / "out.md").read_text() == "mine"
     assert run_here("export", "--force", ident, str(tmp_path / "out.md")).returncode == 0
     assert "hello" in (tmp_path / "out.md").read_text()
     assert "suffix" in one_line(run_here("export", ident, str(tmp_path / "out.doc")).stderr)
-    assert "can't be written" in one_line(run_here("export", ident, str(tmp_path / "no" / "out.md")).stderr)
+    assert "can't write" in one_line(run_here("export", ident, str(tmp_path / "no" / "out.md")).stderr)
 
 
 class _Refusing(BaseHTTPRequestHandler):

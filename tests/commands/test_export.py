@@ -13,7 +13,7 @@ async def test_it_is_written_where_nothing_is(conversation: Commands, tmp_path: 
     assert (await conversation.output("/export --force out.md")).endswith("/out.md")
     assert "the suffix names the format" in await conversation.refusal("/export out.md--force")
     (tmp_path / "out.md").write_text("mine")
-    assert "out.md is there already" in await conversation.refusal("/export out.md")
+    assert "There is a file out.md already" in await conversation.refusal("/export out.md")
     assert (tmp_path / "out.md").read_text() == "mine"
     assert (await conversation.output("/export out.md --force")).startswith("Written to ")
     assert "What is a boat?" in (tmp_path / "out.md").read_text()
@@ -27,6 +27,6 @@ async def test_without_a_name_it_gets_one(conversation: Commands, tmp_path: Path
 
 async def test_what_cant_be_written_is_refused(conversation: Commands) -> None:
     assert await conversation.refusal("/export no/out.md") == (
-        "no/out.md can't be written (No such file or directory): name another place."
+        "Can't write no/out.md (No such file or directory): name another place."
     )
     assert (await conversation.refusal("/export out.docx")).startswith("out.docx: the suffix names the format; use ")

@@ -292,7 +292,7 @@ def _refusal(text: str) -> str:
     from tui.providers.keys import redact  # loaded by now
 
     text = redact(text).removesuffix(".")
-    if text.partition(" ")[0].isalpha():  # not the name of a file
+    if text.partition(" ")[0].replace("'", "").isalpha():  # not the name of a file
         text = f"{text[:1].upper()}{text[1:]}"
     text += "" if text.endswith("?") else "."
     return text if len(text) <= 2 * HALF_REFUSAL else f"{text[:HALF_REFUSAL]} … {text[-HALF_REFUSAL:]}"

@@ -74,12 +74,12 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
         if replaced is not None:
             written.replace(replaced)
     except FileExistsError:
-        raise UsageError(f"{shown} is there already: name another file, or add --force to overwrite it") from None
+        raise UsageError(f"there is a file {shown} already: name another, or add --force to overwrite it") from None
     except OSError as error:
         if created:
             with suppress(OSError):
                 written.unlink()  # half of it: the next export would find it there
-        raise UsageError(f"{shown} can't be written ({error.strerror}): name another place") from None
+        raise UsageError(f"can't write {shown} ({error.strerror}): name another place") from None
 
 
 def _speaker(message: Message) -> str:
