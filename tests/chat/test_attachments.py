@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -42,7 +45,10 @@ JPEG = (
             b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14) + b"\0" * 5,
             ("image/webp", 640, 480),
         ),
-        (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480), ("image/webp", 640, 480)),
+        (
+            b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480) + b"\7",
+            ("image/webp", 640, 480),
+        ),
         (b"\xff\xd8\xff", None),
         (b"RIFF\0\0\0\0WEBPnope" + b"\0" * 20, None),
         (b"\x89PNG\r\n\x1a\n", None),
@@ -120,6 +126,16 @@ def test_pages_of_an_older_version_in_the_same_file_do_not_count() -> None:
 )
 def test_pages_that_cannot_be_read_are_unknown(data: bytes) -> None:
     assert pdf_pages(data) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of Unix")
+def test_the_process_that_reads_a_pdf_limits_its_memory_and_time() -> None:
+    code = (
+        "import resource; from tui.chat import pdf_worker; failed = pdf_worker.main()\n"
+        "print(failed, resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_CPU)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1000000000", "10"]
 
 
 def test_a_pdf_that_takes_for_ever_has_unknown_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_empty_text_and_nameless_calls_are_left_out_and_a_missing_id_is_made() -
 
 def test_refusal() -> None:
     assert build(RefusalDelta("I "), RefusalDelta("won't")).parts() == (Refusal("I won't"),)
+    assert build(RefusalDelta("I ", "cyber"), RefusalDelta("won't")).parts() == (Refusal("I won't", "cyber"),)
 
 
 def test_usage_is_overwritten_never_added() -> None:
