@@ -412,6 +412,22 @@ def test_two_models_that_answer_in_turns_are_seen_and_prove_no_window(hybrid: Hy
     assert estimate.upper_bound >= 1.4 * conversation.truth() * 0.99
 
 
+@pytest.mark.parametrize("kind", ["placeholder", "lagging", "smaller vocabulary"])
+def test_what_is_no_cut_sets_no_window(hybrid: HybridTokenEstimator, kind: str) -> None:
+    """Nobody cuts a prompt to a token, and what a cut leaves does not grow by what is added."""
+    conversation, verdicts = ReportedConversation(hybrid), []
+    for _ in range(3):
+        conversation.honest(2_000)
+    before = conversation.truth() - 34  # what the last call had
+    for _ in range(6):
+        conversation.next(300)
+        truth = conversation.truth()
+        tokens = {"placeholder": 1, "lagging": before, "smaller vocabulary": round(0.7 * truth)}[kind]
+        verdicts.append(conversation.report(tokens, window=10_000))
+        before = truth
+    assert all(verdict.window is None for verdict in verdicts)
+
+
 def test_reports_below_believed_larger_ones_prove_no_window(hybrid: HybridTokenEstimator) -> None:
     """The server reads more than the apparent cut as soon as the next call."""
     conversation = ReportedConversation(hybrid)

@@ -237,6 +237,8 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
     measured = {one.tokens for one in earlier if one.verdict.believed}
     doubted = list(takewhile(lambda one: not one.verdict.believed, earlier))
     cuts = [one.tokens for one in doubted if one.verdict.kind == "cut"]
+    if claim.tokens < CUT_SHARE * MIN_WINDOW:  # a placeholder
+        return Verdict("doubted", reason)
     if not claim.cut_at_window:
         missing = claim.predicted - claim.tokens
         if len(measured) < 2 or missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens:  # or the server rounds
@@ -246,8 +248,9 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
             return Verdict("doubted", reason)
         # The input grew before, and now it does not.
     size = max([claim.tokens, *cuts, *measured])
-    again = any(one.repeats(claim.tokens) for one in earlier)
-    proven = size >= MIN_WINDOW and (again or any(PLATEAU_SHARE * size <= cut for cut in cuts))
+    again = any(one.repeats(claim.tokens) and not one.verdict.confirmed for one in earlier)  # or it is a call behind
+    plateau = [one for one in doubted if one.verdict.kind == "cut" and not one.agrees(claim.tokens)]
+    proven = size >= MIN_WINDOW and (again or any(PLATEAU_SHARE * size <= one.tokens for one in plateau))
     reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
     return Verdict("cut", reason, window=round(size) if proven else None)
 
