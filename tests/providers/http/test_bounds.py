@@ -65,6 +65,10 @@ async def test_comments_keep_an_answer_alive_that_takes_longer_than_its_patience
 
 async def test_a_limit_that_is_set_anew_replaces_the_earlier_one() -> None:
     async with time_limit(0.0) as limit:
+        limit(None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        limit(0.0)
         limit(60.0)
         for _ in range(5):
             await asyncio.sleep(0)

@@ -48,7 +48,7 @@ LATE = 1.0
 
 
 @asynccontextmanager
-async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], None], None]:
+async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float | None], None], None]:
     """`asyncio.timeout` for a program that may be stopped (SIGSTOP, ctrl+z, a suspended machine).
 
     What arrived while it was stopped is read before the limit applies. Yields a function that sets the limit anew.
@@ -60,15 +60,17 @@ async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float], 
         def apply(due: float) -> None:
             limit.reschedule(loop.time() + (LATE if loop.time() > due + LATE else 0.0))
 
-        def start(seconds: float) -> None:
+        def start(seconds: float | None) -> None:
             nonlocal timer
-            if timer is not None:  # of the request to a proxy
+            if limit.expired():
+                return
+            limit.reschedule(None)
+            if timer is not None:
                 timer.cancel()
-            due = loop.time() + seconds
-            timer = loop.call_at(due, apply, due)
+            due = loop.time() + (seconds or 0.0)
+            timer = None if seconds is None else loop.call_at(due, apply, due)
 
-        if seconds is not None:
-            start(seconds)
+        start(seconds)
         try:
             yield start
         finally:

@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from tui import __version__
 from tui.config.files import at_home
+from tui.providers.http.bounds import time_limit
 from tui.providers.keys import hold_secret, one_line, redact
 from tui.text.clean import clean_text
 from tui.text.numbers import plural
@@ -99,7 +100,7 @@ class Connection:
         self._is_open = False
         self._normalizer = Normalizer()
         self._timeout = config.timeout
-        self._limits: set[asyncio.Timeout] = set()  # of the calls that run
+        self._limits: set[Callable[[float | None], None]] = set()  # they set the limits of the calls that run anew
         self._asking = asyncio.Lock()
         self._turned_down = 0  # questions in a row
         self._second, self._logged = 0, 0  # lines logged in the current second
@@ -224,12 +225,12 @@ class Connection:
         loop = asyncio.get_running_loop()
         reported_at = 0.0
         try:
-            async with asyncio.timeout_at(self._deadline()) as limit:
+            async with time_limit(self._patience()) as limit:
                 self._limits.add(limit)
 
                 async def alive(progress: float, total: float | None, message: str | None) -> None:
                     nonlocal reported_at
-                    limit.reschedule(self._deadline())
+                    limit(self._patience())
                     if loop.time() - reported_at >= PROGRESS_PAUSE or progress == total:
                         reported_at = loop.time()
                         report(progress_text(progress, total, message))
@@ -244,14 +245,14 @@ class Connection:
                 " in the configuration sets how long it may take"
             ) from None
 
-    def _deadline(self) -> float | None:
+    def _patience(self) -> float | None:
         waits_for_person = self._asking.locked()
-        return None if waits_for_person else asyncio.get_running_loop().time() + self._timeout
+        return None if waits_for_person else self._timeout
 
     def _reschedule(self) -> None:
         """Restart the timeouts of the calls, or suspend them while the person is asked: the server waits then."""
         for limit in self._limits:
-            limit.reschedule(self._deadline())
+            limit(self._patience())
 
     async def _listed(self, ask: Callable[..., Awaitable[Any]], key: str) -> list[Any]:
         """The items of all pages. Only without its tools a server can't be used."""
