@@ -154,3 +154,8 @@ def test_copy_of_a_paragraph_is_one_line_again(palette: Palette) -> None:
 
 def test_pieces_end_with_a_newline() -> None:
     assert all(piece.endswith("\n") or "\u202e" in piece for piece in PIECES)
+
+
+def test_an_item_stands_below_a_mark_that_takes_most_of_the_line(palette: Palette) -> None:
+    rows = markdown_rows("1000000. lengthy words here\n", 12, palette)
+    assert [row.text for row in rows] == ["1000000.", " lengthy", " words here"]
