@@ -96,6 +96,14 @@ def test_without_any_call_all_is_estimated() -> None:
     assert estimate.upper_bound > estimate.tokens
 
 
+@pytest.mark.parametrize(("model", "tokens"), [("qwen2.5:7b", 30), ("smollm2:135m", 31), ("qwen3:8b", 9)])
+def test_a_default_prompt_is_expected_where_the_template_has_one(model: str, tokens: int) -> None:
+    """What llama.cpp counts, and Ollama."""
+    first, prompted = request(user("hello"), model=model), request(user("hello"), model=model, system="Be kind.")
+    assert estimator().estimate(first).tokens == pytest.approx(tokens, abs=1)
+    assert estimator().estimate(prompted).tokens == pytest.approx(17, abs=1)
+
+
 @pytest.mark.parametrize("reported", [True, False])
 def test_reasoning_that_does_not_go_back_is_taken_off(reported: bool) -> None:
     reply = thinking("a b c d e f g h i j", "fine", tokens=None)

@@ -364,10 +364,11 @@ def test_counts_that_do_not_fit_the_text_are_not_used(counts: list[int]) -> None
     assert rows(hybrid, outgoing) == before
 
 
-def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it() -> None:
+@pytest.mark.parametrize(("model", "default"), [(MODEL, 40), ("qwen2.5:7b", 21)], ids=["unknown", "known"])
+def test_a_default_prompt_of_the_template_is_no_part_of_what_replaces_it(model: str, default: int) -> None:
     hybrid = estimator()
-    outgoing = request(user("hello"), system=SYSTEM)
-    counts = [real(step) + 40 * (not step.system) for step in preamble_steps(outgoing)]
+    outgoing = request(user("hello"), system=SYSTEM, model=model)
+    counts = [real(step) + default * (not step.system) for step in preamble_steps(outgoing)]
     hybrid.note_parts(outgoing, counts)
     assert rows(hybrid, outgoing)["system"].tokens == pytest.approx(TRUE_SYSTEM, abs=3)
 

@@ -129,11 +129,11 @@ def _brand(model: str) -> str:
 class Prior:
     """Starting values of a family, in tokens but for `schema_factor`.
 
-    A request costs `per_request`, and `thinking` where reasoning is asked for. A message costs `per_message` (one with
-    tool results `per_result` for each result) and what the tokenizer counts in it; a tool call `per_call`, and
-    `per_argument` for each of its arguments. A reply whose output was measured costs `after_reply` more than that
-    output when something follows, `after_calls` if it called tools: closing marks are output but no input, role marks
-    the other way round.
+    A request costs `per_request`, `thinking` where reasoning is asked for, and `default_prompt` if it has no system
+    prompt and its template writes one. A message costs `per_message` (one with tool results `per_result` for each
+    result) and what the tokenizer counts in it; a tool call `per_call`, and `per_argument` for each of its arguments. A
+    reply whose output was measured costs `after_reply` more than that output when something follows, `after_calls` if
+    it called tools: closing marks are output but no input, role marks the other way round.
 
     Tools cost `tools_fixed` once (a hidden preamble; OpenAI's is longer by `tools_chat` where Chat Completions are
     spoken instead of Responses), `per_tool` each and `schema_factor` times what the tokenizer counts in them, written
@@ -142,6 +142,7 @@ class Prior:
 
     per_request: float = 3.0
     thinking: float = 0.0
+    default_prompt: float = 0.0
     per_message: float = 4.0
     per_call: float = 10.0
     per_argument: float = 0.0
@@ -155,29 +156,30 @@ class Prior:
     schema_style: Literal["json", "typescript"] = "json"
 
 
-# What is not known of a family is as in the first row. The templates of gpt-oss and Llama 3.1 add a system prompt and a
-# date.
+# What is not known of a family is as in the first row. The templates of gpt-oss and Llama 3.1 add a date, with and
+# without a system prompt.
 PRIORS: dict[str, Prior] = {
-    #                   request think  msg  call   arg result reply  calls  fixed  chat  tool schema
+    #                  request think  dflt  msg  call   arg result reply  calls  fixed  chat  tool schema
     "default":    Prior(),
-    "gpt":        Prior(   1.9,  0.0, 4.1, 13.2, -4.0,   8.5,  0.0,   2.0,  15.6, 81.2, -0.8,  0.99, "typescript"),
-    "gpt-4":      Prior(   3.1,  0.0, 4.0,  7.4, -1.8,   5.9,  3.0,   2.3,  10.2,  6.1, -0.2,  0.93, "typescript"),
-    "gpt-oss":    Prior(  63.3,  0.0, 4.4,  3.5, -2.9,   7.1, -4.4,  -3.6,  -9.8,  0.0, 20.0,   1.11),
-    "claude":     Prior(   4.8, 28.3, 2.2, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
-    "claude-4.5": Prior(   4.8, 28.3, 2.2, 11.2,  2.4,  36.0,  1.3, -23.5, 492.0,  0.0, 19.2,   1.06),
-    "claude-4.7": Prior(   8.0,  0.0, 3.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
-    "claude-4.8": Prior(   4.0,  0.0, 2.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
-    "glm-4":      Prior(   2.0,  0.0, 3.0, 10.0,  0.0,  12.2,  0.0,   0.0,  93.0,  0.0, 20.0,    1.1),
-    "glm-5":      Prior(   8.0,  0.0, 4.0, 12.8,  1.2,  12.2,  0.0,  16.8,  93.0,  0.0, 20.0,    1.1),
-    "llama-3":    Prior(   6.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
-    "llama-3.1":  Prior(  31.3,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
-    "llama-4":    Prior(   6.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 650.0,  0.0, 16.0,    1.1),
-    "mistral":    Prior(   0.0,  0.0, 3.2, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 20.0,    1.1),
-    "gemini":     Prior(   0.0,  0.0, 0.8,  8.0,  0.0,   8.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
-    "gemma":      Prior(   4.0,  0.0, 5.0, 10.0,  0.0,   4.0,  0.0,   0.0,  16.0,  0.0,  8.0,    1.1),
-    "qwen":       Prior(   4.1,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
-    "smollm":     Prior(   3.0,  0.0, 5.0, 10.0,  0.0,   4.0,  5.0,   5.0,  16.0,  0.0,  8.0,    1.1),
-    "deepseek":   Prior(   1.2,  0.0, 1.8, 10.0,  0.0,   4.0,  0.0,   0.0, 293.0,  0.0, 20.0,    1.1),
+    "gpt":        Prior(  1.9,  0.0,  0.0, 4.1, 13.2, -4.0,   8.5,  0.0,   2.0,  15.6, 81.2, -0.8,  0.99, "typescript"),
+    "gpt-4":      Prior(  3.1,  0.0,  0.0, 4.0,  7.4, -1.8,   5.9,  3.0,   2.3,  10.2,  6.1, -0.2,  0.93, "typescript"),
+    "gpt-oss":    Prior( 63.3,  0.0,  0.0, 4.4,  3.5, -2.9,   7.1, -4.4,  -3.6,  -9.8,  0.0, 20.0,   1.11),
+    "claude":     Prior(  4.8, 28.3,  0.0, 2.2, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "claude-4.5": Prior(  4.8, 28.3,  0.0, 2.2, 11.2,  2.4,  36.0,  1.3, -23.5, 492.0,  0.0, 19.2,   1.06),
+    "claude-4.7": Prior(  8.0,  0.0,  0.0, 3.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "claude-4.8": Prior(  4.0,  0.0,  0.0, 2.0, 11.7,  0.8,  36.0,  1.3, -23.5, 314.0,  0.0, 20.0,    1.0),
+    "glm-4":      Prior(  2.0,  0.0,  0.0, 3.0, 10.0,  0.0,  12.2,  0.0,   0.0,  93.0,  0.0, 20.0,    1.1),
+    "glm-5":      Prior(  8.0,  0.0,  0.0, 4.0, 12.8,  1.2,  12.2,  0.0,  16.8,  93.0,  0.0, 20.0,    1.1),
+    "llama-3":    Prior(  6.0,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
+    "llama-3.1":  Prior( 31.3,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
+    "llama-4":    Prior(  6.0,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 650.0,  0.0, 16.0,    1.1),
+    "mistral":    Prior(  0.0,  0.0,  0.0, 3.2, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 20.0,    1.1),
+    "gemini":     Prior(  0.0,  0.0,  0.0, 0.8,  8.0,  0.0,   8.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
+    "gemma":      Prior(  4.0,  0.0,  0.0, 5.0, 10.0,  0.0,   4.0,  0.0,   0.0,  16.0,  0.0,  8.0,    1.1),
+    "qwen":       Prior(  4.1,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
+    "qwen-2.5":   Prior(  4.1,  0.0, 21.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
+    "smollm":     Prior(  3.0,  0.0, 22.0, 5.0, 10.0,  0.0,   4.0,  5.0,   5.0,  16.0,  0.0,  8.0,    1.1),
+    "deepseek":   Prior(  1.2,  0.0,  0.0, 1.8, 10.0,  0.0,   4.0,  0.0,   0.0, 293.0,  0.0, 20.0,    1.1),
 }  # fmt: skip
 
 FAMILY_PRIORS: dict[str, str] = {
@@ -206,6 +208,7 @@ _OWN_TEMPLATES = {
         "claude-haiku-4 claude-opus-4-5 claude-opus-4-6 claude-4-5 claude-4-6 claude-sonnet-4-5 claude-sonnet-4-6"
     ),
     "claude-4.7": "claude-opus-4-7 claude-sonnet-4-7 claude-4-7",
+    "qwen-2.5": "qwen2.5 qwen-2.5 qwen2-5",  # "You are Qwen, ..."
     "llama-3": "llama3- llama-3- meta-llama-3-",
     "llama-3.1": "llama3-1- llama3-2- llama3-3-",  # Bedrock's names
     "default": "hermes nemotron smollm3 zephyr dolphin tulu phi olmo deepseek-v2 deepseek-coder deepseek-llm",

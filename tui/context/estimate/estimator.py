@@ -14,7 +14,7 @@ from threading import RLock
 
 from tui.context.counting.counting import TokenCounter, with_markup
 from tui.context.counting.digests import CostBook, TokenCost, chain, message_digest, preamble_digest
-from tui.context.counting.families import family_of, shared_name
+from tui.context.counting.families import family_of, prior_of, shared_name
 from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.estimate.calibration import Calibration, CalibrationBook
 from tui.context.estimate.evidence import ReportLog, claim_of
@@ -218,7 +218,7 @@ class HybridTokenEstimator:
             # A template's default system prompt is counted with the bare message, but replaced by a person's own.
             bare, messages = counts[0], steps[0].messages
             estimate = sum(self.counter.count_message(message, request.model).size for message in messages)
-            estimate += estimate_preamble(steps[0], self.counter).total
+            estimate += estimate_preamble(steps[0], self.counter).total - prior_of(request.model).default_prompt
             least = round(estimate) if bare - estimate >= DEFAULT_PROMPT else bare
             sizes = [count - (least if step.system else bare) for step, count in zip(steps, counts, strict=True)][1:]
             parts = preamble.total - preamble.per_request

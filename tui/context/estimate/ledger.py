@@ -351,5 +351,6 @@ def estimate_preamble(request: Request, counter: TokenCounter) -> Preamble:
     fixed = prior.tools_fixed + chat if tools else 0.0
     digest = preamble_digest(request.system, request.tools)
     reasons = request.reasoning not in (None, "off")
-    markup = prior.per_request + prior.thinking * reasons + (prior.per_message if any(sections) else 0.0)
+    markup = prior.per_request + prior.thinking * reasons
+    markup += prior.per_message if any(sections) else prior.default_prompt
     return Preamble(digest, tuple(sections), tuple(tools), fixed, markup, float(most + size), float(size))
