@@ -116,12 +116,11 @@ class ChatApp(CopyingApp):
     def __init__(
         self, settings: Settings, open_workspace: OpenWorkspace, terminal: EarlyTerminal | None = None
     ) -> None:
-        problems: Sequence[str] = ()
+        self._keys_in_config = settings.keys
         if settings.keys:
-            from tui.screens.help import usable_keys  # with all panels: 40 ms
+            from tui.screens.keymap import start_keys
 
-            keys, problems = usable_keys(settings.keys, (ChatScreen, type(self)))
-            settings = replace(settings, keys=keys)
+            settings = replace(settings, keys=start_keys(settings.keys, (ChatScreen, type(self))))
         self.settings = settings
         self._terminal = terminal
         self._pressed = 0.0
@@ -132,7 +131,7 @@ class ChatApp(CopyingApp):
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
-        self.chat = ChatScreen(open_workspace, settings, problems)
+        self.chat = ChatScreen(open_workspace, settings, self.check_keys)
         self._start_theme()
 
     def get_driver_class(self) -> type[Driver]:
@@ -188,6 +187,19 @@ class ChatApp(CopyingApp):
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:
             self.notify(self._theme_complaint, severity="warning", timeout=8, markup=False)
+
+    async def check_keys(self) -> Sequence[str]:
+        """Check the keys of the config file in every panel, use those that can be, and return the problems."""
+        if not self._keys_in_config:
+            return ()
+        from tui.screens.keymap import usable_keys
+
+        keys, problems = await asyncio.to_thread(usable_keys, self._keys_in_config, (ChatScreen, type(self)))
+        if keys != self.settings.keys:
+            self.settings = replace(self.settings, keys=keys)
+            self.set_keymap(dict(keys))
+            self.chat.use_keys(self.settings)
+        return problems
 
     async def on_event(self, event: Event) -> None:
         """Collect keys pressed before the prompt has the focus: Textual would drop them."""

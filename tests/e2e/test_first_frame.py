@@ -19,6 +19,8 @@ NOT_FOR_THE_FIRST_MESSAGE = (
 )  # fmt: skip
 """The message may be typed already, and what is loaded then delays it."""
 
+PANELS = {"tui.screens." + name for name in ("context", "lists", "pager", "question", "summary", "tools")}
+
 PROGRAM = """
 import asyncio, json, pathlib, sys
 from tui.app import ChatApp
@@ -52,7 +54,9 @@ async def open_workspace():
     return await Workspace.open(settings)
 
 folder = pathlib.Path(sys.argv[1])
-settings = Settings(model="demo/guide", config_file=folder / "config.toml", data_dir=folder, log_dir=folder)
+settings = Settings(
+    model="demo/guide", config_file=folder / "config.toml", data_dir=folder, log_dir=folder, keys={"chat.context": "f5"}
+)
 app = ChatApp(settings, open_workspace)
 
 async def main():
@@ -78,6 +82,7 @@ def test_nothing_heavy_is_loaded_before_the_first_frame_and_the_first_message(tm
     assert state["painted"]
     loaded = {name.split(".")[0] for name in state["modules"]}
     assert not loaded & set(HEAVY)
+    assert not PANELS & set(state["modules"])  # though a set key may hide one of theirs
     assert "tui.chat.store.store" not in state["modules"]
     assert "tui.context.counting.tokenizers" not in state["modules"]
     assert not set(state["sending"]) & (set(HEAVY) - {"sqlite3"})

@@ -233,7 +233,8 @@ def test_the_current_model_is_first_however_large_others_are() -> None:
 async def test_it_opens_before_there_are_numbers() -> None:
     async with running() as run:
         run.session._meter.latest = None
-        run.app.push_screen(ContextPanel(ContextView(run.session, run.workspace), run.chat.request_changed))
+        view = ContextView(run.session, run.workspace)
+        run.app.push_screen(ContextPanel(view, run.chat.request_changed, run.chat.key))
         await run.shows("52,100 / 200,000 tokens")
 
 
@@ -253,7 +254,7 @@ async def test_warnings_are_shown() -> None:
 
 async def test_news_before_it_is_drawn_for_the_first_time_are_no_error() -> None:
     async with running() as run:
-        panel = ContextPanel(ContextView(run.session, run.workspace), run.chat.request_changed)
+        panel = ContextPanel(ContextView(run.session, run.workspace), run.chat.request_changed, run.chat.key)
         run.app.push_screen(panel)
         run.chat.request_changed()
         await run.shows("Context", "free")

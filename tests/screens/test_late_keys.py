@@ -21,7 +21,7 @@ from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
 from tui.screens.chat.screen import ChatScreen
 from tui.screens.context_lists import MessagesPanel
-from tui.screens.help import HelpPanel
+from tui.screens.pager import HelpPanel
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 

@@ -65,9 +65,11 @@ class ContextPanel(RowsPanel[Next, Line]):
 
     highlights_first = False
 
-    def __init__(self, view: ContextView, changed: Callable[[], None]) -> None:
+    def __init__(self, view: ContextView, changed: Callable[[], None], key: Callable[[str, str], str]) -> None:
+        """`key` returns the person's key for a binding, or else its second argument."""
         super().__init__(view.session, changed)
         self.workspace = view.workspace
+        self._key = key
         self.expanded = frozenset({"messages"})
 
     async def on_mount(self) -> None:
@@ -94,7 +96,7 @@ class ContextPanel(RowsPanel[Next, Line]):
 
     def _row_hints(self, usage: ContextUsage) -> dict[str, str]:
         """The possible actions for each row."""
-        key = self.workspace.services.settings.key
+        key = self._key
         messages, compact, trim = key("context.messages", "m"), key("context.compact", "c"), key("context.rolling", "t")
         hints = {"messages": f"{messages}  list messages", **row_hints(self.session.tools.plan)}
         rolling = self.session.conversation.info.rolling

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -25,6 +26,9 @@ from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, set_title
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
+
+if TYPE_CHECKING:
+    from tui.commands.help import HelpView, Key
 
 log = logging.getLogger(__name__)
 
@@ -220,3 +224,17 @@ class UsagePanel(ReadingPanel):
     """`/usage`: tokens, cost, and the accuracy of the estimates; this conversation, today, all time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "close", "close", id="usage.close", show=False)]
+
+
+class HelpPanel(ReadingPanel):
+    """`/help`: the commands, and the keys that `keys` lists by section, in a thread."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
+
+    def __init__(self, view: HelpView, keys: Callable[[], Mapping[str, Sequence[Key]]]) -> None:
+        async def read() -> Lines:
+            from tui.commands.help import help_lines
+
+            return partial(help_lines, view.commands, await asyncio.to_thread(keys))
+
+        super().__init__(view.title, read)

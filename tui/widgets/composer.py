@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -52,16 +51,21 @@ class PromptArea(TextArea):
         Binding("down", "cursor_down", "Down, later prompts", id="composer.down", show=False),
     ]
 
-    def __init__(self, composer: Composer, own_keys: Mapping[str, str]) -> None:
+    def __init__(self, composer: Composer) -> None:
         super().__init__(
             placeholder="ask, or / for commands", compact=True, highlight_cursor_line=False, tab_behavior="focus"
         )
-        for key in own_keys:  # other bindings of these keys would hide those of the screen
-            bindings = self._bindings.key_to_bindings.pop(key, [])
-            if own := [binding for binding in bindings if binding.id in own_keys.values()]:
-                self._bindings.key_to_bindings[key] = own  # the keymap moves them
         self.composer = composer
         self.chips = composer.chips
+
+    def use_keys(self, set_keys: Mapping[str, str]) -> None:
+        """Give the keys that the person has set in the prompt, with the names of their bindings, no other meaning."""
+        assert self._merged_bindings is not None
+        self._bindings = self._merged_bindings.copy()
+        for key in set_keys:  # other bindings of these keys would hide those of the screen
+            bindings = self._bindings.key_to_bindings.pop(key, [])
+            if own := [binding for binding in bindings if binding.id in set_keys.values()]:
+                self._bindings.key_to_bindings[key] = own  # the keymap moves them
 
     async def on_key(self, event: events.Key) -> None:
         """Handle the composer's keys in order with the letters, so that enter sends all that was typed before it.
@@ -199,11 +203,7 @@ class PromptArea(TextArea):
 
 
 class Composer(Widget):
-    """Prompt, cost line and completions. Posts what was written; independent of the session.
-
-    `own_keys` are those that the person has set in the prompt, with the names of their bindings: they have no other
-    meaning there.
-    """
+    """Prompt, cost line and completions. Posts what was written; independent of the session."""
 
     DEFAULT_CSS = """
     Composer { height: auto; layout: vertical; }
@@ -232,12 +232,12 @@ class Composer(Widget):
     class PasteWanted(Message):
         """The content of the system clipboard is requested."""
 
-    def __init__(self, own_keys: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.chips = PasteChips()
         self.history = PromptHistory()
         self.outgoing: list[str] = []  # submitted texts, until the screen has handled them
-        self.area = PromptArea(self, own_keys)
+        self.area = PromptArea(self)
         self.rule = RuleLine()
         self.completions = CompletionList()
         self.queued = False  # whether there is a message for `Recall`

@@ -346,7 +346,7 @@ def test_every_key_has_a_name_of_its_own() -> None:
     from tui.screens.chat.screen import ChatScreen
     from tui.screens.context import ContextPanel
     from tui.screens.context_lists import MessagesPanel
-    from tui.screens.help import keys_of
+    from tui.screens.keymap import keys_of
     from tui.widgets.composer import PromptArea
     from tui.widgets.transcript.transcript import Transcript
 

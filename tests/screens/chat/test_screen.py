@@ -420,6 +420,21 @@ async def test_a_key_that_would_leave_none_to_send_is_not_used() -> None:
         await run.shows("composer.send")
 
 
+async def test_keys_that_would_hide_others_are_not_used_from_the_first_key_on() -> None:
+    gate = asyncio.Event()
+    async with running(keys={"chat.help": "enter", "app.palette": "down"}, gate=gate, wait=False) as run:
+        await run.type("a")
+        await run.press("enter")  # hides sending, as is known at the start
+        await run.until(lambda: bool(run.chat.turns.waiting))
+        gate.set()
+        await run.shows("hides composer.send", "keys.app.palette to down, which hides a fixed key of /sessions")
+        await run.until(lambda: run.sent == ["a"])
+        await run.press("up")
+        assert run.chat.composer.value == "a"
+        await run.press("down")  # known once the panels are loaded
+        assert run.chat.composer.value == ""
+
+
 async def test_the_key_that_quits_is_named_as_it_was_set() -> None:
     async with running(keys={"app.interrupt": "f12", "composer.up": "f11"}) as run:
         await run.type("draft")

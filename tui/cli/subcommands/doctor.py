@@ -146,7 +146,7 @@ def _keys(settings: Settings) -> Iterator[Finding]:
     if settings.keys:
         from tui.app import ChatApp  # with Textual and every panel
         from tui.screens.chat.screen import ChatScreen
-        from tui.screens.help import usable_keys
+        from tui.screens.keymap import usable_keys
 
         yield from (Finding("note", "keys", line) for line in usable_keys(settings.keys, (ChatScreen, ChatApp))[1])
 

@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 
 OpenWorkspace: TypeAlias = "Callable[[], Awaitable[Workspace]]"
 
+CheckKeys: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
+"""Loads every panel, checks the person's keys in each, and returns the problems."""
+
 CONVERSATION = ("tui.screens.chat.turns", "tui.chat.workspace")
 """Modules loaded between the first frame and the first conversation."""
 
@@ -97,25 +100,31 @@ class ChatScreen(BackgroundScreen):
 
     app = getters.app(CopyingApp)
 
-    def __init__(self, open_workspace: OpenWorkspace, settings: Settings, key_problems: Sequence[str] = ()) -> None:
+    def __init__(self, open_workspace: OpenWorkspace, settings: Settings, check_keys: CheckKeys) -> None:
         super().__init__(settings.log_file)
         self.rescue_folders = (settings.data_dir, settings.log_dir)  # for what can't be stored
         self.open_workspace = open_workspace
-        self.keymap, self.key, self._key_problems = settings.keys, settings.key, key_problems
+        self._check_keys = check_keys
         self.themes_dir = settings.themes_dir
         self.state = Chat()  # the workspace and the conversation
         self.cost: Cost | None = None  # of this session; None before it is computed
         self.title_bar = Bar()
         self.transcript = Transcript()
         self.queue_list = QueueList()
-        prompt_keys = ((name, keys) for name, keys in self.keymap.items() if name.startswith(PROMPT_KEYS))
-        self.composer = Composer({key.strip(): name for name, keys in prompt_keys for key in keys.split(",")})
+        self.composer = Composer()
         self.status_bar = StatusBar()
         self.files = FileIndex(Path.cwd())
         self._places: dict[str, MessagePlace | None] = {}  # the reader's position in each conversation of this run
         self.broken = ""  # why there is no workspace, if it failed to open
         self.drafts = Drafts(self)
         self.draft_cost = DraftCost(self)
+        self.use_keys(settings)
+
+    def use_keys(self, settings: Settings) -> None:
+        """Name and use the person's keys; the app has to set them, too."""
+        self.keymap, self.key = settings.keys, settings.key
+        prompt_keys = ((name, keys) for name, keys in self.keymap.items() if name.startswith(PROMPT_KEYS))
+        self.composer.area.use_keys({key.strip(): name for name, keys in prompt_keys for key in keys.split(",")})
 
     @property
     def workspace(self) -> Workspace | None:
@@ -207,7 +216,7 @@ class ChatScreen(BackgroundScreen):
         workspace.servers.on_change(self._server_changed)
         self._report_news()
         problems = await asyncio.to_thread(self.drafts.rescued_texts)
-        for text in (*problems, *self._key_problems):
+        for text in (*problems, *await self._check_keys()):
             self.notify(text, severity="warning", timeout=8, markup=False)
 
     def _notify_recalled(self) -> None:
@@ -419,7 +428,7 @@ class ChatScreen(BackgroundScreen):
 
     def all_keys(self) -> dict[str, list[Key]]:
         """All named keys with the person's settings. Imports every panel: not on the event loop."""
-        from tui.screens.help import all_keys
+        from tui.screens.keymap import all_keys
 
         return all_keys((type(self), type(self.app)), self.keymap)
 

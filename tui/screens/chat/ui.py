@@ -107,7 +107,7 @@ class ScreenUI:
             case ContextView():
                 from tui.screens.context import ContextPanel, MessageLink
 
-                match await self._open(ContextPanel(view, self.chat.request_changed)):
+                match await self._open(ContextPanel(view, self.chat.request_changed, self.chat.key)):
                     case "compact":
                         self.chat.action_command("compact")
                     case MessageLink(message_id, unfold):
@@ -125,7 +125,7 @@ class ScreenUI:
 
                 await self._open(UsagePanel(view.title, view.drawing))
             case HelpView():
-                from tui.screens.help import HelpPanel
+                from tui.screens.pager import HelpPanel
 
                 await self._open(HelpPanel(view, self.chat.all_keys))
             case _:

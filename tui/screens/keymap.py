@@ -1,21 +1,24 @@
-"""`/help`: the available commands, and the keys with the person's settings."""
+"""The keys under `[keys]` in the config file: which entries can be used, and what they hide."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.screen import Screen
 
-from tui.commands.help import HelpView, Key, help_lines
 from tui.screens.base import Panel
-from tui.screens.pager import Lines, Pager, ReadingPanel, UsagePanel
 from tui.text.labels import did_you_mean
+from tui.widgets.composer import PromptArea
+from tui.widgets.transcript.transcript import Transcript
+
+if TYPE_CHECKING:
+    from tui.commands.help import Key
+
+Sections: TypeAlias = dict[str, Sequence[type[DOMNode]]]
 
 MODIFIERS = frozenset({"ctrl", "alt", "shift", "meta", "super", "hyper"})
 WRITTEN_IN = WRITING, SESSIONS, SUMMARY = "Writing", "/sessions", "/compact --preview, /summary"  # have text fields
@@ -23,33 +26,23 @@ SEND = "composer.send"
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys) | frozenset(KEY_NAME_REPLACEMENTS.values())
 
 
-class HelpPanel(ReadingPanel):
-    """The commands, and the keys that `keys` lists by section, in a thread."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,f1,enter", "close", "close", id="help.close", show=False)]
-
-    def __init__(self, view: HelpView, keys: Callable[[], Mapping[str, Sequence[Key]]]) -> None:
-        async def read() -> Lines:
-            return partial(help_lines, view.commands, await asyncio.to_thread(keys))
-
-        super().__init__(view.title, read)
+def _chat_sections(conversation: Sequence[type[DOMNode]]) -> Sections:
+    """The classes with named keys that are loaded at the start; `conversation` are those of the chat screen and app."""
+    return {WRITING: [PromptArea], "Conversation": conversation, "A chosen message": [Transcript]}
 
 
-def _sections(conversation: Sequence[type[DOMNode]]) -> dict[str, Sequence[type[DOMNode]]]:
-    """The classes with named keys; `conversation` are those of the chat screen and the app."""
+def _sections(conversation: Sequence[type[DOMNode]]) -> Sections:
+    """All classes with named keys. Imports every panel: 40 ms."""
     from tui.screens.context import ContextPanel, FitsPanel
     from tui.screens.context_lists import HistoryPanel, MessagesPanel
     from tui.screens.lists import SessionPicker
+    from tui.screens.pager import HelpPanel, Pager, UsagePanel
     from tui.screens.question import ApprovalPanel
     from tui.screens.summary import SummaryPanel
     from tui.screens.tools import McpPanel, ToolsPanel
-    from tui.widgets.composer import PromptArea
-    from tui.widgets.transcript.transcript import Transcript
 
     return {
-        WRITING: [PromptArea],
-        "Conversation": conversation,
-        "A chosen message": [Transcript],
+        **_chat_sections(conversation),
         SESSIONS: [SessionPicker],
         SUMMARY: [SummaryPanel],
         "/context": [ContextPanel, MessagesPanel, HistoryPanel, FitsPanel],
@@ -68,6 +61,8 @@ def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -
 
 def keys_of(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> list[Key]:
     """The named keys of some classes, with the person's settings."""
+    from tui.commands.help import Key
+
     named = []
     for node in nodes:
         for binding in node.BINDINGS:
@@ -97,39 +92,61 @@ class _Action(NamedTuple):
     priority: bool
 
 
+def start_keys(keymap: Mapping[str, str], conversation: Sequence[type[DOMNode]]) -> Mapping[str, str]:
+    """The entries of the keymap to use until `usable_keys` has loaded the panels: those right in the conversation."""
+    are_keys = {name: keys for name, keys in keymap.items() if not _invalid(keys)}
+    return _not_refused(are_keys, _chat_sections(conversation), conversation)[0]
+
+
 def usable_keys(
     keymap: Mapping[str, str], conversation: Sequence[type[DOMNode]]
 ) -> tuple[Mapping[str, str], Sequence[str]]:
-    """The entries of the keymap that can be used, and a line for each problem.
+    """The entries of the keymap that can be used, and a line for each problem. Imports every panel.
 
     A set key wins over a default one. An action that has no key then is reported; if it can't be given another one, or
     nothing could be sent, the entry is not used.
     """
-    names = {key.id for section in all_keys(conversation, {}).values() for key in section}
+    sections = _sections(conversation)
+    names = {key.id for classes in sections.values() for key in keys_of(classes, {})}
     usable: dict[str, str] = {}
     problems = []
     for name, keys in sorted(keymap.items()):
         if name not in names:
             step = did_you_mean(name, names) or "/help lists them."
             problems.append(f"The config file sets keys.{name}, but no key has that name: {step}")
-        elif wrong := [key for key in map(str.strip, keys.split(",")) if not is_key(key)]:
+        elif wrong := _invalid(keys):
             problems.append(
                 f"The config file sets keys.{name} to {wrong[0]!r}, which is not a key; write it like ctrl+s or f2."
             )
         else:
             usable[name] = keys
-    while refused := {
-        name: why for name, why, other in reversed([*_collisions(usable, conversation)]) if other in ("", SEND)
-    }:
-        problems += [f"{why} It is not used: choose another key." for why in refused.values()]
-        usable = {name: keys for name, keys in usable.items() if name not in refused}
-    hidden = {other: why for _, why, other in _collisions(usable, conversation)}
+    usable, refused = _not_refused(usable, sections, conversation)
+    problems += [f"{why} It is not used: choose another key." for why in refused]
+    hidden = {other: why for _, why, other in _collisions(usable, sections, conversation)}
     return usable, [*problems, *(f"{why} Set keys.{other} to give that another one." for other, why in hidden.items())]
 
 
-def _collisions(keymap: Mapping[str, str], conversation: Sequence[type[DOMNode]]) -> Iterator[tuple[str, str, str]]:
+def _invalid(keys: str) -> list[str]:
+    return [key for key in map(str.strip, keys.split(",")) if not is_key(key)]
+
+
+def _not_refused(
+    keymap: dict[str, str], sections: Sections, conversation: Sequence[type[DOMNode]]
+) -> tuple[dict[str, str], Sequence[str]]:
+    """The entries without those that hide what can't have another key, or sending; what each of these hides."""
+    reasons: list[str] = []
+    while collisions := [one for one in _collisions(keymap, sections, conversation) if one[2] in ("", SEND)]:
+        refused = {name: why for name, why, _ in reversed(collisions)}
+        reasons += refused.values()
+        keymap = {name: keys for name, keys in keymap.items() if name not in refused}
+    return keymap, reasons
+
+
+def _collisions(
+    keymap: Mapping[str, str], sections: Sections, conversation: Sequence[type[DOMNode]]
+) -> Iterator[tuple[str, str, str]]:
     """Entries that hide an action: their name, what happens, and the action's name, "" if it can't be changed."""
-    for title, classes in _sections(conversation).items():
+    for title, classes in sections.items():
         for node in classes:
             around = conversation[-1:] if issubclass(node, Screen) else conversation  # a panel covers the conversation
             actions = list(_actions((node, *around), keymap))

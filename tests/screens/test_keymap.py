@@ -11,7 +11,7 @@ from tests.screens.conftest import running
 from tui import screens, widgets
 from tui.app import ChatApp
 from tui.screens.chat.screen import ChatScreen
-from tui.screens.help import all_keys, is_key, usable_keys
+from tui.screens.keymap import all_keys, is_key, start_keys, usable_keys
 
 CLASSES = (ChatScreen, ChatApp)
 
@@ -111,6 +111,20 @@ def test_a_key_that_hides_another_is_reported(keymap: dict[str, str], hidden: st
 )
 def test_keys_that_hide_nothing_are_used(keymap: dict[str, str]) -> None:
     assert usable_keys(keymap, CLASSES) == (keymap, [])
+
+
+@pytest.mark.parametrize(
+    ("keymap", "used"),
+    [
+        ({"chat.help": "enter", "composer.newline": "ctlr+x", "chat.context": "f5"}, {"chat.context": "f5"}),
+        ({"composer.send": "a"}, {}),
+        ({"app.palette": "down", "context.compact": "x"}, {"app.palette": "down", "context.compact": "x"}),
+    ],
+)
+def test_before_the_panels_are_loaded_only_what_they_hide_is_not_known(
+    keymap: dict[str, str], used: dict[str, str]
+) -> None:
+    assert start_keys(keymap, CLASSES) == used
 
 
 def test_the_usual_keys_may_be_written_down() -> None:
