@@ -93,6 +93,11 @@ class Attachment:
     pages: int | None = None
     text: str = ""
 
+    @property
+    def text_sent(self) -> str:
+        """A text file as it is written into the prompt, under its name; "" for other kinds."""
+        return f'<file name="{self.name}">\n{self.text}\n</file>' if self.kind == "text" else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

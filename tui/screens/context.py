@@ -257,4 +257,4 @@ def tool_text(tool: ToolSchema) -> str:
 
 def file_text(file: Attachment) -> str:
     """A text as it is sent; for other kinds a description."""
-    return file.text or "" if file.kind == "text" else f"{attachment_text(file)}\n{file.media_type}"
+    return file.text_sent or f"{attachment_text(file)}\n{file.media_type}"

@@ -168,10 +168,10 @@ def test_an_image_never_costs_its_bytes() -> None:
         assert counter.count_message(small, model).size == counter.count_message(large, model).size < 2_500
 
 
-def test_a_text_file_costs_its_text() -> None:
+def test_a_text_file_costs_its_text_and_the_lines_around_it() -> None:
     message = user(Attachment("text", "a.txt", "text/plain", "0" * 64, 9, text="one two three"))
     with registered(MODEL, WordTokenizer()):
-        assert TokenCounter().count_message(message, MODEL).split["attachments"] == 3 + Prior().per_message
+        assert TokenCounter().count_message(message, MODEL).split["attachments"] == 6 + Prior().per_message
 
 
 def test_the_classes_of_a_message_are_those_of_its_text() -> None:

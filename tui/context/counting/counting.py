@@ -33,7 +33,7 @@ from tui.messages import (
 )
 from tui.text.json_text import parse_json
 
-PROJECTION_VERSION = 6  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
+PROJECTION_VERSION = 7  # raise this when `_raw_count` counts different text of a message, or `CLASSES` change
 
 
 class RawCount(NamedTuple):
@@ -166,7 +166,7 @@ def _raw_count(message: Message, tokenizer: Tokenizer) -> RawCount:
                 tool_results += add(part.text)
                 results += 1
             case Attachment():
-                files += add(part.text)
+                files += add(part.text_sent)
             case ProviderItem():
                 tool_results += add(part.data)
             case Source():

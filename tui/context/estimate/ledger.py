@@ -209,7 +209,7 @@ def _limits(message: Message) -> tuple[float, float]:
             case ToolCall():
                 size += utf8_size(part.name) + utf8_size(part.arguments)
             case Attachment():
-                size += utf8_size(part.text)
+                size += utf8_size(part.text_sent)
                 if part.kind != "text":
                     others += part.size * 4 / 3 + PAGE_MOST * (part.pages or 1)
             case Reasoning():
