@@ -104,6 +104,11 @@ TURN = (
     assistant(ToolCall("c1", "look", "{}"), ToolCall("c2", "read", "{}")),
     tool(ToolResult("c1", "look", "a plot:"), IMAGE, ToolResult("c2", "read", "text"), Text("[no image]")),
 )
+# As the projection writes it for dialects whose results are text alone.
+NAMED = (
+    *TURN[:2],
+    tool(ToolResult("c1", "look", "a plot:"), Text("[of look]"), IMAGE, *TURN[2].parts[2:]),
+)
 
 
 def test_anthropic_takes_them_inside_the_result() -> None:
@@ -121,25 +126,25 @@ def test_anthropic_takes_them_inside_the_result() -> None:
 
 def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
     more = tool(ToolResult("c3", "look", "late"))
-    messages = chat_provider.to_wire(request(*TURN, more, user("And?")), chat_provider.ChatStyle())["messages"]
+    messages = chat_provider.to_wire(request(*NAMED, more, user("And?")), chat_provider.ChatStyle())["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert messages[3]["content"] == "text\n[no image]"
     assert messages[-1]["content"] == [
-        {"type": "text", "text": "[from the result of look]"},
+        {"type": "text", "text": "[of look]"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
         {"type": "text", "text": "And?"},
     ]
-    assert chat_provider.to_wire(request(*TURN), chat_provider.ChatStyle())["messages"][-1]["role"] == "user"
+    assert chat_provider.to_wire(request(*NAMED), chat_provider.ChatStyle())["messages"][-1]["role"] == "user"
 
 
 def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
     [official, _] = responses_provider.to_wire(request(*TURN), responses_provider.ResponsesStyle())["input"][-2:]
     assert official["output"] == [{"type": "input_text", "text": "a plot:"}, image]
-    items = responses_provider.to_wire(request(*TURN), responses_provider.ResponsesStyle(official=False))["input"]
+    items = responses_provider.to_wire(request(*NAMED), responses_provider.ResponsesStyle(official=False))["input"]
     assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
     assert items[-3]["output"] == "a plot:"
-    assert items[-1]["content"] == [{"type": "input_text", "text": "[from the result of look]"}, image]
+    assert items[-1]["content"] == [{"type": "input_text", "text": "[of look]"}, image]
 
 
 def test_what_is_gone_is_named() -> None:

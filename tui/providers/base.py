@@ -214,6 +214,7 @@ class Capabilities:
     edits_context: bool = False  # the provider clears old tool results by itself, and reports it
     count_freely: bool = False  # counting is cheap, so it is used whenever nothing was measured
     bridges: bool = False  # `NO_ANSWER` has to stand between a tool's result and the person's next message
+    files_after_results: bool = False  # results are text alone: their files follow, with a line that names the tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,10 +130,13 @@ def known_to_see_and_call(model: str) -> bool | None:
 
 
 def anthropic_capabilities(model: str, *, official: bool) -> Capabilities:
-    """Messages dialect. Servers that merely speak it (llama.cpp, DeepSeek) neither sign nor check signatures."""
+    """Messages dialect. Servers that merely speak it (llama.cpp, DeepSeek) write any signature, and check none.
+
+    A block without one was broken off, and is not sent.
+    """
     kind = claude(model)
     if kind is None and not official:
-        return Capabilities(reasoning_return="tool_loop", count_endpoint=None)
+        return Capabilities(reasoning_return="tool_loop", needs_signature=True, count_endpoint=None)
     kind = kind or Claude("opus", (5, 5))  # unknown models are treated as the newest
     return Capabilities(
         reasoning_return="always" if kind.keeps_thinking else "tool_loop",
@@ -152,6 +155,7 @@ def responses_capabilities(model: str, *, official: bool) -> Capabilities:
         needs_signature=official,
         pdfs=official,
         count_endpoint=True if official else None,
+        files_after_results=not official,
     )
 
 

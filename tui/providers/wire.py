@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from tui.context.counting.digests import text_digest
@@ -34,8 +36,8 @@ MAX_TOKENS = 10**12
 
 _COUNT = re.compile(r"[0-9]{1,12}")
 
-# Text for a block that must not be empty.
-EMPTY_RESULT = "(no output)"
+EMPTY_RESULT = "[no output]"
+"""Text for a block that must not be empty."""
 
 
 def system_text(sections: tuple[SystemSection, ...]) -> str:
@@ -78,7 +80,7 @@ def attachment_text(part: Attachment, request: Request) -> str | None:
     None for an image or PDF that can be sent.
     """
     if part.kind == "text":
-        return f'<file name="{part.name}">\n{part.text}\n</file>'
+        return part.text_sent
     return None if part.sha256 in request.blobs else f"[attachment {part.name} is not available any more]"
 
 
@@ -232,15 +234,18 @@ def tool_name(original: str) -> str:
 def files_after_results(messages: Sequence[Message]) -> Iterator[Message]:
     """`messages` for dialects whose results are text alone: their files follow in a user message.
 
-    It comes after all results of a step, and names each result before its files.
+    It comes after all results of a step. The text before a file, which names the tool, goes with it.
     """
     files: list[Part] = []
     for message in messages:
         if message.role == "tool":
-            for result, more in results_with_parts(message):
-                if attached := attached_files(more):
-                    files += [Text(f"[from the result of {result.name}]"), *attached]
-        elif files:
+            results: list[Part] = []
+            for part, following in zip_longest(message.parts, message.parts[1:]):
+                with_file = isinstance(part, Text) and isinstance(following, Attachment)
+                (files if with_file or isinstance(part, Attachment) else results).append(part)
+            yield replace(message, parts=tuple(results)) if len(results) < len(message.parts) else message
+            continue
+        if files:
             yield Message("user", tuple(files))
             files = []
         yield message

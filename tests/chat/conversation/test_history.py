@@ -22,6 +22,7 @@ from tui.chat.conversation.history import (
     unreadable,
 )
 from tui.chat.store.store import Record
+from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids
 from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
@@ -259,6 +260,58 @@ def test_two_calls_of_one_answer_with_the_same_id_get_their_results_in_order() -
     assert [(p.call_id, p.text) for p in answer.parts if isinstance(p, ToolResult)] == list(
         zip(ids, ("one", "two"), strict=True)
     )
+
+
+PICTURE = Attachment("image", "a.png", "image/png", "00", 9)
+
+
+@pytest.mark.parametrize(
+    ("able", "line"),
+    [(Capabilities(), ()), (Capabilities(files_after_results=True), (Text("[from the result of f]"),))],
+)
+def test_files_of_a_result_are_named_where_they_follow_all_results(able: Capabilities, line: tuple[Text, ...]) -> None:
+    result, note = ToolResult("c", "f", "A"), Text("a note")
+    history = (
+        message("assistant", ToolCall("c", "f", "{}")),
+        message("tool", result, note, PICTURE, replace(PICTURE, sha256="01")),
+    )
+    assert sent(*history, to=target(able))[1].parts == (result, note, *line, PICTURE, replace(PICTURE, sha256="01"))
+
+
+def test_what_belongs_to_no_result_that_is_sent_does_not_go_out() -> None:
+    history = (
+        message("assistant", ToolCall("c", "f", "{}")),
+        message("tool", PICTURE, ToolResult("c", "f", "A"), ToolResult("gone", "f", "B"), Text("of B"), PICTURE),
+    )
+    assert sent(*history)[1].parts == (ToolResult("c", "f", "A"),)
+
+
+@pytest.mark.parametrize(
+    ("written", "out"),
+    [
+        (ToolCall("c", "f", '{"a": 1}'), ToolCall("c", "f", '{"a": 1}')),
+        (ToolCall("c", "f", ""), ToolCall("c", "f", "")),
+        (ToolCall("c", "multi.f", '{"a": '), ToolCall("c", "multi_f", r'{"invalid_json": "{\"a\": "}')),
+    ],
+)
+def test_a_call_is_counted_and_shown_as_it_goes_out(written: ToolCall, out: ToolCall) -> None:
+    calling = message("assistant", written, ident="1")
+    (call, _) = sent(calling)
+    assert call.parts == (out,)
+    refused = HistoryState(left_out={("1", text_digest(out.arguments)): 0})  # as a server was told
+    (short, _) = build_request([message("user", Text("hi")), calling], refused, target()).messages[1:]
+    assert isinstance(part := short.parts[0], ToolCall) and "left out" in part.arguments
+
+
+def test_what_no_server_takes_in_an_answer_does_not_go_out() -> None:
+    """Pictures; and reasoning that nothing follows, as in a stopped answer."""
+    details = thought(details="[]")  # OpenRouter's, which come at the end of an answer
+    history = (
+        message("assistant", thought(), Text("so"), PICTURE, details, thought()),
+        message("user", Text("go on")),
+    )
+    able = target(Capabilities(reasoning_return="always"))
+    assert sent(*history, to=able)[0].parts == (thought(), Text("so"), details)
 
 
 def test_an_empty_result_is_said_to_be_one() -> None:

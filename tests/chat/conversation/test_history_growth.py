@@ -34,7 +34,7 @@ ABLE = (
     Capabilities(reasoning_return="tool_loop"),
     Capabilities(reasoning_return="always", reasoning_needs_tools=True, images=False),
     Capabilities(reasoning_return="never"),
-    Capabilities(bridges=True),
+    Capabilities(bridges=True, files_after_results=True),
 )
 TOOLS = (ToolSchema("f", "does", "{}"),)
 
@@ -87,7 +87,10 @@ class RandomHistory:
     def results(self) -> None:
         late = self.chance.random() < 0.2
         calls = self.chance.sample(self._called, min(2, len(self._called))) if late else self._called[-2:]
-        answers = [ToolResult(ident, "f", self.chance.choice(("r", ""))) for ident in calls]
+        file = Attachment("image", "a.png", "image/png", "a" * 64, 9)
+        answers: list[Part] = []
+        for ident in calls:
+            answers += [ToolResult(ident, "f", self.chance.choice(("r", ""))), *self.chance.choice(((), (file,)))]
         self._add("tool", *answers[self.chance.randrange(2) :])
 
     def set_aside(self) -> None:

@@ -29,7 +29,7 @@ class TestAnthropic:
         last = body["messages"][2]["content"]
         assert last == [
             {"type": "tool_result", "tool_use_id": "c1", "content": "A"},
-            {"type": "tool_result", "tool_use_id": "c2", "content": "(no output)", "is_error": True},
+            {"type": "tool_result", "tool_use_id": "c2", "content": "[no output]", "is_error": True},
             {"type": "text", "text": "Thanks"},
         ]
         assert body["tools"][0]["input_schema"]["type"] == "object"

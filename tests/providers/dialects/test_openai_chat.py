@@ -43,7 +43,7 @@ class TestChat:
         assert [call["id"] for call in calls] == ["c1", "c2"]
         assert calls[0]["function"] == {"name": "look", "arguments": '{"path": "a"}'}
         assert body["messages"][2] == {"role": "tool", "tool_call_id": "c1", "content": "A"}
-        assert body["messages"][3]["content"] == "(no output)"
+        assert body["messages"][3]["content"] == "[no output]"
         assert body["tools"][0]["function"]["parameters"]["properties"] == {"path": {"type": "string"}}
 
     def test_a_message_of_the_model_stands_between_a_result_and_the_next_question_where_needed(self) -> None:

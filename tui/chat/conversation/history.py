@@ -55,6 +55,7 @@ from tui.messages import (
     is_sendable,
 )
 from tui.providers.base import NO_ANSWER, Capabilities
+from tui.providers.wire import EMPTY_RESULT, arguments_text, tool_name
 
 
 class RecordKind(StrEnum):
@@ -199,7 +200,6 @@ def not_sent(messages: Sequence[Message], state: HistoryState, sent: Sequence[Me
 # -- the projection ----------------------------------------------------------------------------------------------------
 
 NO_RESULT = "[The tool call was interrupted; there is no result.]"
-EMPTY_RESULT = "[no output]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,9 @@ def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]
     match part:
         case Attachment(name=name, sha256=digest) if (message, digest) in left_out:
             return Text(f"[{name} was left out: the request had too many bytes]")
-        case ToolCall(arguments=text) if (message, text_digest(text)) in left_out:
+        case ToolCall(arguments=text) if any(
+            (message, text_digest(sent)) in left_out for sent in (text, arguments_text(text))
+        ):
             return replace(part, arguments=json.dumps({"left out": f"{len(text):,} characters"}))
         case ToolResult(text=text) | Text(text) if (keep := left_out.get((message, text_digest(text)))) is not None:
             cut = f"\n[... {len(text) - keep:,} characters left out: the request had too many bytes ...]\n"
@@ -295,18 +297,45 @@ def _outgoing(
     reasoning_from = _reasoning_from(active, target, turn_over=turn_over)
     messages, has_tools = list[Message](), False
     for index, message in enumerate(active):
-        parts, says_something = list[Part](), message.role != "assistant"  # no dialect accepts its reasoning alone
+        parts = list[Part]()
         for part in message.parts:
             sent = _as_sent(part, message.role, target, with_reasoning=index >= reasoning_from)
             if sent is not None:
                 parts.append(sent)
                 has_tools = has_tools or isinstance(sent, ToolCall | ToolResult)
-                says_something = says_something or not isinstance(sent, Reasoning)
-        if parts and says_something:
+        if parts := _without_last_reasoning(parts):
             messages.append(with_parts(message, parts))
             has_tools = has_tools or message.role == "tool"
-    paired = _paired(messages, call_ids_sent) if has_tools else tuple(messages)
-    return tuple(_bridged(paired, before)) if target.capabilities.bridges else paired
+    outgoing = _paired(messages, call_ids_sent) if has_tools else tuple(messages)
+    if has_tools and target.capabilities.files_after_results:
+        outgoing = tuple(map(_with_named_files, outgoing))
+    return tuple(_bridged(outgoing, before)) if target.capabilities.bridges else outgoing
+
+
+def _without_last_reasoning(parts: list[Part]) -> list[Part]:
+    """`parts` without reasoning that nothing follows, as in a stopped answer: Anthropic and OpenAI refuse it.
+
+    OpenRouter's details come at the end of its answers, and stay; but none go out alone.
+    """
+    end = len(parts)
+    while end and isinstance(parts[end - 1], Reasoning):
+        end -= 1
+    last = [part for part in parts[end:] if isinstance(part, Reasoning) and part.details and part.encrypted is None]
+    return [*parts[:end], *last] if end else []
+
+
+def _with_named_files(message: Message) -> Message:
+    """A message of results with a line before their files, for a target that gets these after all results."""
+    if message.role != "tool" or not any(isinstance(part, Attachment) for part in message.parts):
+        return message
+    parts, name = list[Part](), ""
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            name = part.name
+        elif isinstance(part, Attachment) and not isinstance(parts[-1], Attachment):
+            parts.append(Text(f"[from the result of {name}]"))
+        parts.append(part)
+    return replace(message, parts=tuple(parts))
 
 
 def _bridged(messages: Iterable[Message], before: Message | None) -> Iterator[Message]:
@@ -345,6 +374,11 @@ def _as_sent(part: Part, role: Role, target: Target, *, with_reasoning: bool) ->
     if not is_sendable(part) or _ROLES.get(type(part), role) != role:
         return None
     match part:
+        case Attachment() if role == "assistant":
+            return None
+        case ToolCall(name=name, arguments=arguments):  # none at all are `{}` on the wire
+            valid = tool_name(name), arguments_text(arguments) if arguments.strip() else arguments
+            return part if valid == (name, arguments) else replace(part, name=valid[0], arguments=valid[1])
         case Attachment() if kind := not_taken(part, target.capabilities):
             return Text(f"[{part.name} is not shown: this model takes no {kind}]")
         case ProviderItem() if part.provider != target.provider:
@@ -390,8 +424,16 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
             parts.append(part)
     out = [with_parts(call, parts)]
     for message in results:
-        answers = [part for part in (_answer(part, waiting) for part in message.parts) if part is not None]
-        if any(isinstance(part, ToolResult) for part in answers):
+        answers, answered = list[Part](), False
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                answer = _answer(part, waiting)
+                answered = answer is not None
+            else:
+                answer = part if answered else None  # it belongs to the result before it
+            if answer is not None:
+                answers.append(answer)
+        if answers:
             out.append(with_parts(message, answers))
     if waiting:
         missing = tuple(ToolResult(sent.id, sent.name, NO_RESULT, is_error=True) for _, sent in waiting)
@@ -399,10 +441,8 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
     return out
 
 
-def _answer(part: Part, waiting: list[tuple[str, ToolCall]]) -> Part | None:
+def _answer(part: ToolResult, waiting: list[tuple[str, ToolCall]]) -> ToolResult | None:
     """A result under its call's id as sent, never empty; None if no call waits for it."""
-    if not isinstance(part, ToolResult):
-        return part
     for position, (named, sent) in enumerate(waiting):
         if named == part.call_id:
             del waiting[position]

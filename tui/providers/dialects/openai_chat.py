@@ -476,7 +476,8 @@ class OpenAIChat(DialectProvider[ChatStyle]):
         # Any server of a person's own may be vLLM, which counts; others answer that they have no such route.
         counts = able.count_endpoint or (False if self.config.hosted else None)
         images, pdfs = able.images and self.config.images, able.pdfs or self.config.official
-        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs, bridges=self.style(model).bridges)
+        bridges = self.style(model).bridges
+        return replace(able, count_endpoint=counts, images=images, pdfs=pdfs, bridges=bridges, files_after_results=True)
 
     async def check_key(self) -> None:
         """Check the key at OpenRouter's /key: its model list is public. Raises `ProviderError` of kind "auth"."""
