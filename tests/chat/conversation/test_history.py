@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.conversation.history import (
-    EMPTY_RESULT,
     NO_RESULT,
     HistoryState,
     RecordKind,
@@ -27,6 +26,7 @@ from tui.context.reduction.groups import OPENING, answered_ids, call_ids
 from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
 from tui.providers.base import Capabilities
+from tui.providers.wire import EMPTY_RESULT
 
 UNDO = CompactionUndo("u", 1.0, "c", "m5")
 

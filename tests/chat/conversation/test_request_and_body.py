@@ -112,9 +112,9 @@ class Conversation:
 
     def thought(self) -> Part:
         made_by = self.random.choice(((self.provider, self.model), (self.provider, "other")))
-        seals = {"anthropic": "signature", "openai-responses": "encrypted"}
-        seal = {seals[self.dialect]: self.word()} if self.dialect in seals and self.random.random() < 0.7 else {}
-        return Reasoning(self.word(), *made_by, **seal)
+        seal = self.word() if self.random.random() < 0.7 else None
+        signature, encrypted = (seal if self.dialect == d else None for d in ("anthropic", "openai-responses"))
+        return Reasoning(self.word(), *made_by, signature=signature, encrypted=encrypted)
 
     def tool_call(self) -> ToolCall:
         word = self.word()

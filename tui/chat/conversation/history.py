@@ -429,10 +429,9 @@ def _whole_group(call: Message, results: Sequence[Message], used_ids: set[str]) 
             if isinstance(part, ToolResult):
                 answer = _answer(part, waiting)
                 answered = answer is not None
-            else:
-                answer = part if answered else None  # it belongs to the result before it
-            if answer is not None:
-                answers.append(answer)
+                answers += [answer] if answer is not None else []
+            elif answered:  # it belongs to the result before it
+                answers.append(part)
         if answers:
             out.append(with_parts(message, answers))
     if waiting:
