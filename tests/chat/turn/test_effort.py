@@ -1,16 +1,46 @@
-"""A wished effort that the model does not take: another one is sent, and a person is told."""
+"""What a model's refusals taught: another effort is sent than the one asked for, and a person is told."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.chat.fakes import ScriptedProvider, Tools, answer, drain, of, open_workspace
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace
 from tui.chat.conversation.events import Notice, ReplyFinished
 from tui.messages import Request
-from tui.providers.base import ProviderError, StreamEvent
+from tui.providers.base import NO_ANSWER, Capabilities, ProviderError, StreamEnd, StreamEvent, ToolCallDelta
 from tui.views.models import effort_text
+
+
+@dataclass
+class Orderly(ScriptedProvider):
+    """Learns from its first request that its server wants an answer between a tool's result and a question."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
+        self.able = replace(self.able, bridges=True)
+        async for event in super().stream(request):
+            yield event
+
+
+async def test_what_a_server_wants_between_messages_is_in_the_request_that_was_measured_and_the_next(
+    tmp_path: Path,
+) -> None:
+    calling: Answer = [ToolCallDelta(0, "c", "fetch", "{}"), StreamEnd("tool_calls", "tool_calls")]
+    failed: Answer = [ProviderError("bad_request", "not now")]
+    provider = Orderly([calling, failed, answer("done")], window=64_000)
+    async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
+        session = await workspace.new_session()
+        kept = replace(session.conversation.target.capabilities, images=False)  # by what its server refused
+        session.conversation.set_target(replace(session.conversation.target, capabilities=kept))
+        await drain(session.send("one"))
+        provider.able = Capabilities()  # forgotten
+        session.tools.update_offer()
+        await drain(session.send("two"))
+        assert [message.role for message in provider.requests[-1].messages] == ["user", "assistant", "tool", "user"]
+        assert session.conversation.target.capabilities == Capabilities(bridges=True, images=False)
+        assert [message.text for message in session.conversation.request().messages[3:]] == [NO_ANSWER, "two", "done"]
+        assert (await session.refresh_usage()).source == "exact"
 
 
 @dataclass

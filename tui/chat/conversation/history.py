@@ -309,7 +309,7 @@ def _outgoing(
     outgoing = _paired(messages, call_ids_sent) if has_tools else tuple(messages)
     if has_tools and target.capabilities.files_after_results:
         outgoing = tuple(map(_with_named_files, outgoing))
-    return tuple(_bridged(outgoing, before)) if target.capabilities.bridges else outgoing
+    return tuple(bridged(outgoing, before)) if target.capabilities.bridges else outgoing
 
 
 def _without_last_reasoning(parts: list[Part]) -> list[Part]:
@@ -338,7 +338,7 @@ def _with_named_files(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def _bridged(messages: Iterable[Message], before: Message | None) -> Iterator[Message]:
+def bridged(messages: Iterable[Message], before: Message | None = None) -> Iterator[Message]:
     """`messages`, which follow `before`, with a line for each missing answer between a result and a question."""
     for message in messages:
         if message.role == "user" and before is not None and before.role == "tool":

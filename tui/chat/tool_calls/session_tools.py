@@ -71,7 +71,12 @@ class SessionTools:
             self._conversation.set_target(updated)
 
     def updated(self, target: Target) -> Target:
-        """`target` with the tools that are offered to its model now, and their servers' instructions."""
+        """`target` with the tools that are offered to its model now, and their servers' instructions.
+
+        Also with the order of roles that the provider has meanwhile learned: tools are what it matters to.
+        """
+        learned = self._services.provider(target.provider).capabilities(target.model)
+        target = replace(target, capabilities=replace(target.capabilities, bridges=learned.bridges))
         tools = self._all_on(target)
         servers = {tool.origin for tool in tools}
         system = tuple(section for section in target.system if section.kind != "instructions")

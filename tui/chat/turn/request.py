@@ -16,6 +16,7 @@ from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarise import SummaryFailedError
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice, ReplyDelta, ReplyStarted, UsageChanged
+from tui.chat.conversation.history import bridged
 from tui.chat.conversation.meter import Meter
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
@@ -198,8 +199,10 @@ class Attempt:
         if usage is not None and usage.input_total:
             estimator, models = self.services.estimator, self.services.models
             provider = self.services.provider(request.provider)
-            # After a refusal the provider may have sent the tools otherwise.
+            # After a refusal the provider may have sent the tools otherwise, and an answer where one was missing.
             request = replace(request, tools=provider.tools_sent(request.model, request.tools))
+            if provider.capabilities(request.model).bridges:
+                request = replace(request, messages=tuple(bridged(request.messages)))
             usage = estimator.reread(request, usage)
             reply = replace(reply, usage=usage)
             window = models.limits(request.provider, request.model).context
