@@ -10,6 +10,7 @@ import pytest
 
 from tests.chat.fakes import ScriptedProvider, open_workspace
 from tests.commands.scripted_ui import Commands, ScriptedUI, printed
+from tui.chat.servers import Servers
 from tui.commands import Chat, mcp
 from tui.tools.mcp.server import McpServer
 from tui.views.view import Form, Question
@@ -38,8 +39,9 @@ async def test_servers_are_listed_with_what_the_folder_would_start(servers: Comm
 
 @pytest.mark.parametrize(("answered", "agreed"), [("yes", True), ("never", False), ("", None), (None, None)])
 async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
-    servers: Commands, answered: str | None, agreed: bool | None
+    servers: Commands, monkeypatch: pytest.MonkeyPatch, answered: str | None, agreed: bool | None
 ) -> None:
+    monkeypatch.setattr(Servers, "start", lambda _servers: None)  # which loads the SDK
     ui = await servers.run("/mcp project", answered)
     [question] = ui.questions
     assert isinstance(question, Question)

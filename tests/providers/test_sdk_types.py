@@ -21,6 +21,8 @@ from tui.providers.dialects.anthropic import with_cache_breakpoints
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+pytestmark = pytest.mark.slow  # the first test of each SDK builds a check of all its types
+
 CONFIG = ProviderConfig("p", official=True)
 PLOT = (
     user("Plot it"),
@@ -61,7 +63,6 @@ def check(body: dict[str, Any], params: Any) -> None:
     adapter(params).validate_python(json.loads(json.dumps(body)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reasoning", [None, "off", "low", "high"])
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-1", "claude-haiku-5-5"])
 def test_anthropic(model: str, reasoning: str | None) -> None:

@@ -77,8 +77,11 @@ def test_repair_where_there_is_nothing_or_no_database(run_here: Run, tmp_path: P
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize("model", ["demo", "openai/gpt-5.6", "anthropic/claude-sonnet-5-5", "deepseek/deepseek-chat"])
 @pytest.mark.parametrize("role", ["assistant", "tool"])
-def test_a_tool_call_or_its_result_that_is_damaged_stops_no_turn(run_here: Run, database: Path, role: str) -> None:
+def test_a_tool_call_or_its_result_that_is_damaged_stops_no_turn(
+    run_here: Run, database: Path, role: str, model: str
+) -> None:
     with closing(SessionStore(database)) as store:
         for message in (
             assistant("let me see", ToolCall("c1", "look", "{}"), id=new_id()),
@@ -90,11 +93,8 @@ def test_a_tool_call_or_its_result_that_is_damaged_stops_no_turn(run_here: Run, 
         database, "UPDATE messages SET parts = '{' WHERE session = '0059' AND id = (SELECT max(id) FROM messages"
         " WHERE session = '0059' AND role = ? AND id < (SELECT max(id) FROM messages WHERE session = '0059'))", role,
     )  # fmt: skip
-    assert run_here("context").returncode == 0
-    done = run_here("ask", "--continue", "and now?")
-    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
-    for model in ("openai/gpt-5.6", "anthropic/claude-sonnet-5-5", "deepseek/deepseek-chat"):
-        assert (
-            run_here("context", "-m", model, OPENAI_API_KEY="x", ANTHROPIC_API_KEY="x", DEEPSEEK_API_KEY="x").returncode
-            == 0
-        )
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"), "x")
+    assert run_here("context", "-m", model, **keys).returncode == 0
+    if model == "demo":
+        done = run_here("ask", "--continue", "and now?")
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1)

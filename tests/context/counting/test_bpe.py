@@ -74,7 +74,7 @@ def counter(name: str) -> BpeCounter:
 ODD = st.sampled_from(" \n\r\t\x1c\x85\u3000'saAſK1²ªʰǅéЖ世の.+/<b>\U0001d400🙂")
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.text(ODD, max_size=12) | st.text(st.characters()))
 def test_patterns_spelled_out_split_as_they_are_written(text: str) -> None:
     for pattern in {pattern for encoding in ENCODINGS.values() for pattern in encoding.patterns}:
@@ -84,7 +84,7 @@ def test_patterns_spelled_out_split_as_they_are_written(text: str) -> None:
             assert split(sample) == regex.findall(pattern, sample), pattern
 
 
-@pytest.mark.parametrize("name", ["gemma3", "mistral-v3"])
+@pytest.mark.parametrize("name", [pytest.param("gemma3", marks=pytest.mark.slow), "mistral-v3"])
 def test_no_token_goes_over_a_border_of_words(name: str) -> None:
     encoding = ENCODINGS[name]
     (split,) = splitters(encoding.patterns, "all")

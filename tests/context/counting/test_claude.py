@@ -60,7 +60,7 @@ MIXED = st.text(st.sampled_from("aB'’s\n\t 5,(=.世界の한Аé\u0301❤\ufe0
 SHORT = st.lists(st.sampled_from([" ", "'", "s", "世", "(", "5", "\n", "Foo", "ll"])).map("".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(MIXED | SHORT)
 def test_words_and_gaps_make_up_the_stream_of_the_whole_text(text: str) -> None:
     claude = counter("claude-3")

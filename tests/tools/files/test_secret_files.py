@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tui.tools.base import Tool, ToolError
+from tui.tools.files import read_file, secret_files
 from tui.tools.files.builtin import BuiltInTools
 from tui.tools.files.confine import Confinement
-from tui.tools.files.secret_files import SCANNED, may_hold_secrets, secret_in, sensitive_file
+from tui.tools.files.secret_files import may_hold_secrets, secret_in, sensitive_file
 
 SECRET = """
 .env .env.local .env-prod .env_old prod.env env.production env_local .envrc .dev.vars .flaskenv
@@ -194,14 +195,18 @@ def test_a_secret_over_the_end_of_a_chunk_is_seen() -> None:
         assert secret_in(b"x " * (before // 2) + CONTENT["PEM"].encode()) == "a private key"
 
 
-async def test_lines_beyond_what_is_looked_through_are_not_shown_with_a_secret_in_them(tmp_path: Path) -> None:
+async def test_lines_beyond_what_is_looked_through_are_not_shown_with_a_secret_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (secret_files, read_file):
+        monkeypatch.setattr(module, "SCANNED", 50_000)
     (tmp_path / "big.log").write_text("x" * 99 + "\n")
     with (tmp_path / "big.log").open("a") as file:
-        file.write(("y" * 9_999 + "\n") * (SCANNED // 10_000 + 1) + CONTENT["AWS"])
+        file.write(("y" * 9_999 + "\n") * 6 + CONTENT["AWS"])
     tool = by_name(tmp_path, "read_file")
     assert tool.ask_reason is not None and not tool.ask_reason({"path": "big.log"})
     with pytest.raises(ToolError, match="hold an AWS key"):
-        await tool.run({"path": "big.log", "offset": SCANNED // 10_000})
+        await tool.run({"path": "big.log", "offset": 5})
 
 
 @pytest.mark.parametrize("secret", [".env", "sub/.env", ".ssh/work", "~/.netrc", "~/.ssh/id_work"])
