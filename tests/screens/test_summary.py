@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from textual.events import Key
@@ -164,6 +165,19 @@ async def test_esc_stops_the_call_and_a_failed_one_leaves_the_text() -> None:
         assert area(run).text == f"mine {GOAL}"
         assert current(run) == ""
         await run.press("escape", "escape")
+
+
+async def test_a_call_that_fails_by_an_unexpected_error_leaves_the_panel_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(scenario()) as run:
+        await run.command("/compact --preview")
+        await run.shows(KEYS)
+        monkeypatch.setattr(SummaryDraft, "ask", AsyncMock(side_effect=RuntimeError("odd")))
+        await run.press("ctrl+r", "enter")
+        await run.shows("odd")
+        await run.press("escape")
+        await run.until(lambda: run.app.screen is run.chat)
 
 
 async def test_before_there_is_a_summary_esc_stops_it_and_a_failure_is_a_line() -> None:

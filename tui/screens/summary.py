@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
@@ -24,6 +25,8 @@ from tui.views.view import Field, Form
 
 if TYPE_CHECKING:
     from tui.chat.compaction.compactor import SummaryEffect, SummaryText
+
+log = logging.getLogger(__name__)
 
 PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
@@ -194,11 +197,10 @@ class SummaryPanel(Panel[bool]):
         try:
             await self.subject.ask(instructions)
         except asyncio.CancelledError:
-            self._asking = None
-            if self.is_attached:
-                self._say("Cancelled: the summary is as it was.")
+            self._note = "Cancelled: the summary is as it was."
             raise
-        except ExpectedError as error:
+        except Exception as error:
+            log.exception("no other summary was written")
             self._note = error_line(error)
         else:
             area = self.area
@@ -206,8 +208,10 @@ class SummaryPanel(Panel[bool]):
             area.move_cursor(area.document.start)
             self._original = area.text
             self._note = "This is the new summary. ctrl+z restores your text." if edited else ""
-        self._asking = None
-        self.redraw()
+        finally:
+            self._asking = None
+            if self.is_attached:
+                self.redraw()
         self.measure()
 
     def action_close(self) -> None:

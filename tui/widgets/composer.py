@@ -101,7 +101,7 @@ class PromptArea(TextArea):
         """Close the completions; without a list the screen handles the key."""
         if not self.composer.completions.open:
             raise SkipAction
-        self.composer.completions.offer(())
+        self.composer.completions.offer((), self.text)
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Up in the list; from the first line to the last waiting message or an earlier prompt; else in the text."""

@@ -298,6 +298,15 @@ async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
+async def test_tab_leaves_the_prompt_once_its_list_is_closed() -> None:
+    async with running() as run:
+        await run.type("/mod")
+        await run.shows("the model that answers")
+        await run.press("escape", "tab")
+        await run.until(lambda: run.app.focused is not run.chat.composer.area)
+
+
+@pytest.mark.slow
 async def test_letters_before_enter_are_sent_and_letters_after_it_are_not() -> None:
     async with running() as run:
         for key in (*"one", "enter", *"two", "enter", *"/nope", "enter", *"three"):  # faster than the screen follows
