@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.messages import assistant, tool, user
 from tests.providers.wire_values import GONE, IMAGE, NOTE, PDF, request
 from tui.messages import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult, ToolSchema
-from tui.providers.config import ProviderConfig
+from tui.providers.config import PRESETS, ProviderConfig
 from tui.providers.dialects import anthropic as anthropic_provider
 from tui.providers.dialects import openai_chat as chat_provider
 from tui.providers.dialects import openai_responses as responses_provider
@@ -135,6 +135,7 @@ def test_chat_takes_them_from_the_person_s_side_after_all_results() -> None:
         {"type": "text", "text": "And?"},
     ]
     assert chat_provider.to_wire(request(*NAMED), chat_provider.ChatStyle())["messages"][-1]["role"] == "user"
+    assert chat_provider.OpenAIChat(PRESETS["groq"]).capabilities("m").files_after_results
 
 
 def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
@@ -145,6 +146,9 @@ def test_responses_takes_them_inside_the_output_at_openai_only() -> None:
     assert [item["type"] for item in items[-3:]] == ["function_call_output", "function_call_output", "message"]
     assert items[-3]["output"] == "a plot:"
     assert items[-1]["content"] == [{"type": "input_text", "text": "[of look]"}, image]
+    for ours in (True, False):
+        provider = responses_provider.OpenAIResponses(replace(PRESETS["openai"], official=ours))
+        assert provider.capabilities("gpt-5.6").files_after_results is not ours
 
 
 def test_what_is_gone_is_named() -> None:
