@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
@@ -149,6 +150,7 @@ def arguments_object(arguments: str) -> Json:
     return {"invalid_json": arguments}
 
 
+@lru_cache(maxsize=256)  # asked for with each measure of a running turn, 4 ms for a megabyte
 def arguments_text(arguments: str) -> str:
     """A tool call's arguments as text: as written by the model if that is a JSON object, else repaired."""
     value = arguments_object(arguments)
