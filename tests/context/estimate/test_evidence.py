@@ -337,6 +337,23 @@ def test_one_cut_gives_no_window_away_and_a_second_at_the_same_size_does(hybrid:
     assert [(verdict.kind, verdict.window) for verdict in (first, second)] == [("cut", None), ("cut", 4_000)]
 
 
+def test_a_server_that_cuts_at_whole_messages_is_exact_again_once_it_has_no_reason_to(
+    hybrid: HybridTokenEstimator,
+) -> None:
+    """As Ollama: two of its cuts may have the same ratio to the text, and come from one server all the same."""
+    conversation = ReportedConversation(hybrid)
+    for _ in range(7):
+        conversation.honest(600)
+    for words, tokens in ((1_500, 4_000), (100, 4_020)):
+        conversation.next(words)
+        verdict = conversation.report(tokens)
+    assert verdict.kind == "cut" and verdict.window is not None
+    del conversation.messages[:-6]
+    for _ in range(2):
+        assert conversation.honest().confirmed
+    assert conversation.estimate().source == "exact"
+
+
 @pytest.mark.parametrize(
     "text", ["ท่าเรือมีเรือเก้าลำและปั้นจั่นที่ส่งเสียงดัง ", "항구에는 배 아홉 척과 삐걱거리는 기중기가 있다. ", "48,151,623,421 "]
 )
