@@ -234,6 +234,15 @@ def test_a_placeholder_that_never_grows_is_doubted_and_the_number_grows(hybrid: 
     assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
+def test_the_bound_beside_a_placeholder_is_that_of_the_text(hybrid: HybridTokenEstimator) -> None:
+    """Too few tokens tell nothing of the vocabulary: the request would be taken for twice as large as it is."""
+    conversation = ReportedConversation(hybrid, tools=TOOLS)
+    for words in (20, *[900] * 6):
+        conversation.next(words)
+        conversation.report(1)
+    assert 1.0 <= conversation.estimate().upper_bound / conversation.truth() < 1.05
+
+
 def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: HybridTokenEstimator) -> None:
     """A server that cuts each prompt to the same size, before a compaction and after it."""
     conversation = ReportedConversation(hybrid)
@@ -382,6 +391,7 @@ def test_the_same_rounded_number_again_is_no_cut(hybrid: HybridTokenEstimator) -
         conversation.next(30)
         verdict = conversation.report(round(conversation.truth(), -2))
         assert verdict.kind != "cut"
+    assert conversation.honest(200).confirmed  # nor do two servers answer in turns
 
 
 def test_the_bound_of_an_unconfirmed_report_covers_what_the_vocabulary_counts(hybrid: HybridTokenEstimator) -> None:

@@ -310,8 +310,8 @@ class ReportLog:
         earlier = [_predecessor(report, situation) for report in self._extended_by(situation)]
         claim = replace(claim_of(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
         verdict = weigh(claim, earlier)
-        doubted = (one for one in earlier[:WITNESSES] if one.verdict.kind == "doubted")
-        if verdict.kind == "doubted" and any(one.proportional(claim) for one in doubted):
+        alike = [one for one in earlier[:WITNESSES] if one.proportional(claim)]
+        if verdict.kind == "doubted" and alike and all(one.verdict.kind == "doubted" for one in alike):
             self._disputed = True  # a second server answers in turns, or another model from now on
         return verdict
 

@@ -100,6 +100,7 @@ def predict(
         doubt = 0.0 if measurement is None else measurement.doubt
         margin, bound = 0.0, ceil(tokens + doubt) if doubt > max(FEW, NEGLIGIBLE * tokens) else tokens
     else:
+        margin_before += (tokens - known) * _doubted_share(base, account, preamble)
         margin, most_error = _margins(base, account, fresh, calibration, known, tokens - known, margin_before)
         bound = tokens + round(most_error)
         if (
@@ -142,20 +143,30 @@ def _margins(
 ) -> tuple[float, float]:
     """By how much an estimate may be off: the fixed margin, and the excess of the upper bound; in tokens.
 
-    `known` tokens were measured, `estimated` ones were not, `before` is the margin of a preamble that no call measured.
+    `known` tokens were measured, `estimated` ones were not, `before` is the margin of a preamble that no call measured,
+    and of an unconfirmed report.
     """
     measurement, of_base = base.measurement, MARGIN_TOKENIZER * base.uncertain
     confirmed = measurement is not None and measurement.confirmed
     files = _files_margin(fresh, account, base.covered) if len(calibration.media) < 2 else 0.0
     least = estimate_margin(estimated, fresh, account.model) + of_base + before
     margin = (MARGIN_CALL if confirmed else MARGIN_KNOWN * known) + least
-    if measurement is not None and not confirmed:  # what was off in its text may be off in the new one
-        margin += estimated * min(1.0, measurement.doubt / max(1.0, measurement.input_tokens - measurement.doubt))
     spread = calibration.spread if confirmed else calibration.first_spread if measurement is None else 1.0
     if confirmed and calibration.errors.spread is not None:
         # The errors of earlier calls speak for text like theirs; what goes beyond it keeps its own margin.
         least = _unmeasured_margin(fresh, account.model, calibration) + of_base
     return margin + files, max(margin * spread, least) + files
+
+
+def _doubted_share(base: Base, account: Account, preamble: Preamble) -> float:
+    """The share by which new text may cost more than estimated, where an unconfirmed report was above its own text.
+
+    One below it may be no count at all, such as a placeholder, and tells nothing of a vocabulary.
+    """
+    measurement, text = base.measurement, preamble.total + account.sums_before(base.covered).plain
+    if measurement is None or measurement.confirmed or base.tokens + base.adjust <= text:
+        return 0.0
+    return min(1.0, measurement.doubt / max(1.0, measurement.input_tokens - measurement.doubt))
 
 
 def estimate_margin(guessed: float, sums: Sums, model: str) -> float:
