@@ -14,7 +14,12 @@ import pytest
 from tests.messages import assistant, user
 from tests.providers.collect import Answer, collect
 from tests.real.conftest import LlamaServer, StartServer, send_also
-from tui.messages import Message, Reasoning, Request, Text, ToolSchema
+from tui.chat.conversation.history import HistoryState, Target, build_request
+from tui.context.counting.counting import TokenCounter
+from tui.context.estimate.calibration import CalibrationBook
+from tui.context.estimate.estimator import HybridTokenEstimator
+from tui.context.estimate.measurements import ConversationStateTracker
+from tui.messages import Attachment, Message, Reasoning, Refusal, Request, Text, ToolSchema
 from tui.providers.base import ProviderError, StreamEnd, TextDelta
 from tui.providers.config import Dialect
 
@@ -73,6 +78,40 @@ async def test_every_dialect_counts_the_same_input(llama_server: StartServer) ->
         usage = (await answer(server, dialect, request)).usage
         inputs.append(usage.input_total if usage else None)
     assert len(set(inputs)) == 1 and inputs[0] is not None
+
+
+NOTE = Attachment("text", "a note about boats.txt", "text/plain", "aa", 9, text="There are nine boats.\nTwo are red.")
+IMAGE = Attachment("image", "harbour.png", "image/png", "bb", 9, 640, 480)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_any_shape_of_a_conversation_costs_what_is_estimated(llama_server: StartServer, dialect: Dialect) -> None:
+    """Within 4 tokens a message: bodies join the messages of one role, which saves marks, and the parts of one."""
+    server = llama_server()
+    hello, bye = user("Hello there, how are you?"), user("Nothing more.")
+    shapes = (
+        (hello,),
+        (hello, bye, bye),
+        (user("Hello there.", "And another part.", "And a third."),),
+        (hello, assistant("I am well."), assistant("And you?"), bye),
+        (hello, assistant(" "), bye),
+        (user(""), bye),
+        (user("Read this.", NOTE), assistant("Done."), bye),
+        (user("Look at this.", IMAGE),),
+        (hello, assistant(Refusal("I won't say.")), bye),
+        (hello, assistant(Reasoning("I should answer", "real", server.model)), bye),
+        (hello, assistant("I am w", Reasoning("or am I", "real", server.model)), bye),
+    )
+    estimator = HybridTokenEstimator(TokenCounter(), ConversationStateTracker(), CalibrationBook())
+    provider = server.provider(dialect)
+    target = Target("real", server.model, replace(provider.capabilities(server.model), images=False))
+    try:
+        for messages in shapes:
+            request = build_request(messages, HistoryState(), target)
+            counted, estimated = await provider.count_tokens(request), estimator.estimate(request).tokens
+            assert counted is not None and abs(counted - estimated) <= 4 * len(messages), messages
+    finally:
+        await provider.close()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
