@@ -96,10 +96,12 @@ def test_the_less_is_known_the_more_is_left_out() -> None:
 
 def test_a_refusal_without_a_number_tells_a_window_only_of_a_request_that_surely_fitted() -> None:
     measured = make_usage(80_000, 120_000)
-    assert smaller_window(measured) == int(0.9 * measured.upper_bound) + 16_000
-    assert smaller_window(replace(measured, source="estimated")) is None
-    assert smaller_window(replace(measured, upper_bound=110_000)) is None
-    assert smaller_window(make_usage(80_000, None)) is None
+    assert smaller_window(measured, None) == int(0.9 * measured.upper_bound) + 16_000
+    assert smaller_window(replace(measured, source="estimated"), None) is None
+    assert smaller_window(replace(measured, upper_bound=110_000), None) is None
+    assert smaller_window(make_usage(80_000, None), None) is None
+    assert smaller_window(measured, 90_000) == 81_000 + 16_000
+    assert smaller_window(measured, 130_000) is None  # the number here was too small, not the window
 
 
 @pytest.mark.parametrize("rolling", [True, False])

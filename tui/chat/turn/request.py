@@ -381,15 +381,17 @@ class RequestFitter:
             await self._trim(budgets)
 
 
-def smaller_window(usage: ContextUsage) -> int | None:
+def smaller_window(usage: ContextUsage, counted: int | None) -> int | None:
     """The largest window that a server can have which refused the request of `usage` and named no limit.
 
-    It leaves nine tenths of the refused size for input, so that repeated refusals approach the real one. None if the
-    refusal tells nothing of the window: no window is known, no call was measured, or the request may not have fitted.
+    `counted` are the tokens that it found in the request, if it said so. The window leaves nine tenths of the refused
+    size for input, so that repeated refusals approach the real one. None if the refusal tells nothing of the window: no
+    window is known, no call was measured, or the request may not have fitted.
     """
-    budget, most = usage.budget, int(usage.upper_bound * UNSURE_SHARES[-1])
-    if usage.source == "estimated" or budget.reserved_output is None or not budget.fits(usage.upper_bound):
+    budget, refused = usage.budget, counted or usage.upper_bound
+    if usage.source == "estimated" or budget.reserved_output is None or not budget.fits(refused):
         return None
+    most = int(refused * UNSURE_SHARES[-1])
     return min(most + budget.reserved_output, most * 4 // 3)  # a quarter is reserved at most
 
 

@@ -220,9 +220,9 @@ class Turn:
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             learn = partial(models.learn_window, request.provider, request.model, error.limit)
             await asyncio.to_thread(learn, counted or attempt.usage.total, counted=counted is not None)
-        elif error.kind == "overflow_input" and (smaller := smaller_window(attempt.usage)) is not None:
+        elif error.kind == "overflow_input" and (smaller := smaller_window(attempt.usage, counted)) is not None:
             learn = partial(models.learn_window, request.provider, request.model, smaller, named=False)
-            await asyncio.to_thread(learn, attempt.usage.upper_bound)
+            await asyncio.to_thread(learn, counted or attempt.usage.upper_bound, counted=counted is not None)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
         if error.kind == "overflow_input":
