@@ -51,12 +51,12 @@ def status_line(usage: ContextUsage | None, cost: Cost | None, rolling: bool, wi
     """
     bar = context_bar(usage, 20 if width >= 106 else 12 if width >= 60 else 8)
     pieces: dict[str, Content] = {"bar": bar, "number": number(usage)}
-    over, until, source = (usage.space.over, usage.space.until_compaction, usage.source) if usage else (None, None, "")
-    if over:
-        pieces["until"] = Content.styled(f"{tokens_short(over, source)} too much", "$text-error")
-    elif until is not None:
+    if usage is not None and usage.space.over:
+        pieces["until"] = Content.styled(f"{tokens_short(usage.space.over, usage.source)} too much", "$text-error")
+    elif usage is not None and usage.space.until_compaction is not None:
         pieces["until"] = Content.assemble(
-            ("until compaction ", "$text-muted"), (tokens_short(until, source), "$foreground")
+            ("until compaction ", "$text-muted"),
+            (tokens_short(usage.space.until_compaction, usage.source), "$foreground"),
         )
     if cost is not None and cost.priced:  # free models need no figure
         pieces["cost"] = Content.styled(spent(cost), "$text-muted")
