@@ -92,6 +92,14 @@ class _Action(NamedTuple):
     priority: bool
 
 
+class _Collision(NamedTuple):
+    """An entry of the keymap that hides an action; `hidden` is "" if that can't be given another key."""
+
+    entry: str
+    text: str
+    hidden: str
+
+
 def start_keys(keymap: Mapping[str, str], conversation: Sequence[type[DOMNode]]) -> Mapping[str, str]:
     """The entries of the keymap to use until `usable_keys` has loaded the panels: those right in the conversation."""
     are_keys = {name: keys for name, keys in keymap.items() if not _invalid(keys)}
@@ -121,9 +129,10 @@ def usable_keys(
         else:
             usable[name] = keys
     usable, refused = _not_refused(usable, sections, conversation)
-    problems += [f"{why} It is not used: choose another key." for why in refused]
-    hidden = {other: why for _, why, other in _collisions(usable, sections, conversation)}
-    return usable, [*problems, *(f"{why} Set keys.{other} to give that another one." for other, why in hidden.items())]
+    problems += [f"{text} It is not used: choose another key." for text in refused]
+    hidden = {each.hidden: each.text for each in _collisions(usable, sections, conversation)}
+    problems += [f"{text} Set keys.{name} to give that another one." for name, text in hidden.items()]
+    return usable, problems
 
 
 def _invalid(keys: str) -> list[str]:
@@ -135,8 +144,8 @@ def _not_refused(
 ) -> tuple[dict[str, str], Sequence[str]]:
     """The entries without those that hide what can't have another key, or sending; what each of these hides."""
     reasons: list[str] = []
-    while collisions := [one for one in _collisions(keymap, sections, conversation) if one[2] in ("", SEND)]:
-        refused = {name: why for name, why, _ in reversed(collisions)}
+    while collisions := [each for each in _collisions(keymap, sections, conversation) if each.hidden in ("", SEND)]:
+        refused = {each.entry: each.text for each in reversed(collisions)}
         reasons += refused.values()
         keymap = {name: keys for name, keys in keymap.items() if name not in refused}
     return keymap, reasons
@@ -144,8 +153,7 @@ def _not_refused(
 
 def _collisions(
     keymap: Mapping[str, str], sections: Sections, conversation: Sequence[type[DOMNode]]
-) -> Iterator[tuple[str, str, str]]:
-    """Entries that hide an action: their name, what happens, and the action's name, "" if it can't be changed."""
+) -> Iterator[_Collision]:
     for title, classes in sections.items():
         for node in classes:
             around = conversation[-1:] if issubclass(node, Screen) else conversation  # a panel covers the conversation
@@ -160,10 +168,12 @@ def _collisions(
                 if takers.keys() == action.keys:
                     key, taker = min(takers.items())
                     left = action.id or f"a fixed key of {title}"
-                    yield taker, f"The config file sets keys.{taker} to {key}, which hides {left}.", action.id
+                    text = f"The config file sets keys.{taker} to {key}, which hides {left}."
+                    yield _Collision(taker, text, action.id)
                 letters = set(filter(_is_letter, action.keys)) if title in WRITTEN_IN and action.id in keymap else set()
                 if letters and (action.priority or letters == action.keys):
-                    yield action.id, f"The config file sets keys.{action.id} to {min(letters)}, which is for text.", ""
+                    text = f"The config file sets keys.{action.id} to {min(letters)}, which is for text."
+                    yield _Collision(action.id, text, "")
 
 
 def _actions(nodes: Iterable[type[DOMNode]], keymap: Mapping[str, str]) -> Iterator[_Action]:
