@@ -76,7 +76,7 @@ def ignored_settings(name: str, table: ProviderSettings) -> Iterator[str]:
         yield f"[providers.{name}] context_management is ignored: only Anthropic's Messages API has it."
     for setting in ("base_url", "api_key_env", "api_key_command") if dialect in ("local", "demo") else ():
         if getattr(table, setting):
-            yield f"[providers.{name}] {setting} is ignored: the model runs on this machine. Choose another name."
+            yield f"[providers.{name}] {setting} is ignored: {name} has no server. Give yours another name."
 
 
 def all_configs(
