@@ -147,7 +147,7 @@ async def test_everything_that_would_be_done_can_be_read() -> None:
 
 
 async def test_nothing_is_run_before_the_end_of_its_arguments_was_on_screen() -> None:
-    turn = Asking(question({"command": "true\n" * 90 + "rm -r everything"}))
+    turn = Asking(question({"command": "true\n" * 30 + "rm -r everything"}))
     async with running(turn.scenario(), size=(60, 20)) as run:
         panel = await asking(run, turn)
         await run.shows("page down first")

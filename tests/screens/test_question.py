@@ -19,7 +19,7 @@ ANSWERS = (Option("", "Not now"), Option("yes", "Start them"))
 
 
 async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_once() -> None:
-    question = Question("Start?", "a harmless server\n" * 60 + "rm -r everything", ANSWERS, must_read=("yes",))
+    question = Question("Start?", "a harmless server\n" * 25 + "rm -r everything", ANSWERS, must_read=("yes",))
     answers: list[str | None] = []
     async with running(Scenario(), size=(60, 20)) as run:
         run.app.push_screen(QuestionPanel(question), answers.append)
@@ -30,7 +30,7 @@ async def test_a_text_is_agreed_to_once_its_end_was_on_screen_and_declined_at_on
             await run.press("pagedown")
         await run.press("enter")
         await run.until(lambda: answers == ["yes"])
-        for text, keys in (("short", ("down", "enter")), ("long\n" * 60, ("enter",))):
+        for text, keys in (("short", ("down", "enter")), ("long\n" * 25, ("enter",))):
             run.app.push_screen(QuestionPanel(Question("Start?", text, ANSWERS, must_read=("yes",))), answers.append)
             await run.shows("Start?", "Not now")
             await run.press(*keys)

@@ -384,7 +384,7 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
         "context.messages": "z",
         "context.compact": "k",
     }
-    async with running(Scenario(server=EchoProvider(gate=asyncio.Event())), keys=keys) as run:
+    async with running(Scenario(server=EchoProvider(gate=asyncio.Event())), size=(120, 20), keys=keys) as run:
         await run.shows("enter sends, f7 new line")
         await run.press("f2")
         await run.shows("z  list messages", "kept free; k compacts now")
@@ -399,7 +399,7 @@ async def test_every_text_names_the_keys_that_were_set() -> None:
 
 
 async def test_a_set_key_wins_over_a_default_one() -> None:
-    async with running(keys={"chat.context": "ctrl+j", "composer.send": "enter"}) as run:
+    async with running(size=(120, 20), keys={"chat.context": "ctrl+j", "composer.send": "enter"}) as run:
         await run.type("a")
         await run.press("ctrl+j")  # by default a new line
         await run.shows("next request, as it would be sent")
@@ -411,7 +411,7 @@ async def test_a_set_key_wins_over_a_default_one() -> None:
 
 
 async def test_a_key_that_would_leave_none_to_send_is_not_used() -> None:
-    async with running(keys={"chat.help": "enter"}) as run:
+    async with running(size=(120, 20), keys={"chat.help": "enter"}) as run:
         await run.shows("keys.chat.help to enter, which hides composer.send")
         await run.type("a")
         await run.press("enter")
@@ -422,7 +422,9 @@ async def test_a_key_that_would_leave_none_to_send_is_not_used() -> None:
 
 async def test_keys_that_would_hide_others_are_not_used_from_the_first_key_on() -> None:
     gate = asyncio.Event()
-    async with running(keys={"chat.help": "enter", "app.palette": "down"}, gate=gate, wait=False) as run:
+    async with running(
+        size=(120, 20), keys={"chat.help": "enter", "app.palette": "down"}, gate=gate, wait=False
+    ) as run:
         await run.type("a")
         await run.press("enter")  # hides sending, as is known at the start
         await run.until(lambda: bool(run.chat.turns.waiting))
@@ -453,15 +455,14 @@ async def test_the_key_that_quits_is_named_as_it_was_set() -> None:
     ],
 )
 async def test_keys_can_change_places(keys: dict[str, str], newline: str, send: str) -> None:
-    async with running(keys=keys) as run:
+    async with running(size=(120, 20), keys=keys) as run:
         await run.type("a")
         await run.press(newline)
         await run.type("b")
         await run.press(send)
         await run.until(lambda: run.sent == ["a\nb"])
         if "chat.context" in keys:
-            await run.press("ctrl+j")
-            await run.shows("next request, as it would be sent")
+            assert run.chat.active_bindings["ctrl+j"].binding.id == "chat.context"
 
 
 async def test_keys_that_are_set_for_a_panel_still_edit_the_prompt() -> None:
