@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tui.chat.conversation.history import (
     NO_RESULT,
     HistoryState,
+    Projection,
     RecordKind,
     Target,
     build_request,
@@ -25,7 +26,7 @@ from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids
 from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
 from tui.messages import Attachment, Message, Part, Reasoning, Refusal, Role, Text, ToolCall, ToolResult, ToolSchema
-from tui.providers.base import Capabilities
+from tui.providers.base import NO_ANSWER, Capabilities
 from tui.providers.wire import EMPTY_RESULT
 
 UNDO = CompactionUndo("u", 1.0, "c", "m5")
@@ -199,6 +200,16 @@ def test_where_needed_a_turn_without_an_answer_has_one_in_what_is_counted_and_sh
     history.append(message("user", Text("Well?")))
     assert sent(*history, to=strict)[3] == message("assistant", Text("(no answer)"), ident="3-answer")
     assert [m.role for m in sent(*history)] == ["user", "assistant", "tool", "user"]
+
+
+def test_an_answer_that_is_left_out_is_missing_too_where_one_is_needed() -> None:
+    call, result = message("assistant", ToolCall("c", "f", "{}"), ident="2"), message("tool", ToolResult("c", "f", "A"))
+    first, last = message("user", Text("hi"), ident="1"), message("user", Text("Well?"), ident="5")
+    history = [first, call, replace(result, id="3"), message("assistant", Text("A."), ident="4"), last]
+    state, strict = HistoryState(trim=TrimState(dropped=frozenset({"4"}))), target(Capabilities(bridges=True))
+    whole = build_request(history, state, strict)
+    assert [m.text for m in trimmed_request(whole, state, strict).messages[3:]] == [NO_ANSWER, "Well?"]
+    assert Projection().requests(history, state, strict) == (whole, trimmed_request(whole, state, strict))
 
 
 def test_a_call_without_a_result_is_answered_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 from unittest import mock
@@ -153,6 +154,9 @@ def test_it_is_the_projection_made_anew(seed: int) -> None:
             whole,
             trimmed,
         ), past.messages
+        if past.target.capabilities.bridges:
+            roles = [message.role for message in trimmed.messages]
+            assert ("tool", "user") not in pairwise(roles), trimmed.messages
 
 
 def test_a_turn_projects_what_came_since_the_last_one() -> None:

@@ -224,6 +224,7 @@ def build_request(messages: Sequence[Message], state: HistoryState, target: Targ
 def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
     """`request` after trimming; the same object if nothing is trimmed."""
     messages = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
+    messages = _bridged_again(messages, state.trim, target)
     return request if messages == request.messages else replace(request, messages=messages)
 
 
@@ -336,6 +337,11 @@ def _with_named_files(message: Message) -> Message:
             parts.append(Text(f"[from the result of {name}]"))
         parts.append(part)
     return replace(message, parts=tuple(parts))
+
+
+def _bridged_again(messages: tuple[Message, ...], trim: TrimState, target: Target) -> tuple[Message, ...]:
+    """`messages` under `trim`, which may have left out an answer and not the result before it: that may be pinned."""
+    return tuple(bridged(messages)) if target.capabilities.bridges and not trim.empty else messages
 
 
 def bridged(messages: Iterable[Message], before: Message | None = None) -> Iterator[Message]:
@@ -485,6 +491,7 @@ class Projection:
         if self._trimmed is None or self._trimmed[0] is not trim:
             self._trimmed = trim, leave_out(self._prefix, trim, prefix_bound=bound)
         trimmed = opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=bound)))
+        trimmed = _bridged_again(trimmed, trim, target)
         return whole, whole if trimmed == whole.messages else replace(whole, messages=trimmed)
 
     def _advance(self, messages: Sequence[Message], state: HistoryState, target: Target) -> None:
