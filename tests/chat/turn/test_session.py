@@ -289,6 +289,17 @@ async def test_what_was_not_stopped_by_the_person_says_why(tmp_path: Path, arriv
     assert line is not None and line.startswith(f"■ {why} · ") and ("what arrived is kept" in line) == bool(arrived)
 
 
+async def test_the_reason_stays_if_it_is_stopped_again_before_it_notices(tmp_path: Path) -> None:
+    provider = ScriptedProvider([[TextDelta("half an "), TextDelta("answer"), 30.0, *answer()]])
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        async for event in session.send("go"):
+            if isinstance(event, ReplyDelta):  # the next event is there already
+                session.cancel("the terminal was closed")
+                session.cancel()
+        assert stored(workspace, session)[-1].error == "the terminal was closed"
+
+
 async def test_after_leaving_at_the_last_event_nothing_is_running(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await workspace.new_session()

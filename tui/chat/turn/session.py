@@ -55,6 +55,7 @@ class ChatSession:
         self.summaries = Summaries(conversation, self._compactor, self._start)
         self._cost: tuple[int, Cost] | None = None  # after how many calls of this program, and what it was
         self._task: asyncio.Task[Any] | None = None
+        self._why_cancelled = ""
         self._events: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
 
     # -- one thing at a time -------------------------------------------------------------------------------------
@@ -66,8 +67,9 @@ class ChatSession:
 
     def cancel(self, why: str = "") -> None:
         """Stop the running task; what arrived is kept, with `why` ("": the person stopped it). Nothing if none runs."""
-        if self._task is not None:
-            self._task.cancel(why or None)
+        if self._task is not None:  # a second call before it has noticed would replace the reason
+            self._why_cancelled = self._why_cancelled or why
+            self._task.cancel(self._why_cancelled or None)
 
     async def stop(self) -> None:
         """`cancel`, and wait until what arrived is stored."""
@@ -79,6 +81,7 @@ class ChatSession:
         if self._task is not None:
             work.close()
             raise RuntimeError("a turn is running")
+        self._why_cancelled = ""
         task = self._task = asyncio.create_task(work)
         task.add_done_callback(self._ended)
         return task
