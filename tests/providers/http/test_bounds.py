@@ -42,6 +42,23 @@ async def test_what_arrived_while_the_program_was_stopped_is_read(
             await waiting
 
 
+async def test_the_time_for_which_the_program_was_stopped_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, stopped = asyncio.get_running_loop(), 0.0
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        nonlocal stopped
+        stopped = 100.0
+        yield b"less than a line, "
+        for _ in range(9):
+            await asyncio.sleep(0)
+        yield b"and more"
+
+    time_running = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time_running() + stopped)
+    pace, arriving = Pace(60.0), pieces()
+    assert [await pace.wait_for(arriving), await pace.wait_for(arriving)] == [b"less than a line, ", b"and more"]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_comments_keep_an_answer_alive_that_takes_longer_than_its_patience(
     monkeypatch: pytest.MonkeyPatch, dialect: Dialect

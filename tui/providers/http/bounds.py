@@ -163,7 +163,8 @@ class BoundedResponse(httpx2.Response):
 class Pace:
     """Waits for the pieces of a body: at most `patience` seconds between two signs of progress.
 
-    And at most `thought` seconds between two events. Time spent by the reader between two pieces is not counted.
+    And at most `thought` seconds between two events. Not counted is the time that the reader spends between two pieces,
+    and for which the program was stopped.
     """
 
     def __init__(self, patience: float | None, thought: float = inf) -> None:
@@ -192,6 +193,8 @@ class Pace:
         except TimeoutError as error:
             raise httpx2.ReadTimeout("nothing came, or next to nothing") from error
         seconds = clock() - started
+        if seconds > remaining:
+            seconds = 0.0  # only a program that was stopped waits longer than the limit
         self._waited += seconds
         self._waited_event += seconds
         self._size += len(piece or b"")
