@@ -69,7 +69,7 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
     ("program", "middle", "p95", "p99"),
     [
         ("codex", 0.01, 0.15, 0.8),
-        ("gemini-cli", 0.02, 0.4, 1.0),
+        ("gemini-cli", 0.008, 0.4, 1.0),
         ("claude-code-2026", 0.05, 0.4, 0.7),
         ("opencode", 0.05, 0.5, 0.8),
     ],

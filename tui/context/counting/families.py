@@ -122,7 +122,8 @@ def _brand(model: str) -> str:
 # The numbers were fitted by `python -m tests.bench fit_priors` to recorded request bodies with the provider's own input
 # counts (rows whose size is not in the request, such as server-run tools, are left out); it prints how many rows each
 # number is based on. A single message in Claude's frame: 7 tokens up to 4.6, 11 for 4.7, 6 from 4.8 on, measured with
-# the counting endpoint (ctok).
+# the counting endpoint (ctok). What Gemini's calls and results cost is from the steps in sessions of its command line,
+# in which the signatures of thoughts, which go back with calls, cost nothing.
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ PRIORS: dict[str, Prior] = {
     "llama-3.1":  Prior( 31.3,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 16.0,    1.1),
     "llama-4":    Prior(  6.0,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 650.0,  0.0, 16.0,    1.1),
     "mistral":    Prior(  0.0,  0.0,  0.0, 3.2, 10.0,  0.0,   4.0,  0.0,   0.0,  60.0,  0.0, 20.0,    1.1),
-    "gemini":     Prior(  0.0,  0.0,  0.0, 0.8,  8.0,  0.0,   8.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
+    "gemini":     Prior(  0.0,  0.0,  0.0, 0.8, 16.0,  0.0,   0.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
+    "gemini-2":   Prior(  0.0,  0.0,  0.0, 0.8, 10.0,  0.0,   6.0,  0.0,   0.0,   2.0,  0.0,  2.0,    1.0),
     "gemma":      Prior(  4.0,  0.0,  0.0, 5.0, 10.0,  0.0,   4.0,  0.0,   0.0,  16.0,  0.0,  8.0,    1.1),
     "qwen":       Prior(  4.1,  0.0,  0.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
     "qwen-2.5":   Prior(  4.1,  0.0, 21.0, 4.0, 10.0,  0.0,   4.0,  0.0,   0.0, 224.6,  0.0, 20.0,   1.09),
@@ -203,6 +205,7 @@ _OWN_TEMPLATES = {
     "gpt-4": "gpt-4",
     "gpt-oss": "gpt-oss",
     "gemini": "gemini",
+    "gemini-2": "gemini-1 gemini-2",
     "deepseek": "deepseek",
     "claude-4.5": (
         "claude-haiku-4 claude-opus-4-5 claude-opus-4-6 claude-4-5 claude-4-6 claude-sonnet-4-5 claude-sonnet-4-6"
