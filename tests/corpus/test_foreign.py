@@ -71,7 +71,7 @@ def test_calls_and_token_sums_are_those_of_the_files() -> None:
         ("codex", 0.01, 0.15, 0.8),
         ("gemini-cli", 0.008, 0.4, 1.0),
         ("claude-code-2026", 0.05, 0.4, 0.7),
-        ("opencode", 0.05, 0.5, 0.8),
+        ("opencode", 0.005, 0.5, 0.8),
     ],
 )
 def test_recorded_calls_are_predicted(program: str, middle: float, p95: float, p99: float) -> None:
