@@ -113,6 +113,11 @@ class Running:
             self.pilot.app.post_message(events.Key(_character_to_key(character), character))
         await self.pilot.pause()
 
+    async def resize(self, width: int, height: int) -> None:
+        """Resize the terminal, and wait until the screen is laid out for that."""
+        await self.pilot.resize_terminal(width, height)
+        await self.until(lambda: self.app.screen.size == (width, height))
+
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition."""
         await wait_until(self.pilot, condition)

@@ -141,7 +141,7 @@ async def test_everything_that_would_be_done_can_be_read() -> None:
         await asking(run, turn)
         await run.shows("[red]now[/]", "github says of it")
         for size in SIZES:
-            await run.pilot.resize_terminal(*size)
+            await run.resize(*size)
             await run.shows("Run github__create_issue?", "y  run it, once", "n  not this time", "esc stop")
             assert "\x1b" not in run.text
 

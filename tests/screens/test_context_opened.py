@@ -9,14 +9,14 @@ import pytest
 from tests.messages import tool
 from tests.screens.conftest import Running, running
 from tests.screens.scenarios import Scenario, assistant, ident, user, with_idents
-from tests.screens.tooling import Tooling
+from tests.screens.tooling import Listed, not_run
 from tests.usages import make_usage
 from tui.chat.memory_files import MemoryFile, MemoryFiles
-from tui.chat.tool_calls.session_tools import ToolPlan
 from tui.context.usage.rows import UsageItem, UsageRow
 from tui.messages import Attachment, Message, Text, ToolCall, ToolResult, ToolSchema
 from tui.screens.context import ContextPanel, file_text
 from tui.screens.pager import MAX_WRAPPED, Pager, TextLines, layout_lines
+from tui.tools.base import Tool
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -43,8 +43,8 @@ def scenario() -> Scenario:
         UsageRow("attachments", "Attachments", 60, "derived", (UsageItem("the first words", 60, "derived", "m1"),)),
     )  # fmt: skip
     parameters = '{"properties":{"path":{"type":"string"}},"type":"object"}'
-    tooling = Tooling(plan=ToolPlan((ToolSchema("read_file", "Reads a file.", parameters),)))
-    return tooling.scenario(
+    return Scenario(
+        tools=[Listed([Tool(ToolSchema("read_file", "Reads a file.", parameters), True, not_run)])],
         messages=messages,
         usage=with_idents(make_usage(210, rows=rows)),
         system="Be brief,\nplease.",
@@ -134,17 +134,18 @@ async def test_it_wraps_again_for_another_width() -> None:
     async with running() as run:
         run.app.push_screen(Pager([("title", "word " * 60)], wraps=True))
         await run.shows("title: 3 lines", "word word", "esc close")
-        await run.pilot.resize_terminal(50, 20)
+        await run.resize(50, 20)
         await run.shows("title: 7 lines")
         assert max(map(len, run.app.screen.query_one(TextLines)._lines)) <= 45
 
 
 @pytest.mark.slow
-async def test_the_end_of_the_widest_line_can_be_scrolled_to() -> None:
-    for line in ("漢" * 60 + "E", "\t" * 25 + "E", "\x1b[31m" * 9 + "a" * 90 + "E"):
-        async with running(size=(60, 20)) as run:
-            run.app.push_screen(Pager([("title", line)]))
-            await run.shows("title: 1 line")
-            lines = run.app.screen.query_one(TextLines)
-            lines.scroll_to(x=lines.max_scroll_x, animate=False)
-            await run.shows("E  │")
+@pytest.mark.parametrize("line", ["漢" * 60 + "E", "\t" * 25 + "E", "\x1b[31m" * 9 + "a" * 90 + "E"])
+async def test_the_end_of_the_widest_line_can_be_scrolled_to(line: str) -> None:
+    async with running(size=(60, 20)) as run:
+        run.app.push_screen(Pager([("title", line)]))
+        await run.shows("title: 1 line")
+        lines = run.app.screen.query_one(TextLines)
+        await run.until(lambda: lines.show_horizontal_scrollbar)  # before that it does not scroll
+        lines.scroll_to(x=lines.max_scroll_x, animate=False)
+        await run.shows("E  │")

@@ -42,7 +42,7 @@ async def test_answers_are_aligned_where_a_wider_terminal_has_room() -> None:
     async with running(Scenario(), size=(60, 20)) as run:
         run.app.push_screen(QuestionPanel(Question("Which?", "text", answers)))
         await run.shows("Switch  now")
-        await run.pilot.resize_terminal(100, 20)
+        await run.resize(100, 20)
         await run.shows("Switch           now", "Summarise first  then switch")
 
 

@@ -13,11 +13,11 @@ from syrupy.assertion import SnapshotAssertion
 from tests.screens import mcp_scene, scenes, tool_scene
 from tests.screens.pictures import Pictures
 from tests.screens.scenarios import Scenario, ident
-from tests.screens.tooling import Tooling
+from tests.screens.tooling import Listed, not_run
 from tests.usages import make_usage
 from tui.chat.conversation.events import ContextTrimmed
-from tui.chat.tool_calls.session_tools import ToolPlan
 from tui.screens.question import QuestionPanel
+from tui.tools.base import Tool
 from tui.views.view import Option, Question
 
 
@@ -134,9 +134,9 @@ async def test_an_edit(pictures: Pictures) -> None:
 
 @pytest.mark.slow
 async def test_a_text(pictures: Pictures) -> None:
-    workspace = Tooling(plan=ToolPlan((scenes.SEARCH,))).on(scenes.scenario())
+    scenario = replace(scenes.scenario(), tools=[Listed([Tool(scenes.SEARCH, True, not_run)])])
     keys = ("f2", "down", "down", "down", "right", "down", "down", "down", "enter")
-    await pictures(workspace, *keys, until="search_files · built-in")
+    await pictures(scenario, *keys, until="search_files · built-in")
 
 
 @pytest.mark.slow

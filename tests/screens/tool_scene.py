@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from tests.screens import scenes
 from tests.screens.scenarios import Scenario
-from tests.screens.tooling import Tooling
+from tests.screens.tooling import Listed, Tooling, tool
 from tui.chat.conversation.events import ApprovalAsked
-from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
 from tui.config.settings import Rule
-from tui.messages import ToolCall, ToolSchema
-from tui.tools.approval import Remembered
+from tui.messages import ToolCall
+from tui.tools.approval import Remembered, fingerprint
+from tui.tools.base import Tool
 
 ARGUMENTS = {
     "repository": "me/parser",
@@ -35,31 +36,24 @@ ASKED = ApprovalAsked(
 
 def scenario() -> Scenario:
     """The built-in tools and two servers: one switched off in part, one deferred; answers that were given."""
-    tooling = Tooling()
     hour = 3_600
-    tooling.listed = [
-        _tool("built-in", "list_files", 164, "derived", used_at=scenes.NOW - hour),
-        _tool("built-in", "read_file", 212, "derived", used_at=scenes.NOW - 30 * hour),
-        _tool("built-in", "search_files", 239, "derived", on=False),
-        _tool("github", "github__create_issue", 480, rule="allow", read_only=False, used_at=scenes.NOW - hour),
-        _tool("github", "github__delete_repository", 201, rule="never", read_only=False),
-        _tool("github", "github__merge", None, rule="ask", read_only=False),
-        _tool("erp", "erp__operation_1", 155, rule="ask", read_only=False),
-    ]
-    tooling.answers = [Remembered("github__create_issue", "allow", ""), Remembered("old__tool", "never", "")]
-    tooling.plan = ToolPlan((), (ToolSchema("erp__operation_1", "", "{}", "erp"),), 155)
+    github = [tool(f"github__{name}", "github") for name in ("create_issue", "delete_repository", "merge")]
+    rules: Sequence[tuple[Tool, Rule]] = (
+        (github[0], "allow"),
+        (github[1], "never"),
+        (tool("old__tool", "old"), "never"),
+    )
+    tooling = Tooling(
+        sources=[
+            Listed([tool(name, read_only=True) for name in ("list_files", "read_file", "search_files")]),
+            Listed(github, "github"),
+            Listed([tool("erp__operation_1", "erp")], "erp"),
+        ],
+        tokens={"list_files": 164, "read_file": 212, "search_files": 239, "github__create_issue": 480,
+                "github__delete_repository": 201, "github__merge": 310, "erp__operation_1": 20_001},
+        off=["search_files"],
+        answers=[Remembered(one.schema.name, rule, fingerprint(one)) for one, rule in rules],
+        used={"list_files": scenes.NOW - hour, "read_file": scenes.NOW - 30 * hour,
+              "github__create_issue": scenes.NOW - hour},
+    )  # fmt: skip
     return tooling.on(scenes.scenario())
-
-
-def _tool(
-    origin: str,
-    name: str,
-    tokens: int | None,
-    source: str = "estimated",
-    *,
-    on: bool = True,
-    rule: Rule = "allow",
-    read_only: bool = True,
-    used_at: float = 0.0,
-) -> ToolLine:
-    return ToolLine(name, origin, "", tokens, source, on, rule, read_only, used_at)

@@ -1,50 +1,82 @@
-"""Tools and MCP servers in states that real ones reach only with luck: a session's tools and the servers, as set."""
+"""Tools and MCP servers in states that real ones reach only with luck. Nothing runs: what they offer and say is set."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from tests.screens.scenarios import Scenario
-from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.servers import ServerLine, Servers
-from tui.chat.tool_calls.session_tools import SessionTools, ToolLine, ToolPlan
-from tui.chat.turn.session import ChatSession
+from tests.screens.scenarios import SESSION, Scenario, override
+from tui.chat.conversation.history import RecordKind
+from tui.chat.runtime.services import USED
+from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
-from tui.context.usage.rows import UsageItem
-from tui.messages import Attachment
+from tui.messages import BUILT_IN, ToolSchema
 from tui.tools.approval import Remembered
-from tui.tools.base import ToolError
-from tui.tools.mcp.config_files import ProjectFile
-from tui.tools.mcp.offer import Content, ResourceTemplate, ServerPrompt, ServerResource, TemplateVariable
+from tui.tools.base import Tool, ToolError, ToolOutput
+from tui.tools.mcp.config import ServerConfig
+from tui.tools.mcp.config_files import Configured, ProjectFile
+from tui.tools.mcp.offer import Content, TemplateVariable
+from tui.tools.mcp.server import McpServer
+from tui.tools.mcp.status import ServerLog, ServerStatus
+
+if TYPE_CHECKING:
+    from tui.tools.mcp.connection import Connection
+
+
+async def not_run(_arguments: Mapping[str, Any]) -> ToolOutput:
+    """No test of the screen runs a tool."""
+    raise AssertionError
+
+
+def tool(name: str, origin: str = BUILT_IN, *, read_only: bool = False) -> Tool:
+    """A tool that is only listed."""
+    return Tool(ToolSchema(name, f"What {name} does", "{}", origin), read_only, not_run)
+
+
+@dataclass
+class Listed:
+    """A source of tools."""
+
+    listed: list[Tool]
+    name: str = BUILT_IN
+
+    def tools(self) -> Sequence[Tool]:
+        """All of them."""
+        return self.listed
+
+
+@dataclass
+class SetServer:
+    """A server's configuration and status, with the lines of its log."""
+
+    config: ServerConfig
+    status: ServerStatus
+    log: Sequence[str] = ()
 
 
 @dataclass
 class Tooling:
-    """What a test sets, and what was done with it. `listed` tools switch, `servers` do nothing but their lines."""
+    """What is set of the tools and servers of a program.
 
-    listed: list[ToolLine] = field(default_factory=list)
-    plan: ToolPlan = field(default_factory=lambda: ToolPlan(()))
-    takes_any: bool = True
-    off_by_default: bool = False
-    answers: list[Remembered] = field(default_factory=list)  # that hold for all conversations
-    texts: dict[str, str] = field(default_factory=dict)  # whole results, by hash
-    switched: list[tuple[str, bool]] = field(default_factory=list)
+    `tokens` are the sizes of tools, by name. `contents` are what resources (by URI) and prompts (by name) hold,
+    `endings` the completions of the variables of URI templates.
+    """
 
-    servers: list[ServerLine] = field(default_factory=list)
+    sources: Sequence[Listed] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    off: Sequence[str] = ()  # patterns of names
+    answers: Sequence[Remembered] = ()  # that hold for all conversations
+    used: Mapping[str, float] = field(default_factory=dict)  # seconds since the epoch, by name
+
+    servers: Sequence[SetServer] = ()
     project: ProjectFile | None = None
-    resources: list[ServerResource] = field(default_factory=list)
-    readers: set[str] = field(default_factory=set)
-    templates: list[ResourceTemplate] = field(default_factory=list)
-    endings: dict[str, list[str]] = field(default_factory=dict)
-    prompts: list[ServerPrompt] = field(default_factory=list)
-    contents: dict[str, str] = field(default_factory=dict)
-    news: list[str] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)  # addresses of resources
-    did: list[tuple[str, str]] = field(default_factory=list)
+    contents: Mapping[str, str] = field(default_factory=dict)
+    endings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    read_uris: list[str] = field(default_factory=list)
 
     def scenario(self, **values: Any) -> Scenario:
         """A conversation with these tools and servers."""
@@ -52,129 +84,61 @@ class Tooling:
 
     def on(self, scenario: Scenario) -> Scenario:
         """`scenario` with these tools and servers."""
+        return replace(scenario, tools=self.sources, prepare=self._prepare)
 
-        def prepare(workspace: Workspace) -> None:
-            workspace.servers = SetServers(workspace, self)
+    def _prepare(self, workspace: Workspace) -> None:
+        box, store = workspace.services.tools, workspace.store
+        for pattern in self.off:
+            store.add_record(SESSION, RecordKind.TOOLS, {"name": pattern, "on": False})
+        for answer in self.answers:
+            box.remember(answer)
+        store.put_state(USED, json.dumps(dict(self.used)))
+        counter = workspace.services.counter
+        override(counter, count_tool=lambda schema, _model: self.tokens.get(schema.name, 100))
+        workspace.servers = servers = Servers(workspace.settings, store, box)
+        servers.configured = Configured(project=self.project)
+        for one in self.servers:
+            server = servers._hub.add(one.config)
+            box.add_source(server)
+            server.log = ServerLog(None)
+            for line in one.log:
+                server.log.add(line)
+            server.log.path = Path("/log") / f"mcp-{one.config.name}.log"
+            override(server, _run_connection=partial(self._connected, server, one.status))
+            self._set(server, one.status)
 
-        def begin(session: ChatSession) -> None:
-            session.tools = SetTools(session, self)
+    def _set(self, server: McpServer, status: ServerStatus) -> None:
+        server.status = status
+        server._make_tools()
+        server._connection = cast("Connection", self) if status.state == "ready" else None
+        server._start_ended.set()
 
-        return replace(scenario, prepare=prepare, begin=begin)
+    async def _connected(self, server: McpServer, status: ServerStatus) -> None:
+        """One connection, which the person ends."""
+        self._set(server, status)
+        server._hub.status_changed(server.name)
+        assert await server._signals.get() == "stop"
 
-    def tell(self, workspace: Workspace, name: str) -> None:
+    def tell(self, workspace: Workspace, status: ServerStatus) -> None:
         """The status of a server is new."""
-        for listener in workspace.servers._listeners:
-            listener(name)
+        self._set(workspace.servers._server(status.name), status)
+        workspace.servers._heard(status.name)
 
+    # -- as the connection of each server --------------------------------------------------------------------------
 
-class SetTools(SessionTools):
-    """The tools of a session, as set."""
+    stale = False
 
-    def __init__(self, session: ChatSession, tooling: Tooling) -> None:
-        self._set = tooling
-        super().__init__(session.conversation, session._services, session._emit)
+    async def read(self, uri: str) -> Content:
+        self.read_uris.append(uri)
+        if uri not in self.contents:
+            raise ToolError(f"the resource: {uri} is gone")
+        return Content(self.contents[uri])
 
-    async def prepare(self) -> None:
-        """There is nothing to count."""
+    async def subscribe(self, uri: str) -> None:
+        """Nothing changes."""
 
-    @property
-    def plan(self) -> ToolPlan:
-        return self._set.plan
+    async def complete(self, _template: str, variable: TemplateVariable) -> Sequence[str]:
+        return [value for value in self.endings.get(variable.name, ()) if value.startswith(variable.value)]
 
-    @property
-    def takes_any(self) -> bool:
-        return self._set.takes_any
-
-    @property
-    def off_by_default(self) -> bool:
-        return self._set.off_by_default
-
-    async def lines(self, items: Sequence[UsageItem] = ()) -> Sequence[ToolLine]:
-        return self._set.listed
-
-    async def switch(self, pattern: str, on: bool) -> list[str]:
-        self._set.switched.append((pattern, on))
-        names = [line.name for line in self._set.listed if fnmatchcase(line.name, pattern)]
-        self._set.listed = [replace(line, on=on) if line.name in names else line for line in self._set.listed]
-        return names
-
-    async def remembered(self) -> Sequence[Remembered]:
-        return self._set.answers
-
-    async def forget(self, name: str) -> None:
-        self._set.answers = [answer for answer in self._set.answers if answer.tool != name]
-
-    async def full_text(self, sha256: str) -> str | None:
-        return self._set.texts.get(sha256)
-
-
-class SetServers(Servers):
-    """The servers of a program, as set: none of them runs."""
-
-    def __init__(self, workspace: Workspace, tooling: Tooling) -> None:
-        self._set = tooling
-        super().__init__(workspace.settings, workspace.store, workspace.services.tools)
-
-    @property
-    def lines(self) -> Sequence[ServerLine]:
-        return self._set.servers
-
-    @property
-    def project(self) -> ProjectFile | None:
-        return self._set.project
-
-    @property
-    def resources(self) -> Sequence[ServerResource]:
-        return self._set.resources
-
-    @property
-    def readers(self) -> AbstractSet[str]:
-        return self._set.readers
-
-    @property
-    def templates(self) -> Sequence[ResourceTemplate]:
-        return self._set.templates
-
-    @property
-    def prompts(self) -> Sequence[ServerPrompt]:
-        return self._set.prompts
-
-    def news(self) -> list[str]:
-        news, self._set.news = self._set.news, []
-        return news
-
-    async def agree(self, yes: bool) -> None:
-        self._set.did.append(("agree", str(yes)))
-        if self._set.project is not None:
-            self._set.project = replace(self._set.project, agreed=yes)
-
-    async def switch(self, name: str, on: bool) -> None:
-        self._find(name)
-        self._set.did.append(("on" if on else "off", name))
-        state = replace(
-            next(line.status for line in self.lines if line.status.name == name),
-            state="ready" if on else "off",
-            reason="",
-        )
-        self._set.servers = [replace(line, status=state) if line.status.name == name else line for line in self.lines]
-
-    async def restart(self, name: str) -> None:
-        self._find(name)
-        self._set.did.append(("restart", name))
-
-    def _find(self, name: str) -> None:
-        if all(line.status.name != name for line in self.lines):
-            raise ToolError(f"There is no MCP server {name!r}; the servers are: none.")
-
-    async def complete(self, template: ResourceTemplate, variable: TemplateVariable) -> Sequence[str]:
-        return [value for value in self._set.endings.get(variable.name, []) if value.startswith(variable.value)]
-
-    async def attach(self, resource: ServerResource) -> list[Attachment]:
-        self._set.read.append(resource.uri)
-        text = self._set.contents.get(resource.uri)
-        if text is None:
-            raise AttachmentError(f"the resource: {resource.uri} is gone")
-        return [make_attachment(f"{resource.server}:{resource.name}", text.encode())]
-
-    async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
-        return Content(self._set.contents[prompt.name].format(**arguments))
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
+        return Content(self.contents[name].format(**arguments))

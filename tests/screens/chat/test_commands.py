@@ -284,6 +284,7 @@ async def test_the_draft_is_changed_in_an_editor(monkeypatch: pytest.MonkeyPatch
     async with running() as run:
         monkeypatch.setattr(type(run.app), "suspend", suspend)
         await run.type("a draft")
+        await run.until(lambda: run.chat.composer.value == "a draft")
         await run.press("ctrl+g")
         await run.until(lambda: run.chat.composer.value == "a text")
         monkeypatch.chdir(tmp_path)

@@ -76,7 +76,7 @@ async def test_the_keys_are_shown_as_long_as_they_hold() -> None:
         await run.press("alt+up")
         await run.shows("c copy")
         await run.press("f2", "escape")
-        await run.pilot.resize_terminal(60, 20)
+        await run.resize(60, 20)
         await run.shows("c copy  e edit  r retry  f fork  p pin  x out  esc back")
         await run.pilot.click("PromptArea")
         await run.until(lambda: "c copy" not in run.text)

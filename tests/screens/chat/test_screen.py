@@ -36,7 +36,7 @@ async def test_a_message_is_answered_and_the_numbers_follow() -> None:
         assert run.sent == ["hello there"]
         assert run.chat.composer.value == ""
         for size in SIZES:
-            await run.pilot.resize_terminal(*size)
+            await run.resize(*size)
             await run.shows("52.2k / 200k · 26 %")
             lines = run.text.splitlines()
             assert lines[0].startswith(" hello there ─")
@@ -95,7 +95,7 @@ async def test_a_long_draft_leaves_its_cursor_and_all_else_on_screen(size: tuple
         await run.pilot.pause()
         await run.shows("line 13", "52.1k / 200k", "queued  first thing")
         assert run.chat.transcript.size.height >= 1
-        await run.pilot.resize_terminal(size[0] - 8, size[1])
+        await run.resize(size[0] - 8, size[1])
         await run.until(lambda: run.chat.queue_list.size == Size(size[0] - 8 - 2, 2))
 
 
