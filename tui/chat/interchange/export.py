@@ -64,12 +64,18 @@ def export_session(path: Path, store: SessionStore, session: str, *, overwrite: 
     else:
         calls = CallLog(store).rows(session)
         lines = [f"{line}\n" for line in write_jsonl(info, messages, store.records(session), calls, readable)]
-    shown, created = abbreviated(str(path), MAX_PATH), False
-    replaced = path.resolve() if overwrite and path.is_file() else None  # keep it until the new one is whole
+    _write(path, lines, overwrite=overwrite)
+
+
+def _write(path: Path, lines: Iterable[str], *, overwrite: bool) -> None:
+    """Write a private file. One that is replaced stays until the new one is whole. Raises `UsageError`."""
+    shown = abbreviated(str(path), MAX_PATH)
+    replaced = path.resolve() if overwrite and path.is_file() else None  # a link stays
     written = path if replaced is None else replaced.with_name(f"{replaced.name}.new")
+    created = False
     try:
         with open_private(written, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
-            created = replaced is not None or not overwrite
+            created = replaced is not None or not overwrite  # else it may be a pipe
             file.writelines(lines)
         if replaced is not None:
             written.replace(replaced)

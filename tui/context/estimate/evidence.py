@@ -234,25 +234,28 @@ def _contradiction_text(claim: Claim, before: Predecessor) -> str:
 
 def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdict:
     """The verdict on a claim that is not believed: either another number, or the size of a prompt cut by the server."""
-    measured = {one.tokens for one in earlier if one.verdict.believed}
-    doubted = list(takewhile(lambda one: not one.verdict.believed, earlier))
-    cuts = [one.tokens for one in doubted if one.verdict.kind == "cut"]
-    if claim.tokens < CUT_SHARE * MIN_WINDOW:  # a placeholder
+    believed = {one.tokens for one in earlier if one.verdict.believed}
+    since = takewhile(lambda one: not one.verdict.believed, earlier)
+    cuts = [one for one in since if one.verdict.kind == "cut"]
+    largest = max([0.0, *believed, *(cut.tokens for cut in cuts)])
+    placeholder = claim.tokens < CUT_SHARE * MIN_WINDOW
+    stays_behind = len(believed) >= 2 and _stays_behind(claim, earlier, largest)
+    if placeholder or not (claim.cut_at_window or stays_behind):
         return Verdict("doubted", reason)
-    if not claim.cut_at_window:
-        missing = claim.predicted - claim.tokens
-        if len(measured) < 2 or missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens:  # or the server rounds
-            return Verdict("doubted", reason)
-        largest = max(*measured, *cuts)
-        if any(one.grew(claim) for one in earlier) or not CUT_SHARE * largest <= claim.tokens <= largest:
-            return Verdict("doubted", reason)
-        # The input grew before, and now it does not.
-    size = max([claim.tokens, *cuts, *measured])
-    again = any(one.repeats(claim.tokens) and not one.verdict.confirmed for one in earlier)  # or it is a call behind
-    plateau = [one for one in doubted if one.verdict.kind == "cut" and not one.agrees(claim.tokens)]
-    proven = size >= MIN_WINDOW and (again or any(PLATEAU_SHARE * size <= one.tokens for one in plateau))
-    reason = f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens"
-    return Verdict("cut", reason, window=round(size) if proven else None)
+    size = max(claim.tokens, largest)
+    # After a confirmed report the same number may be that of the call before.
+    again = any(one.repeats(claim.tokens) and not one.verdict.confirmed for one in earlier)
+    plateau = any(PLATEAU_SHARE * size <= cut.tokens and not cut.agrees(claim.tokens) for cut in cuts)
+    window = round(size) if size >= MIN_WINDOW and (again or plateau) else None
+    return Verdict("cut", f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens", window=window)
+
+
+def _stays_behind(claim: Claim, earlier: Sequence[Predecessor], largest: float) -> bool:
+    """Whether the input grew to `largest` tokens before, and does not grow any more."""
+    missing = claim.predicted - claim.tokens
+    if missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens:  # or the server rounds
+        return False
+    return CUT_SHARE * largest <= claim.tokens <= largest and not any(one.grew(claim) for one in earlier)
 
 
 def _excess(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:

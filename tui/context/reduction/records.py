@@ -325,13 +325,14 @@ def trim_to_json(state: TrimState, before: TrimState) -> dict[str, object]:
 def fold_trims(trims: Sequence[Mapping[str, Any]]) -> TrimState:
     """The state after `trims`, the data of their records, oldest first. Raises `ValueError` for a malformed one."""
     whole = max((index for index, data in enumerate(trims) if not data.get("adds")), default=0)
-    states = [TrimState.from_json(data["state"]) for data in trims[whole:]]
-    return TrimState(
-        tuple({call: cut for state in states for call, cut in _cuts_by_call(state).items()}.values()),
-        frozenset(message for state in states for message in state.dropped),
-        states[-1].frontier if states else "",
-        {message: size for state in states for message, size in state.left_out.items()},
-    )
+    cuts, dropped, left_out, frontier = dict[tuple[str, str], Cut](), set[str](), dict[str, int](), ""
+    for data in trims[whole:]:
+        state = TrimState.from_json(data["state"])
+        cuts |= _cuts_by_call(state)
+        dropped |= state.dropped
+        left_out |= state.left_out
+        frontier = state.frontier
+    return TrimState(tuple(cuts.values()), frozenset(dropped), frontier, left_out)
 
 
 def _cuts_by_call(state: TrimState) -> dict[tuple[str, str], Cut]:
