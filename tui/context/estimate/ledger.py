@@ -183,9 +183,24 @@ def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Su
     text = max(0.0, size - reasoning - media - markup)
     visible, most = _limits(message)
     most = max(most, size)
-    if cost is None:
-        return Sums(count.content, markup, media, fixed, 0.0, reasoning, classes, size, text, most, visible, classes)
-    return Sums(0.0, 0.0, 0.0, 0.0, float(cost.tokens), float(cost.reasoning), 0, size, text, most, visible, classes)
+    if cost is not None:
+        known, reasoning = float(cost.tokens), float(cost.reasoning)
+        return Sums(
+            known=known, reasoning=reasoning, plain=size, text=text, most=most, size=visible, all_classes=classes
+        )
+    return Sums(
+        content=count.content,
+        markup=markup,
+        media=media,
+        fixed=fixed,
+        reasoning=reasoning,
+        classes=classes,
+        plain=size,
+        text=text,
+        most=most,
+        size=visible,
+        all_classes=classes,
+    )
 
 
 PART_MARKUP = 48
