@@ -10,7 +10,9 @@ from tests.commands.scripted_ui import Commands
 async def test_it_is_written_where_nothing_is(conversation: Commands, tmp_path: Path) -> None:
     assert await conversation.output("/export out.md") == f"Written to {tmp_path / 'out.md'}"
     assert "What is a boat?" in (tmp_path / "out.md").read_text()
+    (tmp_path / "out.md.new").write_text("another file")
     assert (await conversation.output("/export --force out.md")).endswith("/out.md")
+    assert (tmp_path / "out.md.new").read_text() == "another file"
     assert "the suffix names the format" in await conversation.refusal("/export out.md--force")
     (tmp_path / "out.md").write_text("mine")
     assert "There is a file out.md already" in await conversation.refusal("/export out.md")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from tui.chat.interchange.recording import write_jsonl
 from tui.chat.store.calls import CallLog
+from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.config.files import open_private
 from tui.errors import UsageError
@@ -71,7 +72,7 @@ def _write(path: Path, lines: Iterable[str], *, overwrite: bool) -> None:
     """Write a private file. One that is replaced stays until the new one is whole. Raises `UsageError`."""
     shown = abbreviated(str(path), MAX_PATH)
     replaced = path.resolve() if overwrite and path.is_file() else None  # a link stays
-    written = path if replaced is None else replaced.with_name(f"{replaced.name}.new")
+    written = path if replaced is None else replaced.with_name(f".{new_id()}{replaced.suffix}")
     created = False
     try:
         with open_private(written, "w" if overwrite else "x", encoding="utf-8", errors="backslashreplace") as file:
