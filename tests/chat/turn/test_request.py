@@ -152,6 +152,16 @@ async def test_a_window_that_shrinks_without_a_number_is_approached_from_above_a
     assert limits.detail == "at most: its server refused more"
 
 
+async def test_a_refusal_that_counts_more_than_the_window_leaves_the_window_as_it_is(tmp_path: Path) -> None:
+    provider = ScriptedProvider(window=None, claimed=10_000)
+    async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
+        session = await workspace.new_session()
+        await converse(session, 3, LONG)
+        provider.script = [[ProviderError("overflow_input", "prompt is too long: 12000 tokens", input_tokens=12_000)]]
+        await drain(session.send(LONG))
+        assert workspace.services.models.limits("scripted", session.conversation.target.model).context == 10_000
+
+
 async def test_usage_hears_of_every_request_under_rolling_context_and_of_every_trim(tmp_path: Path) -> None:
     provider = ScriptedProvider(window=4_000, fallback=lambda _: answer("Noted. " * 10))
     async with open_workspace(tmp_path, provider, rolling_context=True) as workspace:
