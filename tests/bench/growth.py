@@ -85,7 +85,7 @@ async def measured(folder: Path, size: int, url: str, *, rolling: bool = False) 
     """
     from tests.e2e.test_app import opener, settings_in
     from tui.app import ChatApp
-    from tui.chat.conversation.history import build_request
+    from tui.chat.conversation.projection import build_request
     from tui.config.settings import ModelSettings, ProviderSettings
     from tui.providers.config import ProviderConfig
     from tui.providers.dialects.openai_chat import OpenAIChat, to_wire

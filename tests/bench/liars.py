@@ -27,7 +27,7 @@ from tests.bench.simulate_server import SimTokenizer
 from tests.context.helpers import registered
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import TurnFailed
-from tui.chat.conversation.history import Target
+from tui.chat.conversation.projection import Target
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession

@@ -35,7 +35,7 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.conversation.history import Target
+from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore

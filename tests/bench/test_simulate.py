@@ -79,7 +79,7 @@ def test_it_notices_when_trimming_separates_calls_from_results(monkeypatch: pyte
     def broken(messages: Sequence[Message], state: records.TrimState, **_: object) -> tuple[Message, ...]:
         return tuple(m for m in messages if m.role != "tool" or not state.cuts)
 
-    monkeypatch.setattr("tui.chat.conversation.history.leave_out", broken)
+    monkeypatch.setattr("tui.chat.conversation.projection.leave_out", broken)
     assert simulate(scenario()).pairing_errors > 0
 
 

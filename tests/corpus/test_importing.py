@@ -9,7 +9,8 @@ import pytest
 
 from tests.corpus import corpus_root
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.importing import import_session
 from tui.chat.store.calls import CallLog
 from tui.chat.store.store import SessionStore

@@ -12,7 +12,8 @@ from tests.context.conversations import problems
 from tests.corpus import corpus_root
 from tests.messages import user
 from tests.recordings import read_recording
-from tui.chat.conversation.history import HistoryState, Projection, Target, request_for
+from tui.chat.conversation.history import HistoryState
+from tui.chat.conversation.projection import Projection, Target, request_for
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.compaction import (
     CompactionPlan,

@@ -14,7 +14,8 @@ import pytest
 from tests.messages import assistant, user
 from tests.providers.collect import Answer, collect
 from tests.real.conftest import LlamaServer, StartServer, send_also
-from tui.chat.conversation.history import HistoryState, Target, build_request
+from tui.chat.conversation.history import HistoryState
+from tui.chat.conversation.projection import Target, build_request
 from tui.context.counting.counting import TokenCounter
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator

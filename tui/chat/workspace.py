@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from tui.chat.attachments import check_taken, mentioned, read_attachment
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import RecordKind, Target, fold_records, unreadable
+from tui.chat.conversation.history import RecordKind, fold_records, unreadable
+from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.runtime.services import Services

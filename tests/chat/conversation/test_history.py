@@ -9,18 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.conversation.history import (
-    NO_RESULT,
-    HistoryState,
-    Projection,
-    RecordKind,
-    Target,
-    build_request,
-    fold_records,
-    request_for,
-    trimmed_request,
-    unreadable,
-)
+from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, unreadable
+from tui.chat.conversation.projection import NO_RESULT, Projection, Target, build_request, request_for, trimmed_request
 from tui.chat.store.store import Record
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tui.chat.conversation.history import HistoryState, Target, build_request
+from tui.chat.conversation.history import HistoryState
+from tui.chat.conversation.projection import Target, build_request
 from tui.messages import (
     Attachment,
     Message,

@@ -16,7 +16,8 @@ import pytest
 from tests.context.conversations import budget, count, estimate
 from tests.messages import user
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import RecordKind, Target
+from tui.chat.conversation.history import RecordKind
+from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore

@@ -16,7 +16,8 @@ from tests.chat.interchange.foreign.files import claude_answer, claude_line, wri
 from tests.chat.store.test_store import EVERYTHING, user
 from tests.messages import tool
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange import importing
 from tui.chat.interchange.export import export_session
 from tui.chat.interchange.foreign import SessionFile

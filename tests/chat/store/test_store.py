@@ -20,7 +20,7 @@ import pytest
 
 from tests.messages import assistant
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import Target
+from tui.chat.conversation.projection import Target
 from tui.chat.store import database
 from tui.chat.store.calls import CallLog, usage_columns
 from tui.chat.store.database import StoreError, new_id

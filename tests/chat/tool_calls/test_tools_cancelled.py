@@ -14,7 +14,7 @@ from tests.chat.fakes import ScriptedProvider, Tools, open_workspace
 from tests.chat.tool_calls.tool_calls import FunctionTools, calls, results, turn, well_formed
 from tests.messages import assistant
 from tui.chat.conversation.events import ApprovalAsked, Notice, ReplyFinished, ToolFinished, TurnFailed, UsageChanged
-from tui.chat.conversation.history import NO_RESULT
+from tui.chat.conversation.projection import NO_RESULT
 from tui.chat.store.database import Liveness
 from tui.chat.tool_calls import tool_step
 from tui.chat.tool_calls.tool_step import CANCELLED

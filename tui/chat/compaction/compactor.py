@@ -22,8 +22,9 @@ from tui.chat.compaction.summarise import (
 from tui.chat.conversation.completion import complete
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
-from tui.chat.conversation.history import RecordKind, build_request, trimmed_request
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import build_request, trimmed_request
 from tui.chat.runtime.services import Services, uninterrupted
 from tui.chat.store.database import new_id
 from tui.context.reduction.compaction import (

@@ -10,16 +10,8 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from tui.chat.conversation import history
-from tui.chat.conversation.history import (
-    WITH_FRONTIER,
-    Projection,
-    RecordKind,
-    Target,
-    active_messages,
-    build_request,
-    fold_records,
-    trimmed_request,
-)
+from tui.chat.conversation.history import WITH_FRONTIER, RecordKind, fold_records
+from tui.chat.conversation.projection import Projection, Target, active_messages, build_request, trimmed_request
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.services import uninterruptible
 from tui.chat.store.database import StoreError, follow

@@ -8,7 +8,7 @@ import time
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import Target, build_request, trimmed_request
+from tui.chat.conversation.projection import Target, build_request, trimmed_request
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.estimate.ledger import preamble_steps

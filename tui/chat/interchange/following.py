@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
 
-from tui.chat.conversation.history import Projection, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Projection
 from tui.chat.interchange.foreign import claude, codex, opencode, read_recordings
 from tui.chat.interchange.foreign.reading import Line, SourceFile, loaded
 from tui.chat.interchange.recording import NoMessagesError, Recording, RecordingError, checked

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Literal, NamedTuple, TypeAlias
 
-from tui.chat.conversation.history import HistoryState, Projection, Target, fold_records
+from tui.chat.conversation.history import HistoryState, fold_records
+from tui.chat.conversation.projection import Projection, Target
 from tui.chat.interchange.recording import Recording
 from tui.chat.store.store import Record
 from tui.context.counting.counting import TokenCounter

@@ -11,7 +11,8 @@ from typing import Any
 
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ApprovalAsked, Emit, Notice
-from tui.chat.conversation.history import RecordKind, Target
+from tui.chat.conversation.history import RecordKind
+from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.store.database import StoreError, new_id
 from tui.config.settings import Rule

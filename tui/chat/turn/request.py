@@ -16,8 +16,8 @@ from tui.chat.compaction.compactor import Compactor
 from tui.chat.compaction.summarise import SummaryFailedError
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import ContextTrimmed, Emit, Notice, ReplyDelta, ReplyStarted, UsageChanged
-from tui.chat.conversation.history import bridged
 from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import bridged
 from tui.chat.runtime.model_facts import ModelFacts
 from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.codec import PartsBuilder

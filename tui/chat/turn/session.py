@@ -14,8 +14,9 @@ from tui.chat.compaction.compactor import Compactor, Summaries
 from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
-from tui.chat.conversation.history import RecordKind, Target
+from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
+from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services, end_cancellation, uninterrupted
 from tui.chat.store.database import StoreError, new_id
 from tui.chat.tool_calls.session_tools import SessionTools

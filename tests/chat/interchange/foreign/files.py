@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.recording import Recording
 
 

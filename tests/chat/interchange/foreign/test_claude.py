@@ -9,7 +9,8 @@ import pytest
 
 from tests.chat.interchange.foreign.files import claude_answer, claude_line, sent, write
 from tests.recordings import read_recording
-from tui.chat.conversation.history import RecordKind, Target, build_request, fold_records
+from tui.chat.conversation.history import RecordKind, fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.foreign import read_recordings
 from tui.chat.interchange.recording import Recording
 from tui.chat.interchange.replay import replay

@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.chat.interchange.foreign.files import sent, write
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.messages import Reasoning, ToolCall, ToolResult, Usage
 
 TIME = "2026-05-01T10:00:{:02d}.000Z"

@@ -11,7 +11,8 @@ import pytest
 
 from tests.chat.interchange.foreign.files import sent, write
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.replay import recorded_calls
 from tui.messages import ToolResult, Usage
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.chat.interchange.foreign.files import pi_answer, pi_line, pi_message, sent, write
 from tests.recordings import read_recording
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.messages import Text, ToolCall, ToolResult, Usage
 
 

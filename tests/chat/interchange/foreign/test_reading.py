@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui.chat.conversation.history import Target, build_request, fold_records
+from tui.chat.conversation.history import fold_records
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.interchange.foreign.reading import Builder, SourceFile, ancestors, usage_apart
 from tui.messages import Text, Usage
 

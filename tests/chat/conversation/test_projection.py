@@ -10,8 +10,9 @@ from unittest import mock
 
 import pytest
 
-from tui.chat.conversation import history
-from tui.chat.conversation.history import HistoryState, Projection, Target, build_request, trimmed_request
+from tui.chat.conversation import projection
+from tui.chat.conversation.history import HistoryState
+from tui.chat.conversation.projection import Projection, Target, build_request, trimmed_request
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.records import Checkpoint, CompactionRecord, CompactionUndo, Cut, SummaryEdit, TrimState
 from tui.messages import (
@@ -169,8 +170,8 @@ def test_a_turn_projects_what_came_since_the_last_one() -> None:
         looked_at.append(len(active))
         return original(active, *arguments, **named)
 
-    original = history._outgoing
-    with mock.patch.object(history, "_outgoing", counted):
+    original = projection._outgoing
+    with mock.patch.object(projection, "_outgoing", counted):
         for number in range(2_000, 2_010):
             messages.append(Message("assistant" if number % 2 else "user", (Text("x"),), f"{number:04}"))
             before, after = grown.requests(messages, state, target)
