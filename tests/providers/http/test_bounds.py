@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 from collections.abc import AsyncGenerator
+from unittest.mock import AsyncMock
 
+import httpcore2
 import httpx2
 import pytest
 
@@ -89,6 +91,18 @@ async def test_a_limit_that_is_set_anew_replaces_the_earlier_one() -> None:
         limit(60.0)
         for _ in range(5):
             await asyncio.sleep(0)
+
+
+async def test_a_server_that_takes_only_a_part_of_a_request_has_to_answer_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection = "httpcore2._async.http11.AsyncHTTP11Connection"
+    monkeypatch.setattr(f"{connection}._send_request_body", AsyncMock(side_effect=httpcore2.WriteError))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with httpx2.AsyncClient(transport=BoundedTransport(1_000), timeout=0.1) as client, asyncio.timeout(60):
+            with pytest.raises(httpx2.ReadTimeout):
+                await client.post(url, content=b"x")
 
 
 def test_a_name_server_that_does_not_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
             async with time_limit(None) as limit:
 
                 async def trace(name: str, _info: dict[str, Any]) -> None:
-                    if name.endswith("send_request_body.complete") and patience is not None:
+                    if name.endswith("receive_response_headers.started") and patience is not None:
                         limit(patience)
 
                 # The limit here, and `Pace`, replace the read timeout, which a stopped program would exceed.
