@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from textual.geometry import Size
 from textual.worker import Worker
 
 from tests.chat.fakes import answer
-from tests.screens.conftest import SIZES, Running, running
+from tests.screens.conftest import SIZES, Running, running, wait_until
 from tests.screens.scenarios import EchoProvider, Scenario, assistant, ident, long_scenario, opener, settings_in, user
 from tests.usages import make_usage
 from tui.app import ChatApp
@@ -24,6 +25,7 @@ from tui.chat.workspace import Workspace
 from tui.context.usage.usage import ContextUsage
 from tui.providers.base import ProviderError
 from tui.screens.base import GuardedScreen, Panel
+from tui.screens.chat import turns
 from tui.screens.chat.screen import ChatScreen
 
 
@@ -195,8 +197,9 @@ async def test_an_error_of_the_program_is_one_line_and_the_screen_lives_on(tmp_p
 
 
 @pytest.mark.slow
-async def test_what_happens_on_the_way_is_shown() -> None:
-    gate = asyncio.Event()
+async def test_what_happens_on_the_way_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, clock = asyncio.Event(), SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr(turns, "time", clock)
 
     async def events() -> AsyncIterator[SessionEvent]:
         yield ContextTrimmed(12, 38_400, ("m1",))
@@ -207,7 +210,8 @@ async def test_what_happens_on_the_way_is_shown() -> None:
     async with running() as run:
         run.turn(events())
         await run.shows("Context trimmed: 12 messages, ~38,400 tokens left out", "attempt 2 · rate limit")
-        for seconds in ("5 s", "4 s"):  # it counts down while one looks
+        for passed, seconds in ((0, "5 s"), (1, "4 s")):  # it counts down while one looks
+            clock.monotonic = lambda passed=passed: float(passed)
             await run.shows(f"asking again in {seconds} · esc stops")
         gate.set()
         await run.shows("The server cut the prompt: set num_ctx.")
@@ -351,7 +355,7 @@ async def test_a_workspace_that_does_not_open_ends_with_one_line_and_code_1(tmp_
 
     app = ChatApp(settings_in(tmp_path), fails)
     async with app.run_test() as pilot:
-        await pilot.pause(0.1)
+        await wait_until(pilot, lambda: app.return_code is not None)
     assert app.return_code == 1
 
 

@@ -135,9 +135,8 @@ async def test_follows_a_reply_until_scrolled_up_and_again_at_the_end() -> None:
         assert transcript.reader_place is not None
         still = screen(transcript)
         transcript.delta("live", "text", "\n\nsecond paragraph" * 30)
-        await pilot.pause(0.2)
+        await until(pilot, lambda: screen(transcript)[-1].endswith("↓ more below"))
         assert screen(transcript)[:-1] == still[:-1]
-        assert screen(transcript)[-1].endswith("↓ more below")
         transcript.finish_reply(assistant("first words" + "\n\nsecond paragraph" * 30, id="live", model="m"))
         await pilot.pause()
         assert screen(transcript)[:-1] == still[:-1]
