@@ -439,7 +439,7 @@ def test_two_models_that_answer_in_turns_are_seen_and_prove_no_window(hybrid: Hy
     assert estimate.upper_bound >= 1.4 * conversation.truth() * 0.99
 
 
-@pytest.mark.parametrize("kind", ["placeholder", "lagging", "smaller vocabulary"])
+@pytest.mark.parametrize("kind", ["placeholder", "uncached", "lagging", "smaller vocabulary"])
 def test_what_is_no_cut_sets_no_window(hybrid: HybridTokenEstimator, kind: str) -> None:
     """Nobody cuts a prompt to a token, and what a cut leaves does not grow by what is added."""
     conversation, verdicts = ReportedConversation(hybrid), []
@@ -449,8 +449,8 @@ def test_what_is_no_cut_sets_no_window(hybrid: HybridTokenEstimator, kind: str) 
     for _ in range(6):
         conversation.next(300)
         truth = conversation.truth()
-        tokens = {"placeholder": 1, "lagging": before, "smaller vocabulary": round(0.7 * truth)}[kind]
-        verdicts.append(conversation.report(tokens, window=10_000))
+        tokens = {"placeholder": 1, "uncached": 3_000, "lagging": before, "smaller vocabulary": round(0.7 * truth)}
+        verdicts.append(conversation.report(tokens[kind], window=10_000))
         before = truth
     assert all(verdict.window is None for verdict in verdicts)
 

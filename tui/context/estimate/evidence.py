@@ -244,9 +244,10 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
         return Verdict("doubted", reason)
     size = max(claim.tokens, largest)
     # After a confirmed report the same number may be that of the call before.
-    again = any(one.repeats(claim.tokens) and not one.verdict.confirmed for one in earlier)
-    plateau = any(PLATEAU_SHARE * size <= cut.tokens and not cut.agrees(claim.tokens) for cut in cuts)
-    window = round(size) if size >= MIN_WINDOW and (again or plateau) else None
+    again = [one for one in earlier if one.repeats(claim.tokens) and not one.verdict.confirmed]
+    plateau = [cut for cut in cuts if not cut.agrees(claim.tokens)]
+    proven = any(PLATEAU_SHARE * size <= one.tokens for one in (*again, *plateau))
+    window = round(size) if proven and size >= MIN_WINDOW else None
     return Verdict("cut", f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens", window=window)
 
 
