@@ -101,7 +101,7 @@ class _Collision(NamedTuple):
 
 
 def start_keys(keymap: Mapping[str, str], conversation: Sequence[type[DOMNode]]) -> Mapping[str, str]:
-    """The entries of the keymap to use until `usable_keys` has loaded the panels: those right in the conversation."""
+    """The entries that can be used in the conversation, until `usable_keys` has loaded the panels."""
     are_keys = {name: keys for name, keys in keymap.items() if not _invalid(keys)}
     return _not_refused(are_keys, _chat_sections(conversation), conversation)[0]
 
@@ -142,7 +142,7 @@ def _invalid(keys: str) -> list[str]:
 def _not_refused(
     keymap: dict[str, str], sections: Sections, conversation: Sequence[type[DOMNode]]
 ) -> tuple[dict[str, str], Sequence[str]]:
-    """The entries without those that hide what can't have another key, or sending; what each of these hides."""
+    """The entries that hide neither sending nor what can't have another key; and what each of the others hides."""
     reasons: list[str] = []
     while collisions := [each for each in _collisions(keymap, sections, conversation) if each.hidden in ("", SEND)]:
         refused = {each.entry: each.text for each in reversed(collisions)}

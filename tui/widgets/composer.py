@@ -59,7 +59,7 @@ class PromptArea(TextArea):
         self.chips = composer.chips
 
     def use_keys(self, set_keys: Mapping[str, str]) -> None:
-        """Give the keys that the person has set in the prompt, with the names of their bindings, no other meaning."""
+        """Remove what else the person's keys do in the prompt; `set_keys` has the name of each key's binding."""
         assert self._merged_bindings is not None
         self._bindings = self._merged_bindings.copy()
         for key in set_keys:  # other bindings of these keys would hide those of the screen
