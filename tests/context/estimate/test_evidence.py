@@ -422,6 +422,17 @@ def test_a_server_that_counts_more_from_some_call_on_is_believed_by_its_fourth_r
     assert estimate.source == "delta"
 
 
+def test_no_second_server_counts_ten_times_as_much(hybrid: HybridTokenEstimator) -> None:
+    """Such reports agree with each other, and still neither widen the bound nor mark what is honest again."""
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(2_000)
+    for _ in range(3):
+        conversation.next(300)
+        assert conversation.report(10 * conversation.truth()).kind == "doubted"
+    assert conversation.estimate().upper_bound < 1.2 * conversation.truth()
+    assert conversation.honest().confirmed
+
+
 def test_two_models_that_answer_in_turns_are_seen_and_prove_no_window(hybrid: HybridTokenEstimator) -> None:
     """A balancer between two servers, one of which counts 1.4 times as much: neither number is sure to be the next."""
     conversation = ReportedConversation(hybrid)

@@ -13,7 +13,7 @@ from itertools import combinations, takewhile
 from typing import NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
-from tui.context.estimate.calibration import FACTOR_HIGH
+from tui.context.estimate.calibration import FACTOR_HIGH, FACTOR_LOW
 from tui.context.estimate.ledger import Sums
 from tui.context.estimate.measurements import ALLOWANCE, Measurement, Verdict, learned
 from tui.context.estimate.prediction import Situation, judged_by_learning, preamble_margin, spelled_out, text_margin
@@ -153,6 +153,10 @@ class Claim:
         predicted = min(self.predicted, self.by_learning) - self.hidden - self.media
         return self.window is not None and self.tokens < CUT_BELOW * predicted and predicted > CUT_ABOVE * self.window
 
+    def countable(self, tokens: float) -> bool:
+        """Whether another vocabulary may count so many tokens in the request."""
+        return FACTOR_LOW * self.by_text <= tokens <= FACTOR_HIGH * self.by_text
+
     @property
     def excess(self) -> float:
         """The tokens beyond the estimate from text alone."""
@@ -220,7 +224,7 @@ def _persists(claim: Claim, earlier: Sequence[Predecessor]) -> bool:
     """
     latest = earlier[:AGREED]
     doubted = all(not one.verdict.believed and (one.agrees(claim.tokens) or one.proportional(claim)) for one in latest)
-    return len(latest) == AGREED and doubted and claim.by_text < claim.tokens <= FACTOR_HIGH * claim.by_text
+    return len(latest) == AGREED and doubted and claim.by_text < claim.tokens and claim.countable(claim.tokens)
 
 
 def _contradiction_text(claim: Claim, before: Predecessor) -> str:
@@ -315,7 +319,8 @@ class ReportLog:
         claim = replace(claim_of(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
         verdict = weigh(claim, earlier)
         alike = [one for one in earlier[:WITNESSES] if one.proportional(claim)]
-        if verdict.kind == "doubted" and alike and all(one.verdict.kind == "doubted" for one in alike):
+        doubted = verdict.kind == "doubted" and alike and all(one.verdict.kind == "doubted" for one in alike)
+        if doubted and claim.countable(tokens):
             self._disputed = True  # a second server answers in turns, or another model from now on
         return verdict
 
@@ -324,7 +329,8 @@ class ReportLog:
         if sum(not report.verdict.believed for report in self.reports) < 2:
             return 0.0
         claim, latest = claim_of(situation, 0), self._extended_by(situation)[:WITNESSES]
-        doubted = [_predecessor(report, situation).scaled(claim) for report in latest if not report.verdict.believed]
+        scaled = [_predecessor(report, situation).scaled(claim) for report in latest if not report.verdict.believed]
+        doubted = filter(claim.countable, scaled)
         agreed = (max(pair) for pair in combinations(doubted, 2) if max(pair) <= (1 + CONFIRMED_SHARE) * min(pair))
         return max(agreed, default=0.0)
 
