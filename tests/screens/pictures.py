@@ -11,7 +11,7 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, OptionList, TextArea
 
 from tests.pictures import settled
 from tests.screens.conftest import screen_text, wait_until
@@ -72,6 +72,8 @@ class Pictures:
                 chat.action_command(first)
             elif first is not None:
                 chat.turns.show(first)
+            if isinstance(first, str) and first and keys:  # for its list
+                await wait_until(pilot, lambda: any(one.option_count for one in app.screen.query(OptionList)))
             for key in keys:
                 await pilot.press(key)
             await wait_until(pilot, lambda: until in screen_text(app))
