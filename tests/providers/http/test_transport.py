@@ -1,12 +1,15 @@
-"""Answers under HTTP 200 that are no stream although one was asked for."""
+"""Answers under HTTP 200 that are no stream although one was asked for, and requests that get none."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from contextlib import aclosing
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.providers.collect import Answer as Got
@@ -15,7 +18,9 @@ from tests.providers.replay import Answer
 from tests.providers.serving import DIALECTS, REQUEST, pieces, serving
 from tui.messages import Usage
 from tui.providers.base import ErrorKind, ProviderError, TextDelta
-from tui.providers.config import Dialect
+from tui.providers.config import Dialect, ProviderConfig
+from tui.providers.http.client import Client, connect
+from tui.providers.http.transport import ask_json, events
 
 CALL = {"name": "look", "arguments": '{"path": "a"}'}
 WHOLE: dict[str, dict[str, Any]] = {
@@ -110,3 +115,47 @@ async def test_a_page_is_no_list_of_models(dialect: Dialect) -> None:
         server.answers.append(Answer([b"<html><title>Welcome</title></html>"], content_type="text/html"))
         with pytest.raises(ProviderError, match=r"a web page \(Welcome\)"):
             await provider.models()
+
+
+FAILURES = [
+    kind
+    for kind in vars(httpx2).values()
+    if isinstance(kind, type) and issubclass(kind, httpx2.RequestError) and kind is not httpx2.ProxyError
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("said", ["", "All connection attempts failed"])
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_no_words_of_the_http_library_are_shown(kind: type[httpx2.RequestError], said: str, stream: bool) -> None:
+    def fail(_: httpx2.Request) -> httpx2.Response:
+        raise kind(said)
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(fail)) as http:
+        client = Client(ProviderConfig("p", "openai-chat", "http://own.example/v1"), http, None)
+        with pytest.raises(ProviderError) as caught:
+            _ = [event async for event in events(client, "/x", {})] if stream else await ask_json(client, "/x")
+    text = str(caught.value)
+    assert kind.__name__ not in text and (not said or said not in text) and "()" not in text
+    assert text.startswith("p: ") and any(step in text for step in ("Check ", "/retry"))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "place", ["javascript:alert(1)", "mailto:me@example.com", "data:,x", "file:///x", "http://[x/"]
+)
+async def test_a_redirect_to_no_web_address_is_not_asked_again(dialect: Dialect, place: str) -> None:
+    async with serving(dialect) as (server, provider):
+        server.answers += [Answer(status=307, headers={"location": place})] * 3
+        error = (await collect(provider, REQUEST)).error
+    assert error is not None and error.kind == "bad_request" and "base_url" in str(error)
+    assert len(server.requests) == 1
+
+
+async def test_a_connection_that_failed_is_explained_in_the_words_of_the_system() -> None:
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+    client = await connect(ProviderConfig("p", "openai-chat", f"http://127.0.0.1:{port}/v1"), None)
+    with pytest.raises(ProviderError, match=os.strerror(errno.ECONNREFUSED)):
+        await ask_json(client, "/models")
+    await client.close()

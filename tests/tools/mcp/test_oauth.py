@@ -98,7 +98,7 @@ async def test_a_person_signs_in_once_and_the_tokens_serve_the_next_run(
 
 @pytest.mark.parametrize(
     ("endpoint", "why"),
-    [("", "no place for that"), ("503", "answered 503"), ("hang", "in time"), ("gone", "attempts failed")],
+    [("", "no place for that"), ("503", "answered 503"), ("hang", "in time"), ("gone", "the server did not answer")],
 )
 async def test_tokens_that_can_not_be_revoked_are_forgotten_all_the_same(
     endpoint: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx2
 import pytest
 
 from tui.tools.mcp.config import ServerConfig
@@ -141,6 +142,16 @@ NOWHERE = "there is no MCP server at https://x.example/mcp; check url of mcpServ
         (GoneError(), TransportStatus(), "it ended", False),
         (TimeoutError(), TransportStatus(), "it gave no answer in time", False),
         (Exception("odd"), TransportStatus(), "odd", False),
+        (
+            httpx2.ConnectTimeout(""),
+            TransportStatus(),
+            "nothing answers at https://x.example/mcp; is it running?",
+            False,
+        ),
+        *(
+            (error, TransportStatus(), "the connection to https://x.example/mcp broke", False)
+            for error in (httpx2.WriteTimeout(""), httpx2.DecodingError("Error -3"), httpx2.LocalProtocolError("x"))
+        ),
         (Exception(), TransportStatus(401, "401"), "it answered 401; check headers of mcpServers.x in mcp.json", True),
         (Exception(), TransportStatus(404, "404"), "it answered 404", True),
         (Exception(), TransportStatus(429, "429"), "it answered 429", False),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
@@ -249,14 +252,15 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
     from tui.providers.http.bounds import RedirectError
 
     where = redact(base_url)
-    reason = one_line(str(error), 120) or type(error).__name__
-    retry_hint = "" if idle is None else " What arrived is kept; /retry goes on."
+    next_step = "Check the server, then try again." if idle is None else "What arrived is kept; /retry goes on."
     match error:
         case RedirectError():
             text = f"{where} redirects to {redact(str(error))}, which is another server: nothing was sent there."
             return "bad_request", f"{text} If it is the right one, set base_url to it."
         case httpx2.TooManyRedirects():
             return "bad_request", f"{where} redirects in a circle. Check base_url."
+        case httpx2.RemoteProtocolError() if "location header" in str(error):
+            return "bad_request", f"{where} redirects to something that is no web address. Check base_url."
         case httpx2.ReadTimeout() if idle is not None:
             text = f"{where} sent nothing or next to nothing for {idle:g} seconds. What arrived is kept; /retry asks"
             return "stalled", f"{text} again. A slow server gets more time with idle_timeout in the config file."
@@ -265,15 +269,43 @@ def _explained(error: Exception, base_url: str, idle: float | None) -> tuple[Err
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return "bad_request", f"{where} is not a usable address. Check base_url."
         case httpx2.ConnectError():
-            return not_reached(reason, base_url)
+            return not_reached(_reason(error), base_url)
         case httpx2.ProxyError():
-            return _refused_by_proxy(reason, base_url)
+            return _refused_by_proxy(one_line(str(error), 120) or _reason(error), base_url)
         case httpx2.HTTPError():
-            return "network", f"the connection to {where} broke ({reason}).{retry_hint}"
+            return "network", f"the connection to {where} broke ({_reason(error)}). {next_step}"
         case ValueError() | RecursionError():  # includes numbers of thousands of digits, and deep nesting
-            return "protocol", f"the server sent broken JSON.{retry_hint}"
+            return "protocol", f"the server sent broken JSON. {next_step}"
         case _:
             return None
+
+
+def _reason(error: httpx2.HTTPError) -> str:
+    """Why a connection failed: in the system's words, or ours, but never in the HTTP library's."""
+    import httpx2
+
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case BaseExceptionGroup():  # of the addresses of a name
+                cause = cause.exceptions[0]
+                continue
+            case ssl.SSLError() | socket.gaierror():
+                return one_line(cause.strerror or "", 120)
+            case OSError(errno=int(number)):
+                return os.strerror(number)
+        cause = cause.__cause__ or cause.__context__
+    match error:
+        case httpx2.RemoteProtocolError() if "without sending a response" in str(error):
+            return "it was closed before an answer came"
+        case httpx2.RemoteProtocolError() if "peer closed" in str(error):
+            return "it was closed in the middle of the answer"
+        case httpx2.RemoteProtocolError():
+            return "what came is not HTTP"
+        case httpx2.DecodingError():
+            return "what came can't be decompressed"
+        case _:
+            return "no reason was given"
 
 
 def _refused_by_proxy(reason: str, url: str) -> tuple[ErrorKind, str]:
@@ -283,7 +315,7 @@ def _refused_by_proxy(reason: str, url: str) -> tuple[ErrorKind, str]:
 
 
 def not_reached(reason: str, base_url: str) -> tuple[ErrorKind, str]:
-    """Why a server could not be connected to, from the HTTP library's `reason`."""
+    """Why a server could not be connected to, from the `reason` for a person or OpenSSL's."""
     where = redact(base_url)
     if "certificate verify failed" in reason.lower():  # waiting does not help
         text = f"{where} shows a certificate that is not trusted here ({reason}). Set SSL_CERT_FILE to the one that is."

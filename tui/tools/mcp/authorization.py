@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from httpx2 import AsyncClient, Request, Response
+from httpx2 import AsyncClient, Request, RequestError, Response
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
@@ -80,6 +80,8 @@ async def revoke(config: ServerConfig, store: TokenStore, data: dict[str, Any]) 
                         return f"the server answered {response.status_code}"
     except TimeoutError:
         return "the server did not answer in time"
+    except RequestError:
+        return "the server did not answer"
     except Exception as error:
         log.info("tokens of an MCP server are not revoked: %s", redact(repr(error)))
         return error_text(error)

@@ -109,13 +109,13 @@ def failure_reason(
             return "it gave no answer in time", False
         case OSError() if config.transport == "stdio":
             return _not_started(config, cause), True
-    match type(cause).__name__:  # httpx2's, compared by name so that it need not be loaded
-        case "ConnectError" | "ConnectTimeout":
-            return f"nothing answers at {config.shown}; is it running?", False
-        case "ReadError" | "WriteError" | "RemoteProtocolError" | "ReadTimeout":
-            return f"the connection to {config.shown} broke", False
-        case "HTTPStatusError" if str(cause).startswith("Client error"):  # 404 or 405: `status` has the others
-            return no_server, True
+    kinds = {kind.__name__ for kind in type(cause).__mro__}  # httpx2's, compared by name so that it need not be loaded
+    if kinds & {"ConnectError", "ConnectTimeout"}:
+        return f"nothing answers at {config.shown}; is it running?", False
+    if "RequestError" in kinds:
+        return f"the connection to {config.shown} broke", False
+    if "HTTPStatusError" in kinds and str(cause).startswith("Client error"):  # 404 or 405: `status` has the others
+        return no_server, True
     match error_text(cause):
         case "Connection closed":
             return "it ended" if ready else "it ended before it was ready", False
