@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from tests.messages import assistant
 from tui.chat import usage_report
-from tui.chat.store.calls import _GROUPS, CallGroup, CallLog, CallRow, billed_model, prediction_error
+from tui.chat.store.calls import _GROUPS, CallLog, CallRow, Totals, billed_model, prediction_error
 from tui.chat.store.store import SessionInfo, SessionStore
-from tui.chat.usage_report import Totals, totals_to_json
-from tui.text.numbers import Cost, spent
+from tui.chat.usage_report import totals_to_json
+from tui.text.numbers import spent
 from tui.views.usage_table import usage_lines
 
 NOON = datetime(2026, 11, 20, 12).timestamp()
@@ -30,22 +30,18 @@ CALL = CallRow(
 )  # fmt: skip
 
 
-def groups_of(calls: Iterable[CallRow]) -> list[CallGroup]:
+def groups_of(calls: Iterable[CallRow]) -> list[Totals]:
     """What `CallLog.groups` adds up, each finished call by itself."""
     return [_group(call) for call in calls if call.status != "pending"]
 
 
-def _group(call: CallRow) -> CallGroup:
+def _group(call: CallRow) -> Totals:
     read, output = _either(call.passes_input, call.input_total), _either(call.passes_output, call.output_total)
     errors: list[float] = []
     measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
     if measured and call.believed and call.predicted and call.input_total:
         errors.append(prediction_error(call.predicted, call.input_total))
-    return CallGroup(
-        call.provider,
-        billed_model(call.model, call.answered_by),
-        call.unpriced or "",
-        date.fromtimestamp(call.at).isoformat(),
+    return Totals(
         1,
         int(call.status != "success"),
         int(call.kind == "compaction"),
@@ -59,6 +55,10 @@ def _group(call: CallRow) -> CallGroup:
         call.cost is None and bool(read or output),
         bool(read or output) and call.usage_source == "estimated",
         bool(call.cost) and call.usage_source == "estimated",
+        (call.unpriced,) if call.unpriced else (),
+        call.provider,
+        billed_model(call.model, call.answered_by),
+        date.fromtimestamp(call.at).isoformat(),
         *((), errors) if call.source == "estimated" else (errors, ()),
     )
 
@@ -69,10 +69,6 @@ def _either(passes: int | None, one: int | None) -> int | None:
 
 def totals(name: str, calls: Iterable[CallRow]) -> Totals:
     return usage_report.totals(name, groups_of(calls))
-
-
-def cost_of(calls: Iterable[CallRow]) -> Cost:
-    return usage_report.cost_of(groups_of(calls))
 
 
 def by_model(calls: Iterable[CallRow]) -> list[Totals]:
@@ -144,11 +140,11 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
 
 def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
     stopped = replace(CALL, status="failed", usage_source="estimated", cost=0.1)
-    cost = cost_of([CALL, stopped])
+    cost = totals("x", [CALL, stopped]).cost
     assert spent(cost) == "~$0.35"
     nothing = replace(CALL, cost=None, input_total=None, output_total=None, status="failed")
     assert totals("x", [nothing]).cost.total is None  # not $0.00
-    assert spent(cost_of([replace(CALL, cost=None)])) == "?"
+    assert spent(totals("x", [replace(CALL, cost=None)]).cost) == "?"
 
 
 amounts = st.none() | st.integers(0, 100_000)
@@ -196,10 +192,10 @@ def figures(rows: Iterable[Totals]) -> dict[str, object]:
 @pytest.mark.slow
 @given(histories())
 def test_every_sum_of_costs_and_tokens_is_the_sum_over_its_calls(calls: list[CallRow]) -> None:
-    """The bar (`cost_of`), the tables (`totals`) and JSON say the same; models, providers and days add up to it."""
-    cost, whole = cost_of(calls), totals("all", calls)
+    """The tables and JSON say the same; models, providers and days add up to it."""
+    whole = totals("all", calls)
+    cost = whole.cost
     done = [call for call in calls if call.status != "pending"]
-    assert whole.cost == cost
     assert cost.priced == pytest.approx(sum(call.cost or 0.0 for call in done))
     each = [totals("one", [call]) for call in done]
     for rows in (each, by_model(calls), by_provider(calls), each_day(calls), models_and_sum(calls)[-1:]):
@@ -311,7 +307,7 @@ def test_a_fork_inherits_the_calls_of_its_messages_and_they_count_where_they_wer
     store_calls(store, [first, second, later, copied, made])
     log = CallLog(store)
     (before,) = log.inherited("fork")
-    assert (before.calls, before.input, before.cost) == (2, 2_000, 0.5)
+    assert (before.calls, before.input, before.cost.total) == (2, 2_000, 0.5)
     assert log.inherited("s1") == log.inherited("a copy of s1") == []
     store.close()
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from tui.chat.usage_report import UsageReport, totals
 from tui.context.reduction.records import KEPT_TRIMS, TrimLog
-from tui.text.numbers import Cost
 from tui.views.usage_table import usage_lines
 
 NONE = totals("", ())
@@ -30,6 +29,6 @@ def test_requests_trims_and_what_the_last_of_them_left_out() -> None:
 
 
 def test_what_was_paid_before_a_fork_is_said_as_far_as_it_is_known() -> None:
-    report = replace(REPORT, before=replace(NONE, calls=2, cost=Cost(None, 0.42)))
+    report = replace(REPORT, before=replace(NONE, calls=2, priced=0.42, unpriced=True))
     [line] = [text for line in usage_lines(report, 200) for text, _ in line if "fork" in text]
     assert "0 out, $0.42+?) count" in line

@@ -6,93 +6,28 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import starmap
-from typing import Any, NamedTuple
+from itertools import chain, starmap
+from typing import Any
 
-from tui.chat.store.calls import CallGroup, CallLog
-from tui.text.numbers import Cost
-
-
-def cost_of(groups: Iterable[CallGroup]) -> Cost:
-    """The total cost of calls, for the status bar, `/usage`, JSON and exports.
-
-    A call with tokens but without a price makes the total unknown; one without either (refused, not reached) costs
-    nothing.
-    """
-    groups = list(groups)
-    prices = [group.cost for group in groups if group.cost is not None]
-    unknown = any(group.unpriced for group in groups) or bool(groups and not prices)
-    return Cost(None if unknown else sum(prices), sum(prices), any(group.cost_estimated for group in groups))
-
-
-class Accuracy(NamedTuple):
-    """Absolute errors of predictions in percent of the measured input: median and 95th percentile over `calls`."""
-
-    calls: int = 0
-    median: float | None = None
-    p95: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over calls, in tokens; None if no call has a figure.
-
-    `written`, to the cache, is part of the fresh input, `reasoning` of the `output`. For `reasoning_unknown` of the
-    calls with an output nobody reported the reasoning. `estimated`: the input and output of some calls are estimated,
-    and so are the sums with them. `list_priced` are the terms (service tiers) that the cost leaves
-    out. `estimates` are the predictions that had a measured call to go by, `first_estimates` the others.
-    """
-
-    name: str
-    calls: int
-    failed: int
-    compactions: int
-    input: int | None
-    cached: int | None
-    written: int | None
-    output: int | None
-    reasoning: int | None
-    reasoning_unknown: int
-    estimated: bool
-    cost: Cost
-    list_priced: tuple[str, ...]
-    estimates: Accuracy
-    first_estimates: Accuracy
-
-    @property
-    def source(self) -> str:
-        """That of the sums with an input or output, which decides whether they are marked `~`."""
-        return "estimated" if self.estimated else "provider"
-
-    @property
-    def fresh(self) -> int | None:
-        """Input that was not read from the cache."""
-        return None if self.input is None else max(0, self.input - (self.cached or 0))
-
-    @property
-    def tokens(self) -> int | None:
-        """Input and output together."""
-        return _sum((self.input, self.output))
-
+from tui.chat.store.calls import Accuracy, CallLog, Totals, known_sum
 
 _SUMMED = (
-    "calls", "failed", "compactions", "input", "cached", "written", "output", "reasoning", "reasoning_unknown"
+    "calls", "failed", "compactions", "input", "cached", "written", "output", "reasoning", "reasoning_unknown", "priced"
 )  # fmt: skip
 
 
-def totals(name: str, groups: Iterable[CallGroup]) -> Totals:
-    """The totals of the calls in some groups."""
-    groups = list(groups)
-    sums: dict[str, Any] = {field: _sum(getattr(group, field) for group in groups) for field in _SUMMED}
-    return Totals(
-        name,
-        **sums,
-        estimated=any(group.estimated for group in groups),
-        cost=cost_of(groups),
-        list_priced=tuple(sorted({group.term for group in groups if group.term})),
-        estimates=accuracy_of(error for group in groups for error in group.errors),
-        first_estimates=accuracy_of(error for group in groups for error in group.first_errors),
-    )
+def totals(name: str, groups: Iterable[Totals]) -> Totals:
+    """The sum of some groups of calls."""
+    every = list(groups)
+
+    def each(field: str) -> Iterator[Any]:
+        return (getattr(group, field) for group in every)
+
+    values: dict[str, Any] = {field: known_sum(each(field)) for field in _SUMMED}
+    values |= {field: any(each(field)) for field in ("unpriced", "estimated", "cost_estimated")}
+    values |= {field: sorted(chain(*each(field))) for field in ("errors", "first_errors")}
+    terms = sorted(set(chain(*each("terms"))))
+    return Totals(**values, terms=terms, provider="", model="", day="", name=name)
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:
@@ -117,7 +52,7 @@ def totals_to_json(row: Totals) -> dict[str, object]:
         "cost": row.cost.total,
         "known_cost": row.cost.priced,
         "cost_estimated": row.cost.estimated,
-        "list_price_for": list(row.list_priced),
+        "list_price_for": row.terms,
         "estimates": _accuracy_to_json(row.estimates),
         "first_estimates": _accuracy_to_json(row.first_estimates),
     }
@@ -131,46 +66,29 @@ def _accuracy_to_json(accuracy: Accuracy) -> dict[str, object]:
     }
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum of the known values; None if there are values but none is known."""
-    every = list(values)
-    present = [value for value in every if value is not None]
-    return sum(present) if present or not every else None
-
-
-def accuracy_of(errors: Iterable[float]) -> Accuracy:
-    """The accuracy of predictions with these absolute errors, in percent."""
-    ordered = sorted(errors)  # `statistics` would sort again, and takes 10 ms to load
-    if not ordered:
-        return Accuracy()
-    middle = len(ordered) // 2
-    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-    return Accuracy(len(ordered), median, ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
-
-
-def by_model(groups: Iterable[CallGroup]) -> list[Totals]:
+def by_model(groups: Iterable[Totals]) -> list[Totals]:
     """One row for each "provider/model", the most used first."""
     return sorted(_totals_by(lambda group: f"{group.provider}/{group.model}", groups), key=_most_used)
 
 
-def models_and_sum(groups: Iterable[CallGroup], whole: Totals) -> list[Totals]:
+def models_and_sum(groups: Iterable[Totals], whole: Totals) -> list[Totals]:
     """As `by_model`, and if there are several `whole`, which is their sum."""
     rows = by_model(groups)
     return [*rows, replace(whole, name="all models")] if len(rows) > 1 else rows
 
 
-def by_provider(groups: Iterable[CallGroup]) -> list[Totals]:
+def by_provider(groups: Iterable[Totals]) -> list[Totals]:
     """One row for each provider, the most used first."""
     return sorted(_totals_by(lambda group: group.provider, groups), key=_most_used)
 
 
-def each_day(groups: Iterable[CallGroup]) -> list[Totals]:
+def each_day(groups: Iterable[Totals]) -> list[Totals]:
     """One row for each day with calls ("2026-11-27", local time), the earliest first."""
     return sorted(_totals_by(lambda group: group.day, groups), key=lambda row: row.name)
 
 
-def _totals_by(name: Callable[[CallGroup], str], groups: Iterable[CallGroup]) -> Iterator[Totals]:
-    by_name: dict[str, list[CallGroup]] = defaultdict(list)
+def _totals_by(name: Callable[[Totals], str], groups: Iterable[Totals]) -> Iterator[Totals]:
+    by_name: dict[str, list[Totals]] = defaultdict(list)
     for group in groups:
         by_name[name(group)].append(group)
     return starmap(totals, by_name.items())
@@ -180,7 +98,7 @@ def _most_used(row: Totals) -> tuple[int, str]:
     return -(row.input or 0) - (row.output or 0), row.name
 
 
-def by_day(groups: Iterable[CallGroup], days: int, today: date) -> list[tuple[date, Totals]]:
+def by_day(groups: Iterable[Totals], days: int, today: date) -> list[tuple[date, Totals]]:
     """Each of the last `days` days, oldest first, days without calls included."""
     sums, none = {row.name: row for row in each_day(groups)}, totals("", ())
     dates = [date.fromordinal(today.toordinal() - back) for back in reversed(range(days))]
@@ -200,7 +118,7 @@ class UsageReport:
     today: Totals
     days: Totals | None
     all_time: Totals
-    groups: Sequence[CallGroup]
+    groups: Sequence[Totals]
     models: Sequence[Totals]
     providers: Sequence[Totals]
 
@@ -233,5 +151,5 @@ def first_day(today: date, days: int) -> date:
     return today - timedelta(days=days - 1)
 
 
-def _since(groups: Iterable[CallGroup], first: date) -> list[CallGroup]:
+def _since(groups: Iterable[Totals], first: date) -> list[Totals]:
     return [group for group in groups if group.day >= first.isoformat()]

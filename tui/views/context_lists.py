@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.cells import cell_len
 from textual.content import Content
 
-from tui.chat.usage_report import accuracy_of
+from tui.chat.store.calls import accuracy_of
 from tui.context.estimate.ledger import row_of
 from tui.messages import Attachment, Message, Reasoning, Refusal, Text, ToolCall, ToolResult
 from tui.text.cells import clip, eighths, pad, plain

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
-from tui.chat.usage_report import Totals, UsageReport, by_day, usage_report
+from tui.chat.store.calls import Totals
+from tui.chat.usage_report import UsageReport, by_day, usage_report
 from tui.context.reduction.records import TRIM_LOG, TrimLog
 from tui.text.cells import clip, eighths, pad, plain
 from tui.text.numbers import day_text, percent, plural, spent, tokens_exact, tokens_short
@@ -77,7 +78,7 @@ def usage_lines(
         calls = plural(before.calls, "call")
         text = f"This is a fork: {calls} before it ({sizes}) count in the conversation it came from, not here."
         lines += [(), *_sentence(text, width)]
-    if terms := sorted({term for column in report.columns for term in column.list_priced}):
+    if terms := sorted({term for column in report.columns for term in column.terms}):
         text = f"The cost of calls under other terms ({plain(', '.join(terms))}) is the list price."
         lines += [(), *_sentence(text, width)]
     if trims.requests:

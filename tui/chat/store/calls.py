@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from tui.chat.store.database import Database, new_id
 from tui.chat.store.store import storable
 from tui.messages import Usage
-from tui.text.numbers import total_of
+from tui.text.numbers import Cost, total_of
 
 if TYPE_CHECKING:
     from tui.context.estimate.measurements import Verdict
@@ -87,21 +87,39 @@ def billed_model(model: str, answered_by: str | None) -> str:
 _COLUMNS = tuple(CallRow.__dataclass_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class CallGroup:
-    """Calls of one model and day that are over, added up. Tokens; a sum is None where no call has the figure.
+class Accuracy(NamedTuple):
+    """Absolute errors of predictions in percent of the measured input: median and 95th percentile over `calls`."""
 
-    `model` is the one they are billed as, `day` local ("2026-11-27"). For `reasoning_unknown` of the calls with an
-    output nobody reported the reasoning. `unpriced`: one has tokens and no price. `estimated`: the input and output of
-    one are estimated, `cost_estimated`: and priced. `term` is what the cost leaves out of account (see
+    calls: int = 0
+    median: float | None = None
+    p95: float | None = None
+
+
+def accuracy_of(errors: Iterable[float]) -> Accuracy:
+    """The accuracy of predictions with these absolute errors, in percent."""
+    ordered = sorted(errors)  # `statistics` would sort again, and takes 10 ms to load
+    if not ordered:
+        return Accuracy()
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return Accuracy(len(ordered), median, ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))])
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over calls that are over, in tokens; a sum is None where no call has the figure.
+
+    `written`, to the cache, is part of the fresh input, `reasoning` of the `output`; for `reasoning_unknown` of the
+    calls with an output nobody reported the reasoning. `priced` is the sum of the known costs in US dollars;
+    `unpriced`: a call has tokens and no price. `estimated`: the input and output of some are estimated, and so are the
+    sums with them; `cost_estimated`: and priced. `terms` are those that the cost leaves out of account (see
     `CallRow.unpriced`). `errors` are those of the predictions of chat calls that the provider measured: absolute, in
     percent; `first_errors` of those that had no measured call to go by.
+
+    Those that the database adds up are of one `provider`, `model` (the one they are billed as) and `day` (local,
+    "2026-11-27"); sums of such have a `name`.
     """
 
-    provider: str
-    model: str
-    term: str
-    day: str
     calls: int
     failed: int
     compactions: int
@@ -111,12 +129,59 @@ class CallGroup:
     output: int | None
     reasoning: int | None
     reasoning_unknown: int
-    cost: float | None
+    priced: float | None
     unpriced: bool
     estimated: bool
     cost_estimated: bool
+    terms: Sequence[str]
+    provider: str
+    model: str
+    day: str
     errors: Sequence[float]
     first_errors: Sequence[float]
+    name: str = ""
+
+    @property
+    def source(self) -> str:
+        """That of the sums with an input or output, which decides whether they are marked `~`."""
+        return "estimated" if self.estimated else "provider"
+
+    @property
+    def fresh(self) -> int | None:
+        """Input that was not read from the cache."""
+        return None if self.input is None else max(0, self.input - (self.cached or 0))
+
+    @property
+    def tokens(self) -> int | None:
+        """Input and output together."""
+        total: int | None = known_sum((self.input, self.output))
+        return total
+
+    @property
+    def cost(self) -> Cost:
+        """The cost, for the status bar, `/usage`, JSON and exports.
+
+        A call with tokens but without a price makes it unknown; one without either (refused, not reached) costs
+        nothing.
+        """
+        return Cost(None if self.unpriced else self.priced, self.priced or 0, self.cost_estimated)
+
+    @property
+    def estimates(self) -> Accuracy:
+        """Of the predictions that had a measured call to go by."""
+        return accuracy_of(self.errors)
+
+    @property
+    def first_estimates(self) -> Accuracy:
+        """Of the other predictions."""
+        return accuracy_of(self.first_errors)
+
+
+def known_sum(values: Iterable[float | None]) -> Any:
+    """The sum of the known values; None if there are values but none is known."""
+    every = list(values)
+    present = [value for value in every if value is not None]
+    return sum(present) if present or not every else None
 
 
 _MEASURED = (
@@ -249,13 +314,13 @@ class CallLog:
         sql = f"SELECT {', '.join(_COLUMNS)} FROM calls {where} ORDER BY at"
         return [CallRow(*row) for row in self._database.query(sql, {"session": session})]
 
-    def groups(self, session: str | None = None, since: float = 0.0) -> list[CallGroup]:
+    def groups(self, session: str | None = None, since: float = 0.0) -> list[Totals]:
         """The calls of a session, or of all, from `since` (seconds since the epoch) on, added up in the database."""
         conditions = ("AND session = :session " if session is not None else "") + ("AND at >= :since" if since else "")
         sql = _GROUPS.format(calls="calls", and_where=conditions)
         return [_group(*row) for row in self._database.query(sql, {"session": session, "since": since})]
 
-    def inherited(self, session: str) -> list[CallGroup]:
+    def inherited(self, session: str) -> list[Totals]:
         """A fork's calls from before the fork, added up. They count in the session that made them.
 
         If several sessions made a message (copies of one), the calls of the first.
@@ -264,12 +329,12 @@ class CallLog:
         return [_group(*row) for row in self._database.query(sql, {"session": session})]
 
 
-def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> CallGroup:
+def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> Totals:
     *sums, unpriced, estimated, cost_estimated, pairs, first_pairs = row
-    names = (provider, billed_model(model, answered_by), term or "", day)
-    marks = (bool(unpriced), bool(estimated), bool(cost_estimated))
-    values: tuple[Any, ...] = (*names, *sums, *marks, _errors(pairs), _errors(first_pairs))
-    return CallGroup(*values)
+    marks = (bool(unpriced), bool(estimated), bool(cost_estimated), (term,) if term else ())
+    about = (provider, billed_model(model, answered_by), day)
+    values: tuple[Any, ...] = (*sums, *marks, *about, _errors(pairs), _errors(first_pairs))
+    return Totals(*values)
 
 
 def _errors(pairs: str | None) -> list[float]:

@@ -23,7 +23,7 @@ from tui.chat.tool_calls.session_tools import SessionTools
 from tui.chat.turn.recovery import failure_text
 from tui.chat.turn.request import RequestFitter
 from tui.chat.turn.turn import Turn
-from tui.chat.usage_report import cost_of
+from tui.chat.usage_report import totals
 from tui.context.reduction.compaction import compaction_report
 from tui.context.reduction.records import TrimState
 from tui.context.usage.usage import ContextUsage
@@ -288,7 +288,7 @@ class ChatSession:
         calls = self._services.calls
         if self._cost is None or self._cost[0] != calls.finished:
             finished = calls.finished
-            self._cost = finished, cost_of(await asyncio.to_thread(calls.groups, self.id))
+            self._cost = finished, totals("", await asyncio.to_thread(calls.groups, self.id)).cost
         return self._cost[1]
 
     async def measured_for(self, full_name: str) -> ContextUsage:

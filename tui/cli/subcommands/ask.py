@@ -27,9 +27,10 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
+from tui.chat.store.calls import Totals
 from tui.chat.store.database import damage_lines
 from tui.chat.turn.session import ChatSession
-from tui.chat.usage_report import Totals, totals
+from tui.chat.usage_report import totals
 from tui.chat.workspace import Workspace
 from tui.cli import INTERRUPTED, complain, streams, write
 from tui.config.files import FileTooLargeError, read_all

@@ -8,10 +8,9 @@ from contextlib import closing
 from datetime import date, datetime, time
 
 from tui.chat.conversation.history import RecordKind
-from tui.chat.store.calls import CallLog
+from tui.chat.store.calls import CallLog, Totals
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import (
-    Totals,
     UsageReport,
     by_day,
     by_model,
