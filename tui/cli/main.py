@@ -33,14 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str]) -> int:
     import os
 
-    if "--line" in argv and argv[0] == "watch":
-        files = [argument for argument in argv[1:] if argument != "--line"]
-        if len(files) < 2 and not any(file.startswith("-") for file in files):
-            from tui.cli.subcommands import status_line  # 50 ms; the imports for parsing the rest take longer
+    if list(argv) == ["watch", "--line"]:
+        from tui.cli.subcommands import status_line  # 50 ms; the imports for parsing the rest take longer
 
-            code = status_line.run(*files)
-            if code is not None:
-                return code
+        code = status_line.run()
+        if code is not None:
+            return code
     import click
 
     from tui.cli.command_line import ROOT, parse

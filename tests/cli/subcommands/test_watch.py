@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -95,3 +98,79 @@ def test_of_a_database_that_is_no_session_it_says_why(tmp_path: Path) -> None:
     file.write_text("not a database")
     with pytest.raises(RecordingError, match=r"notes\.db: the database can't be read \(file is not a database\)"):
         watch.run(Settings(), file=file, line=False, as_json=True, window=None)
+
+
+def begun(path: Path, folder: Path | str, at: int, **more: object) -> Path:
+    """A session file that was begun in `folder` and changed last at a time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"payload": {"cwd": str(folder), **more}}, ensure_ascii=False), "utf-8")
+    os.utime(path, (at, at))
+    return path
+
+
+def test_the_newest_session_of_the_folder_whichever_program_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "my wörk"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+
+    def newest() -> Path:
+        return watch._follower(None).path
+
+    with pytest.raises(UsageError, match="name its file"):
+        newest()
+    codex = home / ".codex"
+    archived = begun(codex / "archived_sessions" / "rollout-1.jsonl", work, 1)
+    assert newest() == archived
+    day = codex / "sessions" / "2026" / "05" / "01"
+    rollout = begun(day / "rollout-1.jsonl", work, 2)
+    begun(day / "rollout-2.jsonl", tmp_path, 50)
+    begun(day / "rollout-3.jsonl", work, 50, source={"subagent": "review"})
+    begun(day / "rollout-4.jsonl", f"{work}/below", 50)
+    begun(home / ".kimi" / "sessions" / "a" / "b" / "wire.jsonl", work, 50)  # can't be followed
+    assert newest() == rollout
+    for at, path in enumerate((".claude/projects/short-1a2b/s.jsonl", ".config/claude/projects/p/s.jsonl"), 3):
+        begun(home / path, tmp_path, 50)
+        assert newest() != home / path
+        begun(home / path, work, at)
+        assert newest() == home / path
+    pi = begun(home / ".pi" / "agent" / "sessions" / "--my-work--" / "s.jsonl", work, 5)
+    assert newest() == pi
+    chat = begun(home / ".gemini" / "tmp" / "my-work" / "chats" / "session-1.json", "", 6)
+    chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
+    os.utime(chat, (6, 6))
+    assert newest() == chat
+    stored = home / ".local" / "share" / "opencode" / "opencode.db"
+    stored.parent.mkdir(parents=True)
+    stored.write_text("no database")
+    assert newest() == chat  # a damaged one is passed over
+    stored.unlink()
+    database = sqlite3.connect(stored)
+    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_updated INTEGER)")
+    database.commit()
+    assert newest() == chat
+    database.execute("INSERT INTO session VALUES ('s', NULL, ?, 1)", (str(work),))
+    database.commit()
+    database.close()
+    os.utime(stored, (1, 1))
+    assert newest() == chat
+    log = stored.with_name("opencode.db-wal")
+    log.touch()
+    os.utime(log, (7, 7))
+    follower = watch._follower(None)
+    assert (follower.path, follower.session) == (stored, "s")
+
+
+def test_its_line_is_that_of_the_panel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.jsonl"
+    question, *rest = lines(8)
+    append(path, question)
+    assert watch.run(Settings(), file=path, line=True, as_json=False, window=None) == 0
+    assert capsys.readouterr().out == "no call yet\n"
+    append(path, *rest)
+    watch.run(Settings(), file=path, line=True, as_json=False, window="20k")
+    assert capsys.readouterr().out.startswith(status_text(state(Follower(path), window=20_000)).rpartition(" · ")[0])

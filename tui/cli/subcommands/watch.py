@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from textual.content import Content
 
 from tui.chat.interchange.following import Followed, Follower
-from tui.chat.interchange.foreign import opencode
+from tui.chat.interchange.foreign import SessionFile, opencode, session_files
 from tui.chat.interchange.foreign.reading import SourceFile
 from tui.chat.interchange.recording import RecordingError
 from tui.cli import write
-from tui.cli.subcommands.status_line import line_text, newest
+from tui.cli.subcommands.status_line import line_text
 from tui.config.settings import Settings
 from tui.config.values import parse_tokens
 from tui.context.usage.rows import UsageRow
@@ -30,6 +34,9 @@ from tui.views.context_picture import picture_lines
 from tui.views.context_table import joined, number_line
 
 POLL_SECONDS = 0.5  # one stat() call each
+PROGRAMS = frozenset({"Claude Code", "Codex", "Gemini CLI", "opencode", "pi"})
+HEAD_BYTES = 64_000  # of a session file; they contain its folder
+_SUBAGENT = re.compile(rb'"source": ?\{"subagent"')
 
 
 def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, window: str | None) -> int:
@@ -52,16 +59,51 @@ def run(settings: Settings, *, file: Path | None, line: bool, as_json: bool, win
 
 
 def _follower(file: Path | None) -> Follower:
-    """Of `file`, or of the newest session in this folder."""
+    """Of `file`, or of the newest session in this folder. Raises `UsageError` if there is none."""
+    if file is not None and file.suffix != ".db":
+        return Follower(file)
     folder = str(Path.cwd())
-    path = Path(newest(folder, thorough=True)) if file is None else file
-    session = ""
+    for path in _newest_first() if file is None else (file,):
+        try:
+            session = _session_in(path, folder)
+        except RecordingError:
+            if file is not None:
+                raise
+            continue
+        if session is not None:
+            return Follower(path, session)
+    raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
+
+
+def _newest_first() -> list[Path]:
+    """The session files of the programs that can be followed. A database changes in its log first."""
+
+    def changed(file: SessionFile) -> float:
+        with suppress(OSError):
+            return max(file.changed, file.path.with_name(f"{file.path.name}-wal").stat().st_mtime)
+        return file.changed
+
+    files = [file for file in session_files(os.environ, Path.home()) if file.program in PROGRAMS]
+    return [file.path for file in sorted(files, key=changed, reverse=True)]
+
+
+def _session_in(path: Path, folder: str) -> str | None:
+    """The id of the newest session in a database, "" in a file of one, if it was begun in `folder`; None if it was not.
+
+    Sub-agents of Codex have files of their own, which are left out. Raises `RecordingError` for a damaged database.
+    """
     if path.suffix == ".db":
         with SourceFile(path) as source:
-            session = opencode.newest_session(source, folder)
-    if path == Path() or (path.suffix == ".db" and not session):
-        raise UsageError("no session of Claude Code, Codex, Gemini CLI, opencode or pi in this folder: name its file")
-    return Follower(path, session)
+            return opencode.newest_session(source, folder) or None
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return None
+    named = re.escape(os.fsencode(json.dumps(folder, ensure_ascii=False)))
+    digest = sha256(os.fsencode(folder)).hexdigest().encode()  # by which Gemini CLI names a folder
+    here = re.search(rb'"(?:cwd|directory)": ?' + named + b"|" + digest, head)
+    return None if here is None or _SUBAGENT.search(head) else ""
 
 
 def _stream(follower: Follower, window: int | None) -> int:
