@@ -329,6 +329,50 @@ GATHERED = [
             ("输入的tokens超过最大限制，最大限制为32768", 32_768, None, None),
             ("Your input of 5000 tokens plus 16000 exceeds the context window", None, None, None),
             ("invalid params, context window exceeds limit (2013)", None, None, None),
+            # watsonx.ai, SiliconFlow (langgenius/dify#19394), Databricks, SambaNova, TensorRT-LLM
+            # (NVIDIA/TensorRT-LLM#9277), TabbyAPI (SillyTavern/SillyTavern#3543), Snowflake (posit-dev/positron#11737),
+            # Salesforce.
+            (
+                "the number of input tokens 4098 cannot exceed the total tokens limit 4096 for this model",
+                4096,
+                None,
+                None,
+            ),
+            ("length of prompt_tokens (57535) must be less than max_seq_len (32768)", 32_768, None, None),
+            (
+                "prompt token count (5,052) cannot exceed 4096. Please decrease the length of the prompt",
+                4096,
+                None,
+                None,
+            ),
+            (
+                "The maximum context length of Meta-Llama-3.1-405B-Instruct is 8192. However, answering your request "
+                "will take 32929 tokens. Please reduce the length of the messages.",
+                8192,
+                None,
+                None,
+            ),
+            (
+                "The sum of prompt length (9351.0), query length (0) should not exceed max_num_tokens (8192)",
+                8192,
+                None,
+                None,
+            ),
+            (
+                "`default_max_tokens` (-5) must be greater than 0, `default_max_tokens` (-5) = max_seq_len (2048) - "
+                "`splited_prompt_len` (2053) - `query_token_len` (0)",
+                2048,
+                None,
+                None,
+            ),
+            ("Request length 71599 + 2048 is greater than max_seq_len 65536", 65_536, 71_599, 2048),
+            ("max tokens of 200000 exceeded", 200_000, None, None),
+            ("Request input tokens exceed model token limit. Reduce the input size.", None, None, None),
+            ("exceeds model context window: input=33120 max=32768", 32_768, None, None),
+            ("n_tokens (33120) > n_ctx (32768)", 32_768, None, None),
+            ("The context window is 32768 tokens, but the request used 33120", 32_768, None, None),
+            ("33120 tokens, which exceeds the 32768-token context window", 32_768, None, None),
+            ("输入token数33120超过模型限制32768", 32_768, None, None),
             # A number that is called the limit is one, whatever others there are.
             ("Invalid request: Your request exceeded model token limit: 8192", 8192, None, None),
             ("prompt is too long: 213462 tokens > 200000 maximum (request 100007)", 200_000, 213_462, None),
@@ -460,6 +504,8 @@ NOT_THE_CONTEXT = [
             "The description's length exceeds the maximum length of 1024",
             "The request exceeds the maximum number of tools (128)",
             "max_tokens (64000) exceeds the maximum output tokens of this model",
+            "max_tokens: 40960 exceeds model limit 8192",
+            "The image has 5000 tokens, more than the maximum of 4096 tokens per image",
         )
     ),
 ]

@@ -24,6 +24,7 @@ OVERFLOW_CODES = frozenset(
         "exceed_context_size_error",
         "model_max_prompt_tokens_exceeded",
         "string_above_context",
+        "token_quantity_exceeded",  # watsonx.ai
         "tokens_limit_reached",  # GitHub Models, which calls the body too large
         "1261",  # Z.ai
     }
@@ -36,15 +37,18 @@ def any_of(*patterns: str) -> str:
 
 
 # What is too long, and for what. Servers combine these in many ways.
-_MATTER = r"(?:prompt|input|context|messages?|conversation|request|tokens?)"
-_PASSES = r"(?:exceed(?:s|ed)?|(?:long|larg|bigg|great)er than|more than)"
+_MATTER = r"(?:prompt|input|context|messages?|conversation|request|(?:prompt_|input_)?tokens?)"
+_PASSES = r"(?:exceed(?:s|ed)?|(?:long|larg|bigg|great)er than|more than|must be less than)"
 _WINDOW = (
-    r"(?:context(?: (?:window|size|length|limit|budget))?|(?:token|model(?:'s)?|max_seq_len) limit|kv memory budget"
-    r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?)|max_(?:model|seq|input|prompt)_len(?:gth)?)"
+    r"(?:context(?: (?:window|size|length|limit|budget))?|(?:tokens?|model(?:'s)?|max_seq_len) limit|kv memory budget"
+    r"|max(?:imum)?(?: (?!rate|request|output)\w+){0,2} (?:length|tokens?)|max_num_tokens"
+    r"|max_(?:model|seq|input|prompt)_len(?:gth)?)"
 )
 _LIKELY = any_of(
-    rf"\b{_MATTER}\b[^.]{{0,80}}?\b{_PASSES}\b[^.]{{0,60}}?\b{_WINDOW}\b",
+    rf"\b{_MATTER}\b(?:[^.]|\.\d){{0,80}}?\b{_PASSES}\b[^.]{{0,60}}?\b{_WINDOW}\b",
     rf"{_WINDOW}[^.]{{0,20}}? (?:been |is |was )?exceeded",
+    rf"{_PASSES} (?:(?:the|this|model(?:'s)?|max(?:imum)?) ){{0,3}}context (?:window|size|length)",
+    r"token count\W{1,3}[\d,]+\W{1,3}cannot exceed \d",  # Databricks
     r"(?:prompt|input|context|conversation)\b(?: length)?(?: \d+)? (?:is )?too (?:long|large)",
     r"too many (?:input |prompt )?tokens",
     r"(?:输入|tokens?).{0,12}超[过出]",
@@ -58,7 +62,7 @@ _ALLOWANCE = any_of(
     r"deadline exceeded",
     r"\bqueue\b|\bheaders?\b|\b(?:access|auth\w*|session|bearer) token\b",
     r"\b\d+ ?[KMG]i?B\b",
-    r"(?:limit|max\w*|most)(?: of|:| is)? \d+ (?:images?|pages|tools|functions|files)\b",
+    r"(?:limit|max\w*|most)(?: of|:| is)? \d+ (?:images?|pages|tools|functions|files)\b|\bper image\b",
 )
 _FIELD = any_of(rf"(?:\b|_)(?:names?|ids?|description|title|field|keys?)\b[^.]{{0,40}}?\b{_PASSES}\b")
 _TOKENS = any_of(r"token|context")
@@ -66,7 +70,7 @@ _OVERFLOW = any_of(
     r"context[\s_-]?(?:window|size|length)[\s_-]?exceed",
     r"maximum context length",
     r"maximum prompt length is",
-    r"context (?:length|size) is (?:only )?[\d,_]+",
+    r"context (?:window|length|size) is (?:only )?[\d,_]+",
     r"(?:inputs?|prompts?)[`'\"]? must have less than \d+ tokens",
     r"input tokens exceed the configured limit",
     r"input token count .{0,40}(?:exceeds the maximum|only supports up to)",
@@ -75,10 +79,11 @@ _OVERFLOW = any_of(
     r"range of input length should be",
     r"is too long and exceeds limit of",
     r"trying to keep the first \d+ tokens when context",
-    r"n_keep\b.{0,20}>= n_ctx",
+    r">=? n_ctx\b",
     r"[`']?inputs[`']? tokens \+ [`']?max_new_tokens[`']? must be",
     r"max_tokens=\d+ cannot be greater than max_model_len",
     r"max_tokens must be at least 1, got -\d+",
+    r"default_max_tokens[` ]*\(-\d+\) (?:must|should) be greater than 0",  # TensorRT-LLM
     r"current length is \d+ while limit is",
     r"(?:reached|max size:?) (?:a )?(?:context length of )?\d+ tokens",  # LM Studio in mid-answer, GitHub Models
     r"must be <= max_model_len",
@@ -107,6 +112,7 @@ def _patterns(*texts: str) -> list[str]:
 _LIMIT = _patterns(
     r"exceed context limit: ~ \+ ~ > #",
     r"maximum context length(?: is| of|:|\s*\()\s*#",
+    r"maximum context length of \S+ is #",  # SambaNova
     r"context size \(# tokens",
     r"context size is #",
     r"context length is only #",
@@ -123,31 +129,32 @@ _LIMIT = _patterns(
     r"max_new_tokens[`']? must be <= #",
     r"while limit is #",
     r"max length: ?#",
+    r"max tokens of # exceeded",  # Snowflake
 )
 # The limit in texts for which none of these is made: a number that is called one.
 _NAMED = _patterns(
     r"\blimit(?: of|:| is)? #",
-    r"context (?:window|length|size)(?: of(?: only)?)? #",
+    r"context (?:window|length|size)(?: of(?: only)?| is)? #",
     r"\blimit for [^.\d]{0,40}? is # tokens",
     r"\bmax(?:imum)?(?: (?:allowed|input|prompt|context|token|model|length|size|input tokens))*(?: of|:| is)? \(?#"
     r"(?! output)",
-    r"max_(?:model|seq|input|prompt)_len(?:gth)?\W{1,3}#",
+    r"max_(?:(?:model|seq|input|prompt)_len(?:gth)?|num_tokens)\W{1,3}#",
     r"(?:cannot exceed|supports(?: only| up to| at most)?) #",
     r"# (?:tokens )?allowed",
     r"最大\D{0,6}#",
-    r"# tokens? (?:context (?:window|limit|length)|limit)",
+    r"#[ -]tokens? (?:context (?:window|limit|length)|limit)",
 )
 # Numbers of something else, by their unit.
 _OTHER_UNITS = any_of(r"\d ?(?:bytes|[kmg]i?b\b|char|m?s\b|sec|minutes|hours|pixels|px|images|pages|messages|tools)")
 # Two numbers that are compared: a request, and the limit that it exceeds.
 _COMPARED = (
-    rf"(?i)(?<![\w.])(?P<request>{_NUMBER})\b[^.\d]{{0,80}}"
+    rf"(?ia)(?<![\w.])(?P<request>{_NUMBER})\b[^.\d]{{0,80}}"
     rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)[^.\d]{{0,60}}?(?P<limit>{_NUMBER})\b"
 )
 _ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus| minus |reserved")
 _MIN_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
 _INPUT = _patterns(
-    r"exceed context limit: # \+",
+    r"(?:exceed context limit:|request length) # \+",
     r"prompt is too long: #",
     r"resulted in # tokens",
     r"contains (?:at least )?# (?:input )?tokens",
@@ -169,7 +176,7 @@ _INPUT = _patterns(
     r"input_len=#",
 )
 _OUTPUT = _patterns(
-    r"exceed context limit: ~ \+ #",
+    r"(?:exceed context limit:|request length) ~ \+ #",
     r"# in the (?:completion|output)",
     r"#(?:\.0)? (?:tokens )?for the completion",
     r"requested # output tokens",
