@@ -71,6 +71,16 @@ from tui.providers.registry import make_provider
         ({"id": "m", "context_length": 32768, "endpoints": [{"context_length": 0}]}, (32768, None, None)),
         ({"id": "m", "a": {"b": {"c": {"d": {"e": {"f": {"context_length": 4096}}}}}}}, None),
         ({"id": "m", "context_length": "32768"}, (32768, None, None)),
+        ({"id": "m", "context_length": "131,072"}, (131072, None, None)),
+        ({"id": "m", "context_window": "128k"}, (128000, None, None)),
+        ({"id": "m", "context_window": "8k,32k"}, None),
+        ({"id": "m", "model_limits": {"max_sequence_length": 131072}}, (131072, None, None)),  # watsonx.ai
+        ({"id": "m", "model_spec": {"availableContextTokens": 65536}}, (65536, None, None)),  # Venice
+        ({"id": "m", "image": {"context_length": 77}}, None),
+        (
+            {"id": "m", "config": {"vision_model": {"max_model_len": 577}, "engine": {"max_model_len": 8192}}},
+            (8192, None, None),
+        ),
         ({"id": "m", "context_length": 0}, None),
         ({"id": "m", "context_length": True}, None),
         ({"id": "m", "limits": None, "context_length": None}, None),
@@ -433,7 +443,7 @@ async def test_a_list_is_as_large_as_lists_are(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_broken_list_does_not_speak_of_an_answer() -> None:
     async with serving("openai-chat") as (server, provider):
         server.by_path["/v1/models"] = Answer([b"{broken"], content_type="application/json")
-        with pytest.raises(ProviderError, match=r"broken JSON\.$"):
+        with pytest.raises(ProviderError, match=r"broken JSON\. Check the server, then try again\.$"):
             await provider.models()
 
 

@@ -14,6 +14,7 @@ from tui.messages import EFFORTS
 from tui.providers.base import LONGEST_NAME, ModelInfo, ProviderError
 from tui.providers.config import PRESETS
 from tui.providers.http.client import Client
+from tui.providers.http.refusals import to_int
 from tui.providers.http.transport import COUNTING_TIMEOUT, ask_json
 from tui.providers.windows import table_window
 from tui.providers.wire import Json, as_object, at_path, count_of, find_count, object_of, objects_of, text_of
@@ -24,12 +25,13 @@ log = logging.getLogger(__name__)
 CONTEXT_KEYS = frozenset((
     "context_length", "context_window", "max_context_length", "max_model_len", "n_ctx", "context_size", "ctx_size",
     "max_context_window_tokens", "loaded_context_length", "max_seq_len", "max_prompt_length", "contextLength",
-    "contextWindow",
+    "contextWindow", "max_context_tokens", "max_sequence_length", "maxContextLength", "availableContextTokens",
 ))  # fmt: skip
 DEEPEST_KEY = 4  # objects and lists around a key
 # What runs with it, and who will answer or could: their windows count beside the one at the top of the entry. Others
-# within it are of a draft model, of what sees pictures, of a price.
+# within it are of a draft model, of what sees pictures, of a price; where the top has none, by their names.
 _RUNNING = frozenset(("meta", "limits", "capabilities", "top_provider", "providers", "endpoints", "loaded_instances"))
+_OF_OTHERS = re.compile(r"draft|spec_|vision|image|audio|video|embed|pric|permission|adapter|lora", re.IGNORECASE)
 # Dots lead into inner objects.
 INPUT_KEYS = (
     "limits.max_prompt_tokens", "capabilities.limits.max_prompt_tokens", "limits.max_input_tokens", "limits.input",
@@ -93,12 +95,17 @@ def _windows(value: object, depth: int = 0) -> Iterator[int]:
     """The windows of a model and of who answers for it, named in its entry, in tokens."""
     inner: Iterable[object] = value if isinstance(value, list) else ()
     if isinstance(value, Mapping):
-        stated = [size for key in CONTEXT_KEYS & value.keys() if (size := count_of(value[key]))]
+        stated = [size for key in CONTEXT_KEYS & value.keys() if (size := _window(value[key]))]
         yield from stated
-        inner = (one for key, one in value.items() if not stated or key in _RUNNING)
+        inner = (one for key, one in value.items() if (key in _RUNNING if stated else not _OF_OTHERS.search(key)))
     for one in inner if depth < DEEPEST_KEY else ():
         if isinstance(one, Mapping | list):
             yield from _windows(one, depth + 1)
+
+
+def _window(value: object) -> int | None:
+    """A window as servers write it: a count, or a text such as "131,072" or "128k"."""
+    return to_int(value) if isinstance(value, str) and re.fullmatch(r"[0-9,]+[kKmM]?", value) else count_of(value)
 
 
 def model_entries(listing: object) -> list[Json]:
