@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,7 +30,6 @@ from tests.chat.fakes import FakeWorkspace, ScriptedProvider, Tools
 from tests.screens.conftest import Running, wait_until
 from tests.screens.scenarios import Scenario
 from tui.app import ChatApp
-from tui.chat.runtime.services import Toolbox
 from tui.chat.store.database import Database, StoreError
 from tui.chat.store.store import SessionStore
 from tui.chat.workspace import Workspace
@@ -120,7 +119,7 @@ async def running(folder: Path, server: SlowServer, tools: Tools) -> AsyncIterat
         workspace = await FakeWorkspace.open(settings)
         assert isinstance(workspace, FakeWorkspace)
         workspace.fake = server
-        workspace.services = replace(workspace.services, tools=Toolbox(settings.tools, workspace.store, [tools]))
+        workspace.services.tools.sources = {tools.name: tools}
         return workspace
 
     app = WatchedApp(settings, open_workspace)

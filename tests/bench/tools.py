@@ -60,7 +60,7 @@ async def measure(url: str, model: str, folder: Path) -> list[Cost]:
     workspace = await Workspace.open(settings)
     try:
         workspace.servers.start()
-        await workspace.services.tools.wait_until_started()
+        await workspace.servers.hub.wait_until_started(60.0)
         sessions = [await _session(workspace, way) for way in WAYS]
         predicted = [await session.refresh_usage() for session in sessions]  # all of them before anything is counted
         return [

@@ -6,13 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.runtime.services import Toolbox
-from tui.chat.servers import Servers
 from tui.chat.turn.session import ChatSession
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings, ToolSettings
@@ -188,11 +186,8 @@ async def open_workspace(
     workspace = await FakeWorkspace.open(Settings(**values))
     assert isinstance(workspace, FakeWorkspace)
     workspace.fake = provider
-    box = Toolbox(workspace.settings.tools, workspace.store, sources if tools is None else (*sources, tools))
-    workspace.services = replace(workspace.services, tools=box)
-    await workspace.servers.close()
-    workspace.servers = Servers(workspace.settings, workspace.store, box)
-    await workspace.servers.load(Path.cwd())
+    every = sources if tools is None else (*sources, tools)
+    workspace.services.tools.sources = {source.name: source for source in every}
     try:
         yield workspace
     finally:

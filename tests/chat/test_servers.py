@@ -53,7 +53,7 @@ async def opened_workspace(data: Path, **settings: Any) -> AsyncIterator[FakeWor
 
 
 def offered(servers: Servers) -> list[str]:
-    return [t.schema.name for t in servers._toolbox.tools() if t.schema.origin != "built-in"]
+    return [tool.schema.name for _, server in sorted(servers.hub.servers.items()) for tool in server.tools()]
 
 
 async def test_a_tool_that_a_call_added_is_in_the_next_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from tests.chat.fakes import drain
 from tests.corpus import corpus_root, recordings
 from tests.corpus.test_streams import files
 from tests.providers.replay import Answer, ReplayServer, replay_server, sse
-from tui.chat.runtime.services import Toolbox
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolResult, ToolSchema
@@ -100,8 +98,7 @@ async def play(folder: Path, server: ReplayServer, body: bytes, want: recordings
     settings = Settings(model="replay/recorded", providers=providers, data_dir=folder, log_dir=folder)
     workspace = await Workspace.open(settings)
     try:
-        box = Toolbox(settings.tools, workspace.store, [Named(sorted({name for name, _ in want.calls}))])
-        workspace.services = replace(workspace.services, tools=box)
+        workspace.services.tools.sources = {"built-in": Named(sorted({name for name, _ in want.calls}))}
         session = await workspace.new_session()
         await drain(session.send("hello"))
         assert session.messages[-1].text == "Done."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from tests.chat.fakes import drain
 from tests.real.conftest import StartServer, send_also
 from tui.chat.conversation.events import TurnFailed
-from tui.chat.runtime.services import Toolbox
 from tui.chat.workspace import Workspace
 from tui.config.settings import ProviderSettings, Settings
 from tui.messages import ToolCall, ToolResult, ToolSchema
@@ -89,8 +87,7 @@ async def test_a_call_is_run_and_its_result_is_read(
     )
     workspace = await Forced.open(settings)
     try:
-        box = Toolbox(settings.tools, workspace.store, [weather])
-        workspace.services = replace(workspace.services, tools=box)
+        workspace.services.tools.sources = {weather.name: weather}
         session = await workspace.new_session()
         events = await drain(session.send("How is the weather?"))
         assert not [event for event in events if isinstance(event, TurnFailed)]

@@ -16,7 +16,6 @@ from tests.usages import make_usage
 from tui.chat.conversation.history import RecordKind
 from tui.chat.memory_files import MemoryFiles
 from tui.chat.model_list import ListedModel, Listing, ModelList
-from tui.chat.runtime.services import Toolbox
 from tui.chat.store.calls import CallRow
 from tui.chat.store.store import SessionInfo
 from tui.chat.turn.session import ChatSession
@@ -183,8 +182,7 @@ class Scenario:
         assert isinstance(workspace, ScenarioWorkspace)
         self._opened.append(workspace)
         workspace.scenario, workspace.fake = self, self.server
-        box = Toolbox(settings.tools, workspace.store, self.tools)
-        workspace.services = replace(workspace.services, tools=box)
+        workspace.services.tools.sources = {source.name: source for source in self.tools}
         models = SetModels(workspace.services, workspace.model_list._configs)
         models.current = self.models
         workspace.model_list = models

@@ -93,7 +93,7 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
         await run.until(lambda: run.workspace.servers._server("docs")._task is not connection)
         await run.press("o")
         await run.shows("switched off")
-        del run.workspace.servers._hub.servers["docs"]  # it is gone, and the panel does not know yet
+        del run.workspace.servers.hub.servers["docs"]  # it is gone, and the panel does not know yet
         await run.press("o")
         await run.shows("There is no MCP server 'docs'")
         await run.press("escape")

@@ -48,7 +48,7 @@ async def test_every_tool_is_listed_with_its_cost_and_its_rule_and_nothing_chang
             await run.shows("built in: 2 of 2 on", "● list_files", "~130", "MCP server github: 1 of 2 on")
             await run.until(lambda: " ~2.7k " in row(run, "read_file") and "asks first" in row(run, "create"))
             assert "\x1b" not in run.text
-        run.workspace.services.tools.add_source(Listed([tool("mail__send", "mail")], "mail"))
+        run.workspace.services.tools.sources["mail"] = Listed([tool("mail__send", "mail")], "mail")
         run.workspace.servers._heard("mail")  # the open list follows
         await run.until(lambda: isinstance(run.app.screen, ToolsPanel) and len(run.app.screen.rows) == 10)
         await run.press("escape")

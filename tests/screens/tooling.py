@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.screens.scenarios import SESSION, Scenario, override
 from tui.chat.conversation.history import RecordKind
 from tui.chat.runtime.services import USED
-from tui.chat.servers import Servers
 from tui.chat.workspace import Workspace
 from tui.messages import BUILT_IN, ToolSchema
 from tui.tools.approval import Remembered
@@ -95,11 +94,10 @@ class Tooling:
         store.put_state(USED, json.dumps(dict(self.used)))
         counter = workspace.services.counter
         override(counter, count_tool=lambda schema, _model: self.tokens.get(schema.name, 100))
-        workspace.servers = servers = Servers(workspace.settings, store, box)
+        servers = workspace.servers
         servers.configured = Configured(project=self.project)
         for one in self.servers:
-            server = servers._hub.add(one.config)
-            box.add_source(server)
+            server = servers.hub.add(one.config)
             server.log = ServerLog(None)
             for line in one.log:
                 server.log.add(line)

@@ -9,12 +9,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.chat.attachments import AttachmentError, make_attachment
-from tui.chat.runtime.services import Toolbox
 from tui.chat.store.codec import MALFORMED
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
@@ -63,13 +62,12 @@ class ServerLine:
 
 
 class Servers:
-    """Created by the workspace. Nothing runs before `start`."""
+    """Nothing runs before `start`. `hub` has the servers themselves."""
 
-    def __init__(self, settings: Settings, store: SessionStore, toolbox: Toolbox) -> None:
+    def __init__(self, settings: Settings, store: SessionStore) -> None:
         self._settings = settings
         self._store = store
-        self._toolbox = toolbox
-        self._hub = McpHub(
+        self.hub = McpHub(
             self._heard,
             settings.log_dir if settings.log_dir.name else None,
             settings.data_dir / "mcp-sign-in" if settings.data_dir.name else None,
@@ -81,22 +79,19 @@ class Servers:
         self._announced: set[str] = set()
         self._ended = False
         self.configured = Configured()
-        toolbox.wait_until_started = partial(self._hub.wait_until_started, settings.tools.wait)
-        toolbox.wait_until_current = self._hub.wait_until_current
-        toolbox.instructions = self.instructions
 
     async def load(self, folder: Path) -> None:
         """Read the configuration, including that of a project in `folder`; tools of the last run are offered."""
         self.configured, switched, self._cached, self._instructing = await asyncio.to_thread(self._read, folder)
         for config in self.configured.servers:
             on = switched.get(config.name, not config.disabled)
-            self._toolbox.add_source(self._hub.add(config, self._cached[config.name], on=on))
+            self.hub.add(config, self._cached[config.name], on=on)
 
     def start(self, ask: Ask | None = None) -> None:
         """Start the servers in the background. `ask` asks the person their questions; None: no one can be asked."""
-        self._hub.ask = ask or self._hub.ask
-        if self._hub.servers:
-            self._later(self._hub.start())
+        self.hub.ask = ask or self.hub.ask
+        if self.hub.servers:
+            self._later(self.hub.start())
 
     async def close(self) -> None:
         """Stop them all without notifications, at exit. Idempotent."""
@@ -104,14 +99,14 @@ class Servers:
         self._ended = True
         for task in self._tasks:
             task.cancel()
-        await self._hub.close()
+        await self.hub.close()
 
     # -- the servers -----------------------------------------------------------------------------------------------
 
     @property
     def lines(self) -> Sequence[ServerLine]:
         """Every server, by name."""
-        servers = sorted(self._hub.servers.items())
+        servers = sorted(self.hub.servers.items())
         return [ServerLine(s.status, s.config, s.log.lines, s.log.path) for _, s in servers]
 
     @property
@@ -125,7 +120,7 @@ class Servers:
 
     async def until(self, name: str, condition: Callable[[ServerStatus], bool]) -> None:
         """Wait for a condition on a server's status. Raises `ToolError`."""
-        await self._hub.until(lambda: condition(self.status(name)))
+        await self.hub.until(lambda: condition(self.status(name)))
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a server's name when its status has changed."""
@@ -176,16 +171,15 @@ class Servers:
         names = [server.name for server in project.servers]
         if not yes:
             for name in names:
-                server = self._hub.servers.get(name)
+                server = self.hub.servers.get(name)
                 if server is not None and server.config.where == str(project.path):
                     await server.stop()
                     server.log.close()
-                    self._toolbox.remove_source(name)
-                    del self._hub.servers[name]
+                    del self.hub.servers[name]
             return
         for config in project.servers:
-            if config.name not in self._hub.servers:
-                self._toolbox.add_source(self._hub.add(config, on=not config.disabled))
+            if config.name not in self.hub.servers:
+                self.hub.add(config, on=not config.disabled)
         self.start()
 
     async def switch(self, name: str, on: bool) -> None:
@@ -217,11 +211,11 @@ class Servers:
 
     def _server(self, name: str) -> McpServer:
         """Raises `ToolError`."""
-        if name not in self._hub.servers:
-            names = ", ".join(sorted(self._hub.servers))
+        if name not in self.hub.servers:
+            names = ", ".join(sorted(self.hub.servers))
             others = f"; the servers are: {names}" if names else ": none is configured"
             raise ToolError(f"There is no MCP server {name!r}{others}.")
-        return self._hub.servers[name]
+        return self.hub.servers[name]
 
     # -- instructions ------------------------------------------------------------------------------------------------
 
@@ -231,7 +225,7 @@ class Servers:
         if limit == "off":
             return ()
         sections = []
-        for name, server in sorted(self._hub.servers.items()):
+        for name, server in sorted(self.hub.servers.items()):
             text = server.status.instructions if server.tools() else ""
             if text and self.instructs(name):
                 capped = f"Instructions from the MCP server {name}:\n\n{_capped(text, limit)}"
@@ -240,7 +234,7 @@ class Servers:
 
     def instructs(self, name: str) -> bool:
         """Whether this server's instructions go to the model, by the last switch, else by its configuration."""
-        server = self._hub.servers.get(name)
+        server = self.hub.servers.get(name)
         return server is not None and self._instructing.get(name, server.config.instructions)
 
     async def switch_instructions(self, name: str, on: bool) -> None:
@@ -320,7 +314,7 @@ class Servers:
 
     async def follow(self, resource: ServerResource) -> None:
         """The resource is sent: `news` reports its changes, if its server announces them."""
-        server = self._hub.servers.get(resource.server)
+        server = self.hub.servers.get(resource.server)
         if server is not None:
             self._announced.discard(_updated_line(server.status, resource.uri))
             await server.follow(resource.uri)
@@ -335,7 +329,7 @@ class Servers:
         """A server's status has changed."""
         if self._ended:
             return
-        server = self._hub.servers.get(name)
+        server = self.hub.servers.get(name)
         if server is not None and server.status.state == "ready":
             from tui.tools.mcp.offer import CachedOffer
 

@@ -58,7 +58,6 @@ class Workspace:
         self.folder = Path.cwd()  # as it was at the start: it may be deleted
         built_in = BuiltInTools(self.folder, settings.tools.allow)
         self.services = Services.create(settings, store, self.provider, [built_in])
-        self.servers = Servers(settings, store, self.services.tools)
         self._news = [line for name, table in settings.providers.items() for line in ignored_settings(name, table)]
 
     @classmethod
@@ -78,6 +77,11 @@ class Workspace:
         workspace = cls(settings, store, configs, resume)
         await workspace.servers.load(workspace.folder)
         return workspace
+
+    @property
+    def servers(self) -> Servers:
+        """The MCP servers of this run."""
+        return self.services.servers
 
     def news(self) -> list[str]:
         """Lines for the person, each once: ignored settings, and those of the MCP servers."""

@@ -23,6 +23,7 @@ from tui.chat.conversation.events import (
     TurnFailed,
     UsageChanged,
 )
+from tui.chat.runtime.services import Toolbox
 from tui.chat.store.database import StoreError
 from tui.chat.tool_calls.tool_step import AT_ONCE
 from tui.config.settings import ToolSettings
@@ -264,15 +265,13 @@ async def test_tools_that_come_and_go_change_the_next_request(tmp_path: Path) ->
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.new_session()
         box = workspace.services.tools
-        box.add_source(FunctionTools("a-server", reads=("zeta", "alpha"), zeta=str, alpha=str))
+        box.sources["a-server"] = FunctionTools("a-server", reads=("zeta", "alpha"), zeta=str, alpha=str)
         assert session.tools.names == ["fetch", "alpha", "zeta"]
-        box.remove_source("a-server")
+        del box.sources["a-server"]
         assert session.tools.names == ["fetch"]
-        box.add_source(
-            FunctionTools("built-in", reads=("fetch", "mine"), fetch=str, mine=str)
-        )  # a server that is called so
-        box.remove_source("built-in")
-        assert session.tools.names == ["fetch"]
+        so_called = FunctionTools("built-in", reads=("fetch", "mine"), fetch=str, mine=str)  # a server
+        both = Toolbox(box.settings, workspace.store, box.sources.values(), {"built-in": so_called})
+        assert [tool.schema.name for tool in both.tools()] == ["fetch"]
 
 
 async def test_tools_that_come_while_it_answers_are_in_the_number_at_the_end(tmp_path: Path) -> None:
@@ -282,7 +281,7 @@ async def test_tools_that_come_while_it_answers_are_in_the_number_at_the_end(tmp
         async for event in session.send("go"):
             events.append(event)
             if isinstance(event, ReplyStarted):
-                workspace.services.tools.add_source(FunctionTools("a-server", reads=("zeta",), zeta=str))
+                workspace.services.tools.sources["a-server"] = FunctionTools("a-server", reads=("zeta",), zeta=str)
         shown = of(UsageChanged, events)[-1].usage
         assert shown == await session.refresh_usage()
         assert {item.ref for row in shown.rows if row.key == "tools" for item in row.items} == {"fetch", "zeta"}

@@ -20,7 +20,7 @@ async def main():
     servers = {"a": {"command": "x", "disabled": True}, "b": {"comand": "y"}}
     workspace = await Workspace.open(Settings(model="demo", data_dir=folder, log_dir=folder, mcp_servers=servers))
     workspace.servers.start()
-    await workspace.services.tools.wait_until_started()
+    await workspace.servers.hub.wait_until_started(60.0)
     await workspace.new_session()
     print([line.status.state for line in workspace.servers.lines])
     await workspace.close()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from tui.chat.runtime.model_facts import ModelFacts
+from tui.chat.servers import Servers
 from tui.chat.store.calls import CallLog
 from tui.chat.store.codec import MALFORMED
 from tui.chat.store.learned import StoredCalibrations, StoredCounts, StoredMeasurements, optional_write
@@ -21,7 +22,7 @@ from tui.context.counting.digests import CostBook
 from tui.context.estimate.calibration import CalibrationBook
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.estimate.measurements import ConversationStateTracker
-from tui.messages import BUILT_IN, SystemSection
+from tui.messages import BUILT_IN
 from tui.providers.base import Provider, ProviderError
 from tui.tools.approval import Remembered
 from tui.tools.base import Tool, ToolSource
@@ -30,37 +31,21 @@ APPROVALS = "tool_approvals"  # key in the store's state: {tool: {"rule": "allow
 USED = "tools_used"  # key in the store's state: {tool: seconds since the epoch}
 
 
-async def _nothing() -> None:
-    """Return at once: there is no server to wait for."""
-
-
 class Toolbox:
-    """All tools, from every source, and a person's permanent answers about them.
+    """All tools, of `sources` and of `servers` by their names, and a person's permanent answers about them."""
 
-    Sources are added and change on the event loop.
-    """
-
-    def __init__(self, settings: ToolSettings, store: SessionStore, sources: Iterable[ToolSource] = ()) -> None:
+    def __init__(
+        self,
+        settings: ToolSettings,
+        store: SessionStore,
+        sources: Iterable[ToolSource] = (),
+        servers: Mapping[str, ToolSource] | None = None,
+    ) -> None:
         self.settings = settings
+        self.sources: dict[str, ToolSource] = {source.name: source for source in sources}
         self._store = store
-        self._sources: dict[str, ToolSource] = {source.name: source for source in sources}
-        # Set by `Servers`:
-        self.wait_until_started: Callable[[], Awaitable[None]] = _nothing  # gives starting servers a moment
-        self.wait_until_current: Callable[[], Awaitable[None]] = _nothing  # for lists that servers announced as changed
-        self.instructions: Callable[[], Sequence[SystemSection]] = tuple  # of servers, for the model
+        self._servers = {} if servers is None else servers
         self._unsaved: dict[str, Remembered] = {}  # answers not stored because the disk is full
-
-    # -- tools -------------------------------------------------------------------------------------------
-
-    def add_source(self, source: ToolSource) -> None:
-        """Add a source, replacing an earlier one of that name, except for the built-in one."""
-        if source.name != BUILT_IN:
-            self._sources[source.name] = source
-
-    def remove_source(self, name: str) -> None:
-        """Remove a source."""
-        if name != BUILT_IN:
-            self._sources.pop(name, None)
 
     def tools(self) -> tuple[Tool, ...]:
         """All tools, the built-in ones first, then by source and name: a fixed order for the provider's cache.
@@ -68,8 +53,9 @@ class Toolbox:
         Of tools with the same name the first is used.
         """
         tools: dict[str, Tool] = {}
-        for name in sorted(self._sources, key=lambda name: (name != BUILT_IN, name)):
-            for tool in sorted(self._sources[name].tools(), key=lambda tool: tool.schema.name):
+        sources = {**self._servers, **self.sources}
+        for name in sorted(sources, key=lambda name: (name != BUILT_IN, name)):
+            for tool in sorted(sources[name].tools(), key=lambda tool: tool.schema.name):
                 tools.setdefault(tool.schema.name, tool)
         return tuple(tools.values())
 
@@ -130,6 +116,7 @@ class Services:
     models: ModelFacts
     provider: Callable[[str], Provider]
     tools: Toolbox
+    servers: Servers
 
     @classmethod
     def create(
@@ -145,8 +132,9 @@ class Services:
             CostBook(counts),
             models.answering,
         )
-        tools = Toolbox(settings.tools, store, sources)
-        return cls(store, CallLog(store), settings, counter, estimator, models, provider, tools)
+        servers = Servers(settings, store)
+        tools = Toolbox(settings.tools, store, sources, servers.hub.servers)
+        return cls(store, CallLog(store), settings, counter, estimator, models, provider, tools, servers)
 
     async def prepare(self, provider: str) -> None:
         """Load what sends requests to a provider. What is wrong with it shows when something is sent."""

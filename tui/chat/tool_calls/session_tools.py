@@ -81,7 +81,7 @@ class SessionTools:
         tools = self._all_on(target)
         servers = {tool.origin for tool in tools}
         system = tuple(section for section in target.system if section.kind != "instructions")
-        system += tuple(section for section in self.box.instructions() if section.name in servers)
+        system += tuple(section for section in self._services.servers.instructions() if section.name in servers)
         return replace(target, tools=self._planned(tools, target).sent, system=system)
 
     @property

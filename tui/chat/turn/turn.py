@@ -110,7 +110,7 @@ class Turn:
                     return
                 self._cuts = self._cuts + 1 if is_cut(reply.finish_reason) else 0
                 await self._run_tools(calls, request.max_output)
-                await self.tools.box.wait_until_current()
+                await self.services.servers.hub.wait_until_current()
                 if self._steps >= (most := self.tools.box.settings.steps):
                     text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
                     raise TurnError(text)
@@ -135,7 +135,7 @@ class Turn:
         find = self.services.models.find(target.provider, target.model)
         await asyncio.gather(find, self.services.prepare(target.provider))
         if self.tools.waits_for_servers:
-            await self.tools.box.wait_until_started()
+            await self.services.servers.hub.wait_until_started(self.services.settings.tools.wait)
 
     # -- asking --------------------------------------------------------------------------------------------------
 
