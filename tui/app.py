@@ -31,7 +31,7 @@ from tui import commands
 from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
-from tui.terminal.process import ENDED, ENDING, on_signals
+from tui.terminal.process import ENDED, ENDING, on_interrupt, on_signals
 from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
@@ -183,6 +183,7 @@ class ChatApp(CopyingApp):
             setattr(self._driver, "attrs_before", attributes)  # noqa: B010  # it found the terminal in raw mode
         if not self.is_headless:
             on_signals(ENDING, self._end)
+            on_interrupt(self._end)
         self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:

@@ -46,7 +46,7 @@ async def test_what_can_not_be_stored_is_in_a_file_where_no_terminal_shows_it(tm
     (file,) = unsent_files([tmp_path])
     assert file.read_text() == "a long thought" and file.stat().st_mode & 0o077 == 0
     async with running(settings_in(tmp_path)) as run:
-        await run.shows("Text that could not be stored is in")
+        await run.shows("Text that was not stored is in")
 
 
 async def test_the_draft_of_a_conversation_that_was_never_begun_is_recalled_at_the_next_start(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.terminal import FOREIGN
 from tui.chat.store.store import SessionStore
+from tui.config.files import unsent_files
 from tui.messages import Message
 from tui.terminal.process import ENDED
 
@@ -137,7 +138,9 @@ def check_kept(chat: Pty) -> None:
     assert list((chat.data / "running").iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT], ids=lambda number: number.name
+)
 def test_a_signal_ends_the_chat_as_ctrl_q_does(chat: Pty, number: signal.Signals) -> None:
     answering(chat)
     chat.program.send_signal(number)
@@ -145,6 +148,49 @@ def test_a_signal_ends_the_chat_as_ctrl_q_does(chat: Pty, number: signal.Signals
     assert termios.tcgetattr(chat.terminal) == chat.before
     assert "\x1b[?1049l" in chat.shown and chat.shown.rindex("\x1b[?25h") > chat.shown.rindex("\x1b[?25l")
     check_kept(chat)
+
+
+def in_editor(chat: Pty) -> Path:
+    """A draft goes to the editor. Returns its file, once the editor has written "more" behind it."""
+    chat.until(lambda: "demo/guide" in chat.shown)
+    chat.type("a draft\x07")
+    chat.until(lambda: [path.read_text() for path in unsent_files([chat.data])] == ["a draft\nmore"])
+    return unsent_files([chat.data])[0]
+
+
+@pytest.fixture
+def editor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor that waits to be interrupted."""
+    monkeypatch.setenv("VISUAL", """sh -c 'printf more >> "$1"; exec sleep 100' editor""")
+
+
+@pytest.mark.usefixtures("editor")
+def test_ctrl_c_in_an_editor_ends_only_that(tmp_path: Path) -> None:
+    chat = Pty(tmp_path)
+    try:
+        file = in_editor(chat)
+        chat.type("\x03")
+        chat.until(lambda: "ended with code" in chat.shown)
+        assert not file.exists()
+        chat.type("\x11")
+        assert chat.ended() == 0
+    finally:
+        chat.close()
+
+
+@pytest.mark.usefixtures("editor")
+def test_what_an_editor_has_is_found_after_a_kill(tmp_path: Path) -> None:
+    chat = Pty(tmp_path)
+    try:
+        file = in_editor(chat)
+        os.killpg(chat.program.pid, signal.SIGKILL)
+        chat.program.wait(60)
+        assert file.read_text() == "a draft\nmore" and file.parent.stat().st_mode & 0o077 == 0
+        store = SessionStore(chat.data / "chatctx.db")
+        assert store.recover_drafts("") == 1 and store.prompts() == ["a draft"]
+        store.close()
+    finally:
+        chat.close()
 
 
 def test_a_terminal_that_goes_away_costs_nothing(chat: Pty) -> None:

@@ -7,8 +7,8 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -90,7 +90,7 @@ FOLDER = "chatctx"
 """Default name of our folders: existing folders are restricted only if they have this name."""
 
 UNSENT = "unsent-"
-"""Prefix of the names of files with text that could not be stored."""
+"""Prefix of the names of files and folders with text that is not stored."""
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -134,9 +134,28 @@ def write_unsent(text: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
+@contextmanager
+def unsent_folder(folders: Iterable[Path]) -> Iterator[Path]:
+    """A private folder in the first of `folders` that takes one, else a temporary one; removed at the end.
+
+    What is in it survives a kill (`unsent_files`). Raises OSError where there can be none.
+    """
+    import tempfile
+
+    with ExitStack() as stack:
+        for folder in folders:
+            with suppress(OSError):
+                name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT, dir=folder))
+                break
+        else:
+            name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT))
+        yield Path(name)
+
+
 def unsent_files(folders: Iterable[Path]) -> list[Path]:
-    """The files of `write_unsent` in these folders, each once."""
-    return sorted({path for folder in folders for path in folder.glob(f"{UNSENT}*.txt")})
+    """The files of `write_unsent`, and those left in an `unsent_folder`, each once."""
+    patterns = (f"{UNSENT}*.txt", f"{UNSENT}*/*.md")
+    return sorted({path for folder in folders for pattern in patterns for path in folder.glob(pattern)})
 
 
 def close_to_others(path: Path) -> None:

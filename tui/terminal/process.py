@@ -33,6 +33,23 @@ def on_signals(names: Iterable[str], act: Callable[[], object]) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
 
 
+def on_interrupt(act: Callable[[], object]) -> None:
+    """Call `act` on the running loop at SIGINT, unless another handler is set for a while, as for an editor.
+
+    A handler of the loop itself would be called after that while.
+    """
+    import asyncio  # not before the terminal is taken
+
+    loop = asyncio.get_running_loop()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if loop.is_closed():
+            signal.default_int_handler(number, frame)
+        loop.call_soon_threadsafe(act)
+
+    signal.signal(signal.SIGINT, handle)
+
+
 if sys.platform != "win32":
     import fcntl
     import termios

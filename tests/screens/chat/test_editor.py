@@ -13,7 +13,7 @@ from tui.screens.chat.ui import edit_externally
 def in_editor(monkeypatch: pytest.MonkeyPatch, script: str) -> str:
     """What comes of the draft "before" where this shell script (`$1` is the file) is the editor."""
     monkeypatch.setenv("VISUAL", f"sh -c '{script}' editor")
-    return edit_externally("before")
+    return edit_externally("before", ())
 
 
 def test_what_was_written_is_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,4 +44,10 @@ def test_an_editor_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, tm
     for command in (str(tmp_path / "editor"), "'unclosed"):
         monkeypatch.setenv("VISUAL", command)
         with pytest.raises(EditorError, match="could not be started"):
-            edit_externally("before")
+            edit_externally("before", ())
+
+
+def test_a_draft_without_a_file_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(EditorError, match="can't be made"):
+        in_editor(monkeypatch, ":")

@@ -133,9 +133,9 @@ class Drafts:
         return f"{why}\nNot stored{where}, so that you can copy it:\n{unsaved}"
 
     def rescued_texts(self) -> list[str]:
-        """A line for each file that `save_at_end` has left. Reads a folder: not on the event loop."""
+        """A line for each file that `save_at_end`, or a kill, has left. Reads folders: not on the event loop."""
         files = unsent_files(self.screen.rescue_folders)
-        return [f"Text that could not be stored is in {path}: delete the file once you have it." for path in files]
+        return [f"Text that was not stored is in {path}: delete the file once you have it." for path in files]
 
     async def store_prompt(self, text: str) -> None:
         """Store a prompt for the up key; until then it is part of the draft. Raises `StoreError`."""

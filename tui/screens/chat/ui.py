@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 import shlex
+import signal
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from textual.content import Content
 from tui.commands import BUSY, CommandError, EditorError
 from tui.commands.help import HelpView
 from tui.commands.sessions import SessionMenu
+from tui.config.files import unsent_folder
 from tui.text.cells import plain
 from tui.views.context_table import ContextView
 from tui.views.models import ModelMenu
@@ -264,11 +265,12 @@ class ScreenUI:
         """Suspend the screen while the editor runs."""
         composer = self.chat.composer
         problem: EditorError | None = None
+        await self.chat.drafts.save()  # nothing is stored while the editor runs
         try:
             with self.chat.app.suspend():
                 try:
                     before = composer.value
-                    composer.value = after = edit_externally(before)
+                    composer.value = after = edit_externally(before, self.chat.rescue_folders)
                     if before.strip() not in after:
                         self.chat.drafts.remember(before)
                 except EditorError as error:  # not inside `suspend`, which would not restore the terminal
@@ -323,24 +325,37 @@ class ScreenUI:
         self.chat.app.theme = name
 
 
-def edit_externally(text: str) -> str:
-    """Edit `text` in $VISUAL or $EDITOR. Blocks until it exits. Raises `EditorError`."""
+def edit_externally(text: str, folders: Iterable[Path]) -> str:
+    """Edit `text` in $VISUAL or $EDITOR. Blocks until it exits. Raises `EditorError`.
+
+    The file is in one of `folders`, where the next start finds it if this program is killed meanwhile.
+    """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "draft.md"
-        path.write_text(f"{text}\n" if text else "", encoding="utf-8", errors="replace")
-        try:
-            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
-        except (OSError, ValueError) as error:
-            raise EditorError(f"The editor {editor!r} could not be started ({error}): set EDITOR.") from None
-        try:
-            written = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
-        except OSError as error:
-            reason = error.strerror or error
-            raise EditorError(f"The editor {editor!r} left no file ({reason}); the draft is as it was.") from None
-        if done.returncode:
-            problem = f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was."
-            if written == text:
-                raise EditorError(problem)
-            raise EditorError(f"{problem} What was written there is the latest of your earlier prompts.", written)
-        return written
+    # ctrl+c is the editor's (or that of a command run in it), but the terminal sends it to this program, too.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with unsent_folder(folders) as folder:
+            return _edited(editor, text, folder / "draft.md")
+    except OSError as error:
+        raise EditorError(f"The draft's file can't be made ({error.strerror}); the draft is as it was.") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _edited(editor: str, text: str, path: Path) -> str:
+    path.write_text(f"{text}\n" if text else "", encoding="utf-8", errors="replace")
+    try:
+        done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+    except (OSError, ValueError) as error:
+        raise EditorError(f"The editor {editor!r} could not be started ({error}): set EDITOR.") from None
+    try:
+        written = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    except OSError as error:
+        reason = error.strerror or error
+        raise EditorError(f"The editor {editor!r} left no file ({reason}); the draft is as it was.") from None
+    if done.returncode:
+        problem = f"The editor {editor!r} ended with code {done.returncode}; the draft is as it was."
+        if written == text:
+            raise EditorError(problem)
+        raise EditorError(f"{problem} What was written there is the latest of your earlier prompts.", written)
+    return written
