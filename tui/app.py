@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -323,6 +324,4 @@ class ChatApp(CopyingApp):
     def _fatal_error(self) -> None:
         """End the program after an unhandled error with one line; details are in the log."""
         log.critical("the program ended in an error", exc_info=True)
-        self.panic(
-            Text(f"chatctx ended because of a bug. Nothing that was stored is lost; see {self.settings.log_file}")
-        )
+        self.panic(Text(f"chatctx: {self.chat.one_line(sys.exc_info()[1] or RuntimeError())}"))

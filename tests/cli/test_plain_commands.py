@@ -92,7 +92,9 @@ def test_what_they_say_and_refuse(run: Run, tmp_path: Path) -> None:
     assert [words for words in SAID.values() if words not in done.stdout] == []
     errors = done.stderr.splitlines()
     assert [words for words in REFUSED.values() if not any(words in line for line in errors)] == []
-    assert all(line.startswith("chatctx: ") and "Nothing was lost" not in line for line in errors)  # no own errors
+    assert all(
+        line.startswith("chatctx: ") and "Nothing stored is lost" not in line for line in errors
+    )  # no own errors
     assert "hello" in (tmp_path / "out.md").read_text()
     assert done.stdout.count("/rolling-context [on|off]") == 1  # nothing runs after /quit
     assert "\x1b" not in done.stdout + done.stderr

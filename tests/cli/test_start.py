@@ -1,13 +1,17 @@
-"""The log file: our own lines, and no key in any of them."""
+"""The log file: our own lines, and no key in any of them; and what becomes of errors that nothing handles."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tui.cli import start
+from tui.cli.parsing import Invocation
 from tui.cli.start import LOGGERS, start_logging
 from tui.providers.keys import hold_secret
 
@@ -62,3 +66,16 @@ def test_what_libraries_log_is_written_nowhere(
         logging.getLogger(name).error("request options: headers")
     logging.getLogger("tui.chat").debug("a detail")
     assert log_file.read_text() == capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EACCES, errno.ENOSPC])
+def test_an_error_of_the_system_in_a_command_is_one_line(
+    code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(code, os.strerror(code), "/a/b")
+
+    monkeypatch.setattr(start, "chat", failing)
+    monkeypatch.setattr(start, "start_logging", lambda _: None)
+    assert start.run(Invocation("start:chat", {}, {})) == 1
+    assert capsys.readouterr().err.startswith(f"chatctx: {os.strerror(code)} (/a/b): ")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import errno
+import io
+import os
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.text.clean import abbreviated, clean_line, clean_output, clean_text, clean_url
+from tui.errors import ExpectedError
+from tui.text.clean import abbreviated, clean_line, clean_output, clean_text, clean_url, failure_line
 
 ANY = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates too
 
@@ -47,3 +51,26 @@ def test_only_web_and_mail_addresses_are_links() -> None:
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("12345", "12345"), ("123456", "1234…"), ("123 56", "123…")])
 def test_an_abbreviated_text_is_as_long_as_allowed(text: str, short: str) -> None:
     assert abbreviated(text, 5) == short
+
+
+@pytest.mark.parametrize("place", [None, "/a/b"])
+@pytest.mark.parametrize("number", errno.errorcode)
+def test_an_error_of_the_system_is_no_bug_and_has_a_next_step(number: int, place: str | None) -> None:
+    reason, step = failure_line(OSError(number, os.strerror(number), place), "x.log").rsplit(": ", 1)
+    assert reason == os.strerror(number) + (" (/a/b)" if place else "")
+    assert step.split()[0] in ("check", "close", "change", "free", "try")
+    assert step.endswith(". Nothing stored is lost; details are in x.log")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ExpectedError("Choose another\nname."), "Choose another name."),
+        (ValueError("odd"), "a bug: ValueError: odd. Nothing stored is lost"),
+        (ValueError(), "a bug: ValueError. Nothing stored is lost"),
+        (TimeoutError(), "a bug: TimeoutError. Nothing stored is lost"),
+        (io.UnsupportedOperation("read"), "a bug: UnsupportedOperation: read. Nothing stored is lost"),
+    ],
+)
+def test_any_other_error_that_nothing_handles_is_a_bug(error: Exception, text: str) -> None:
+    assert failure_line(error) == text

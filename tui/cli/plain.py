@@ -37,7 +37,7 @@ from tui.config.settings import Settings
 from tui.errors import ExpectedError
 from tui.providers.keys import redact
 from tui.terminal.process import ENDED, ENDING, on_signals
-from tui.text.clean import clean_copied, clean_line, clean_text
+from tui.text.clean import clean_copied, clean_line, clean_text, failure_line
 from tui.text.labels import label_of, provider_explanation, short_model, source_lines, status_text
 from tui.text.numbers import percent, plural, tokens_exact
 from tui.views.call_text import continued, readable_arguments
@@ -133,7 +133,7 @@ class PlainChat:
                 if streams.unwritable(error) is not None:
                     raise  # the reader is gone: don't send the remaining messages
                 log.exception("in --plain")
-                complain(f"{error} Nothing was lost.")
+                complain(failure_line(error, self.workspace.settings.log_file))
         if text is None and self.interactive and not self._code:
             write("")  # the terminal's cursor is behind the prompt
         await self._leave()

@@ -46,8 +46,9 @@ def run(invocation: Invocation) -> int:
         logger = logging.getLogger("tui")
         if logger.handlers:  # otherwise logging would print tracebacks on standard error
             logger.critical("unexpected error", exc_info=error)
-        where = f"; details are in {settings.log_file}" if settings else ""
-        return complain(f"a bug: {type(error).__name__}: {error}. Nothing stored is lost{where}")
+        from tui.text.clean import failure_line
+
+        return complain(failure_line(error, settings and settings.log_file))
 
 
 def _loaded(name: str) -> ModuleType:

@@ -27,9 +27,8 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, run_copy_tool
-from tui.errors import ExpectedError
 from tui.text.cells import plain
-from tui.text.clean import clean_copied
+from tui.text.clean import clean_copied, failure_line
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +99,7 @@ class BackgroundScreen(GuardedScreen[None]):
         """The error for a person. For a bug it names the log, never a traceback."""
         from tui.providers.keys import redact  # not before the first frame
 
-        text = redact(" ".join(str(error).split()))
-        if isinstance(error, ExpectedError) and text:
-            return text
-        description = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        return f"An error in chatctx ({description[:200]}). Nothing was lost; details are in {self.log_file}"
+        return redact(failure_line(error, self.log_file))
 
     def background(self, work: Work, group: str, *, exclusive: bool = False, again: bool = False) -> None:
         """Run work in the background.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import re
+
+from tui.errors import ExpectedError
 
 TAB_SIZE = 4
 """Columns of a tab stop."""
@@ -57,9 +60,34 @@ def clean_line(text: str) -> str:
     return " ".join(clean_output(text).split())
 
 
+_NEXT_STEPS = {
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "close other programs, or allow more open files (ulimit -n)"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space and try again"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "change the permissions and try again"),
+    errno.EIO: "check the disk and try again",
+}
+
+
 def error_line(error: BaseException) -> str:
-    """The text of an error on one line; its type if it has none."""
-    return clean_line(str(error)) or type(error).__name__
+    """The text of an error on one line; its type if it has none. One of the system has its reason and a next step."""
+    match error:
+        case OSError(errno=int(number), strerror=str(reason), filename=place) if reason:
+            return clean_line(f"{reason}{f' ({place})' if place else ''}: {_NEXT_STEPS.get(number, 'try again')}")
+        case _:
+            return clean_line(str(error)) or type(error).__name__
+
+
+def failure_line(error: BaseException, log_file: object = None) -> str:
+    """An error that nothing else handles, on one line; if it is not one of the system, it is a bug."""
+    text = error_line(error)
+    match error:
+        case ExpectedError() if str(error):
+            return text
+        case OSError(errno=int()):
+            pass
+        case _:
+            text = f"a bug: {type(error).__name__}: {str(error) and text}".rstrip(": ")
+    return f"{text[:300]}. Nothing stored is lost{f'; details are in {log_file}' if log_file else ''}"
 
 
 def clean_url(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -576,7 +577,7 @@ async def test_a_long_answer_rings_only_where_nobody_looks(monkeypatch: pytest.M
 @pytest.mark.slow
 async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
     async def full(self: Conversation, text: str) -> None:
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(Conversation, "save_draft", full)
     exits: list[object] = []
@@ -590,6 +591,22 @@ async def test_what_cannot_be_stored_is_printed_for_the_person(monkeypatch: pyte
     assert isinstance(exits[0], dict)
     assert exits[0]["return_code"] == 1
     assert "disk full" in str(exits[0]["message"]) and "precious" in str(exits[0]["message"])
+
+
+async def test_the_program_ends_in_one_line_that_calls_no_error_of_the_system_a_bug(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running() as run:
+        shown: list[object] = []
+        monkeypatch.setattr(run.app, "panic", shown.append)
+        for error in (OSError(errno.EMFILE, "Too many open files"), ValueError("odd")):
+            try:
+                raise error
+            except Exception:
+                run.app._fatal_error()
+        system, bug = map(str, shown)
+    assert system.startswith("chatctx: Too many open files: close other programs") and "bug" not in system
+    assert bug.startswith("chatctx: a bug: ValueError: odd. Nothing stored is lost; details are in ")
 
 
 @pytest.mark.slow
