@@ -61,9 +61,10 @@ async def answered(dialect: Dialect, text: str, content_type: str = "application
         return await collect(provider, REQUEST)
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", "text/plain"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
-    got = await answered(dialect, json.dumps(WHOLE[dialect]))
+async def test_an_answer_that_comes_whole(dialect: Dialect, content_type: str) -> None:
+    got = await answered(dialect, json.dumps(WHOLE[dialect]), content_type)
     assert (got.text, got.error, got.usage) == ("Hello", None, Usage(9, 2))
     assert got.end is not None and got.end.kind == "tool_calls"
     (call,) = got.calls.values()
@@ -85,11 +86,28 @@ async def test_an_answer_that_comes_whole(dialect: Dialect) -> None:
         (" \n{}", "protocol", "Check base_url"),
     ],
 )
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_what_is_no_answer_says_what_it_is(dialect: Dialect, text: str, kind: ErrorKind, words: str) -> None:
-    got = await answered(dialect, text, "text/html; charset=x-none" if text.startswith("<") else "application/json")
+async def test_what_is_no_answer_says_what_it_is(
+    dialect: Dialect, stream: bool, text: str, kind: ErrorKind, words: str
+) -> None:
+    own_type = "text/html; charset=x-none" if text.startswith("<") else "application/json"
+    got = await answered(dialect, text, "text/event-stream" if stream else own_type)
     assert (got.text, got.end) == ("", None)
     assert got.error is not None and got.error.kind == kind and words in str(got.error)
+
+
+@pytest.mark.parametrize("missing", [b"\n", b"\n\n", b"}\n\n"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_the_last_event_may_lack_its_blank_line_but_not_its_end(dialect: Dialect, missing: bytes) -> None:
+    last = {"openai-chat": -1, "anthropic": -2, "openai-responses": -1}[dialect]
+    *first, end = pieces(dialect)[: None if last == -1 else last + 1]
+    async with serving(dialect) as (server, provider):
+        server.answers.append(Answer([*first, end.removesuffix(missing)]))
+        got = await collect(provider, REQUEST)
+    whole = not missing.startswith(b"}")
+    assert (got.text, got.error) == ("Hello", None)
+    assert (got.usage == Usage(9, 2)) is whole
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -25,14 +25,15 @@ from tui.text.json_text import parse_json
 if TYPE_CHECKING:
     import httpx2
 
+    from tui.providers.http.bounds import Pace
+
 CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list, or what a server says of a model
 DRAIN_TIMEOUT = 0.25  # seconds to read what follows the last event
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to process all of it
 LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments arrive
 
-# Content types of responses that may not be a stream although one was requested.
-_WHOLE = ("application/json", "text/html")
+_NO_STREAM = (b"{", b"[", b"<")  # beginnings of JSON and of web pages, sent with any content type
 # Nothing follows these; don't wait for servers that keep the connection open.
 _LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
 # Event names of the dialects; under other names data that is not JSON is ignored.
@@ -60,20 +61,17 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
             if not response.is_success:
                 await response.aread()
                 raise _refusal(response, provider)
-            pieces, begun = response.aiter_bytes(), b""
-            if response.headers.get("content-type", "").partition(";")[0].strip().lower() in _WHOLE:
-                while not begun.strip() and (piece := await anext(pieces, None)) is not None:
-                    begun += piece  # tells what it is: a stream may have a wrong content type
-                if begun.strip()[:1] in (b"{", b"[", b"<"):
-                    body_bytes = b"".join([begun, *[piece async for piece in pieces]])
-                    whole = body_bytes.decode(response.encoding or "utf-8", errors="replace")
-                    check_json_cost(whole, limit)
-                    for part in await asyncio.to_thread(whole_answer, whole, provider, redact(client.base_url)):
+            pieces, begun = response.aiter_bytes(), False
+            decoder, pace = SSEDecoder(limit), Pace(idle, LONGEST_THOUGHT)
+            while (received := await pace.wait_for(pieces)) is not None:
+                if not begun and received.strip().startswith(_NO_STREAM):
+                    whole = await _whole_body(received, pieces, pace, limit)
+                    answer = whole.decode(response.encoding or "utf-8", errors="replace")
+                    check_json_cost(answer, limit)
+                    for part in await asyncio.to_thread(whole_answer, answer, provider, redact(client.base_url)):
                         yield part
                     return
-            decoder, pace = SSEDecoder(limit), Pace(idle, LONGEST_THOUGHT)
-            received = begun or await pace.wait_for(pieces)
-            while received is not None:
+                begun = begun or bool(received.strip())
                 lines = decoder.lines
                 for sent in decoder.feed(received):
                     if sent.data.strip() == "[DONE]":
@@ -89,7 +87,22 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
                         return
                 if decoder.lines > lines:
                     pace.progress()
-                received = await pace.wait_for(pieces)
+            for sent in decoder.feed(b"\n\n"):  # an event without a blank line behind it
+                check_json_cost(sent.data, limit)
+                with suppress(ValueError):  # of which a part is missing
+                    if (event := _json_event(sent, provider)) is not None:
+                        yield event
+
+
+async def _whole_body(begun: bytes, pieces: AsyncGenerator[bytes, None], pace: Pace, limit: int) -> bytes:
+    """The body that has `begun` and goes on with `pieces`. Raises `TooLargeError` and `httpx2.ReadTimeout`."""
+    parts, size = [begun], len(begun)
+    while (piece := await pace.wait_for(pieces)) is not None:
+        parts.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise TooLargeError(limit)
+    return b"".join(parts)
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
