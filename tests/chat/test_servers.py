@@ -129,7 +129,7 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
     async with opened_workspace(data, tools=ToolSettings(wait=START)) as workspace:
         servers = workspace.servers
         servers.start()
-        assert (servers.lines, offered(servers)) == ([], [])
+        assert (servers.listed, offered(servers)) == ([], [])
         (line,) = servers.news()
         assert str(file) in line and "Nothing of it was started" in line
         assert servers.news() == []  # said once
@@ -146,16 +146,16 @@ async def test_a_projects_servers_start_once_agreed_to_and_are_known_the_next_ti
 
     async with opened(data) as servers:  # nothing is started: what was known is offered, in the same order
         assert offered(servers) == names
-        assert servers.lines[0].status.state == "starting"
+        assert servers.listed[0].status.state == "starting"
         assert servers.news() == []
         assert SECRET not in json.dumps([row[0] for row in servers._store.query("SELECT value FROM state", ())])
         await servers.switch("own", False)
 
     async with opened(data) as servers:
         servers.start()
-        assert servers.lines[0].status.state == "off"  # the switch holds
+        assert servers.listed[0].status.state == "off"  # the switch holds
         await servers.agree(False)
-        assert servers.lines == []
+        assert servers.listed == []
 
     file.write_text(file.read_text() + "\n")
     async with opened(data) as servers:
@@ -168,14 +168,14 @@ async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart
     async with opened(tmp_path, mcp_servers={"bad": {"command": "no-such-program-anywhere"}, "worse": 5}) as servers:
         servers.on_change(heard.append)
         servers.start()
-        await until(lambda: len([line for line in servers.lines if line.status.state == "failed"]) == 2)
+        await until(lambda: sum(server.status.state == "failed" for server in servers.listed) == 2)
         first, second = servers.news()
         assert first.startswith("MCP server bad: there is no program no-such-program-anywhere; install it")
         assert second.startswith("MCP server worse:")
         assert servers.news() == []
         assert "bad" in heard
         await servers.restart("bad")
-        await until(lambda: servers.lines[0].status.state == "failed")
+        await until(lambda: servers.listed[0].status.state == "failed")
         assert len(servers.news()) == 1
         with pytest.raises(ToolError, match="no MCP server 'nobody'; the servers are: bad, worse"):
             await servers.restart("nobody")
@@ -184,7 +184,7 @@ async def test_a_server_that_fails_is_a_line_said_once_and_again_after_a_restart
 async def test_what_can_not_be_read_of_last_time_is_asked_anew(tmp_path: Path) -> None:
     entry = {"command": sys.executable, "args": [NAUGHTY]}
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
-        cached = {"of": fingerprint(servers.lines[0].config), "tools": [{"nome": "x"}]}
+        cached = {"of": fingerprint(servers.listed[0].config), "tools": [{"nome": "x"}]}
         servers._store.put_state(CACHED_TOOLS + "own", json.dumps(cached))
     async with opened(tmp_path, mcp_servers={"own": entry}) as servers:
         assert offered(servers) == []

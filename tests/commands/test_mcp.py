@@ -55,7 +55,7 @@ async def test_the_file_of_the_folder_is_shown_whole_and_asked_about(
 async def test_one_is_switched_off_and_restarted(servers: Commands) -> None:
     assert await servers.output("/mcp off mail") == "mail is switched off; this is remembered."
     assert await servers.output("/mcp off io.x/My Notes") == "io.x/My Notes is switched off; this is remembered."
-    assert [line.status.state for line in servers.workspace.servers.lines] == ["off", "off"]
+    assert [server.status.state for server in servers.workspace.servers.listed] == ["off", "off"]
     assert await servers.completions("/mcp on") == [
         "/mcp on io.x/My Notes",
         "/mcp on mail",

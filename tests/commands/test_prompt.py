@@ -22,18 +22,19 @@ WEATHER = ServerPrompt(
 PLAIN = ServerPrompt("docs", "plain", "", ())
 
 
+class Docs:
+    """The server of both prompts."""
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Content:
+        images = (ToolImage("image/png", b""),) if name == PLAIN.name else ()
+        return Content(f"{name} of {dict(arguments)} @notes.txt", images)
+
+
 @pytest.fixture
 def prompts(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """A conversation with a server that has two prompts."""
-
-    async def prompt(_servers: Servers, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
-        return Content(
-            f"{prompt.name} of {dict(arguments)} @notes.txt",
-            (ToolImage("image/png", b""),) if prompt is PLAIN else (),
-        )
-
     monkeypatch.setattr(Servers, "prompts", (WEATHER, PLAIN))
-    monkeypatch.setattr(Servers, "prompt", prompt)
+    monkeypatch.setattr(Servers, "server", lambda _servers, name: {"docs": Docs()}[name])
     return commands
 
 

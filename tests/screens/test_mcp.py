@@ -88,9 +88,9 @@ async def test_the_panel_lists_servers_their_tools_and_what_is_not_sent() -> Non
         await run.shows("stdio · npx -y docs-server --token ***", "● find", "○ open", "│ listening [bold]now[/bold]")
         await run.press("down", "o")  # the tool under the cursor
         await run.shows("○ find")
-        connection = run.workspace.servers._server("docs")._task
+        connection = run.workspace.servers.server("docs")._task
         await run.press("up", "r")
-        await run.until(lambda: run.workspace.servers._server("docs")._task is not connection)
+        await run.until(lambda: run.workspace.servers.server("docs")._task is not connection)
         await run.press("o")
         await run.shows("switched off")
         del run.workspace.servers.hub.servers["docs"]  # it is gone, and the panel does not know yet

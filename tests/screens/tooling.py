@@ -119,7 +119,7 @@ class Tooling:
 
     def tell(self, workspace: Workspace, status: ServerStatus) -> None:
         """The status of a server is new."""
-        self._set(workspace.servers._server(status.name), status)
+        self._set(workspace.servers.server(status.name), status)
         workspace.servers._heard(status.name)
 
     # -- as the connection of each server --------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # loaded with the first server that is added
     from tui.tools.mcp.oauth import SignIn
     from tui.tools.mcp.offer import (
         CachedOffer,
-        Content,
         ResourceTemplate,
         ServerPrompt,
         ServerResource,
@@ -49,16 +48,6 @@ INSTRUCTING = "mcp_instructing"  # key in the store's state: {server: whether it
 AGREED = "mcp_agreed"  # key in the store's state: {path of a project's file: [hash of its content, yes or no]}
 CACHED_TOOLS = "mcp_known:"  # + server: {"of": fingerprint, "tools": [...]}: offered until it lists its current ones
 MAX_CACHED = 1_000_000  # characters of that
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLine:
-    """A server in `/mcp`. `shown` is its command or address without secrets."""
-
-    status: ServerStatus
-    config: ServerConfig
-    log: tuple[str, ...]
-    log_file: Path | None
 
 
 class Servers:
@@ -104,23 +93,18 @@ class Servers:
     # -- the servers -----------------------------------------------------------------------------------------------
 
     @property
-    def lines(self) -> Sequence[ServerLine]:
+    def listed(self) -> Sequence[McpServer]:
         """Every server, by name."""
-        servers = sorted(self.hub.servers.items())
-        return [ServerLine(s.status, s.config, s.log.lines, s.log.path) for _, s in servers]
+        return [server for _, server in sorted(self.hub.servers.items())]
 
     @property
     def project(self) -> ProjectFile | None:
         """The project's own file, if any."""
         return self.configured.project
 
-    def status(self, name: str) -> ServerStatus:
-        """The state of one server. Raises `ToolError`."""
-        return self._server(name).status
-
     async def until(self, name: str, condition: Callable[[ServerStatus], bool]) -> None:
         """Wait for a condition on a server's status. Raises `ToolError`."""
-        await self.hub.until(lambda: condition(self.status(name)))
+        await self.hub.until(lambda: condition(self.server(name).status))
 
     def on_change(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a server's name when its status has changed."""
@@ -133,19 +117,18 @@ class Servers:
         if project is not None and project.agreed is None:
             names = ", ".join(server.name for server in project.servers) or "nothing"
             lines.append(f"{project.path} names MCP servers ({names}). Nothing of it was started: /mcp asks you.")
-        for line in self.lines:
-            if line.status.state == "failed":
-                reason = line.status.reason
-                stop = "" if reason.endswith((".", "?")) else "."
-                lines.append(f"MCP server {line.status.name}: {reason}{stop} /mcp shows more.")
-            lines += [f"MCP server {line.status.name}: {issue.text}." for issue in line.status.issues if issue.fault]
-            lines += [_updated_line(line.status, uri) for uri in line.status.updated]
+        for status in (server.status for server in self.listed):
+            if status.state == "failed":
+                stop = "" if status.reason.endswith((".", "?")) else "."
+                lines.append(f"MCP server {status.name}: {status.reason}{stop} /mcp shows more.")
+            lines += [f"MCP server {status.name}: {issue.text}." for issue in status.issues if issue.fault]
+            lines += [_updated_line(status, uri) for uri in status.updated]
         return self._new(lines)
 
     def absent(self) -> list[str]:
         """Servers that are still starting, so that a request is sent without their tools; each line once."""
         lines = []
-        for status in (line.status for line in self.lines):
+        for status in (server.status for server in self.listed):
             if status.state in ("starting", "reconnecting") and not status.tools:
                 why = f" ({status.reason.rstrip('.')})" if status.reason else ""
                 lines.append(
@@ -184,13 +167,13 @@ class Servers:
 
     async def switch(self, name: str, on: bool) -> None:
         """Start or stop a server, and store that. Raises `ToolError` if there is none of that name."""
-        server = self._server(name)
+        server = self.server(name)
         await asyncio.to_thread(self._put, SWITCHED, name, on)
         await (server.start() if on else server.stop())
 
     async def restart(self, name: str) -> None:
         """Restart a server. Raises `ToolError`."""
-        server = self._server(name)
+        server = self.server(name)
         self._announced = {line for line in self._announced if not line.startswith(f"MCP server {name}:")}
         await server.restart()
 
@@ -198,19 +181,15 @@ class Servers:
         """Let the person sign in to a server, `by_code` if it has codes. Raises `ToolError` if it has no sign-in."""
         from tui.tools.mcp.oauth import SignIn
 
-        server, attempt = self._server(name), SignIn(by_code=by_code)
+        server, attempt = self.server(name), SignIn(by_code=by_code)
         if server.config.transport == "stdio" or server.config.oauth is None or server.config.error:
             kind = "only servers with a url and no Authorization header have one"
             raise ToolError(f"There is no sign-in to {name}: {kind}.")
         await server.restart(attempt)
         return attempt
 
-    async def sign_out(self, name: str) -> str | None:
-        """Forget a sign-in, with the result of `McpServer.sign_out`. Raises `ToolError`."""
-        return await self._server(name).sign_out()
-
-    def _server(self, name: str) -> McpServer:
-        """Raises `ToolError`."""
+    def server(self, name: str) -> McpServer:
+        """One of them. Raises `ToolError`."""
         if name not in self.hub.servers:
             names = ", ".join(sorted(self.hub.servers))
             others = f"; the servers are: {names}" if names else ": none is configured"
@@ -225,7 +204,8 @@ class Servers:
         if limit == "off":
             return ()
         sections = []
-        for name, server in sorted(self.hub.servers.items()):
+        for server in self.listed:
+            name = server.name
             text = server.status.instructions if server.tools() else ""
             if text and self.instructs(name):
                 capped = f"Instructions from the MCP server {name}:\n\n{_capped(text, limit)}"
@@ -239,40 +219,41 @@ class Servers:
 
     async def switch_instructions(self, name: str, on: bool) -> None:
         """Send a server's instructions from now on, or no longer; remembered. Raises `ToolError`."""
-        self._server(name)
+        self.server(name)
         await asyncio.to_thread(self._put, INSTRUCTING, name, on)
         self._instructing[name] = on
 
     # -- resources and prompts ---------------------------------------------------------------------------------------
 
     @property
-    def _ready(self) -> Sequence[ServerStatus]:
-        return [line.status for line in self.lines if line.status.state == "ready"]
+    def ready(self) -> Sequence[ServerStatus]:
+        """The status of each ready server."""
+        return [server.status for server in self.listed if server.status.state == "ready"]
 
     @property
     def resources(self) -> Sequence[ServerResource]:
         """The resources listed by all ready servers."""
-        return [resource for status in self._ready for resource in status.resources]
+        return [resource for status in self.ready for resource in status.resources]
 
     @property
     def readers(self) -> AbstractSet[str]:
         """The ready servers that have resources, including those with URI templates only."""
-        return {status.name for status in self._ready if status.resources or status.templates}
+        return {status.name for status in self.ready if status.resources or status.templates}
 
     @property
     def templates(self) -> Sequence[ResourceTemplate]:
         """The URI templates of all ready servers."""
-        return [template for status in self._ready for template in status.templates]
+        return [template for status in self.ready for template in status.templates]
 
     @property
     def prompts(self) -> Sequence[ServerPrompt]:
         """The prompts of all ready servers."""
-        return [prompt for status in self._ready for prompt in status.prompts]
+        return [prompt for status in self.ready for prompt in status.prompts]
 
     async def complete(self, template: ResourceTemplate, variable: TemplateVariable) -> Sequence[str]:
         """The server's completions for the variable of a URI template; nothing on errors."""
         try:
-            return await self._server(template.server).complete(template.template, variable)
+            return await self.server(template.server).complete(template.template, variable)
         except ToolError as error:
             log.info("no completions from %s: %s", template.server, error)
             return ()
@@ -301,7 +282,7 @@ class Servers:
     async def attach(self, resource: ServerResource) -> list[Attachment]:
         """A resource's content as attachments. Raises `AttachmentError`."""
         try:
-            content = await self._server(resource.server).read(resource.uri)
+            content = await self.server(resource.server).read(resource.uri)
         except ToolError as error:
             raise AttachmentError(str(error).rstrip(".")) from None
         name = f"{resource.server}:{resource.name}"
@@ -318,10 +299,6 @@ class Servers:
         if server is not None:
             self._announced.discard(_updated_line(server.status, resource.uri))
             await server.follow(resource.uri)
-
-    async def prompt(self, prompt: ServerPrompt, arguments: Mapping[str, str]) -> Content:
-        """A prompt's messages as one text. Raises `ToolError`."""
-        return await self._server(prompt.server).prompt(prompt.name, arguments)
 
     # -- internals ---------------------------------------------------------------------------------------------------
 

@@ -34,12 +34,12 @@ async def complete(_ui: UI, chat: Chat, _args: str) -> Sequence[Option]:
     """The actions for each server."""
     servers = chat.workspace.servers
     choices = []
-    for line in servers.lines:
-        name, state = line.status.name, line.status.state
+    for server in servers.listed:
+        name, state = server.name, server.status.state
         actions: list[tuple[str, str]] = [("restart", state), ("on" if state == "off" else "off", state)]
-        if line.config.oauth is not None and state != "off":
+        if server.config.oauth is not None and state != "off":
             actions += [("login", "sign in to it in a browser"), ("logout", "forget the sign-in")]
-        if line.status.instructions:
+        if server.status.instructions:
             on = "off" if servers.instructs(name) else "on"
             actions.append((f"instructions {on}", "whether the model gets them"))
         choices += [Option(f"{action} {name}", f"{action} {plain(name)}", about) for action, about in actions]
@@ -86,7 +86,7 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         case "login", _:
             await _sign_in(ui, servers, name)
         case "logout", _:
-            match await servers.sign_out(name):
+            match await servers.server(name).sign_out():
                 case None:
                     revoked = ""
                 case "":
@@ -133,7 +133,7 @@ async def _sign_in(ui: UI, servers: Servers, name: str) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(ADDRESS_WAIT):
             await servers.until(name, lambda status: status.state != "starting")
-    status = servers.status(name)
+    status = servers.server(name).status
     if status.state == "ready":
         await ui.changed()
         await ui.say(f"{plain(name)} is ready.")

@@ -48,7 +48,8 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
         if answers is None:
             return
         arguments = {**arguments, **answers}
-    content = await servers.prompt(prompt, {name: value for name, value in arguments.items() if value})
+    written = {name: value for name, value in arguments.items() if value}
+    content = await servers.server(prompt.server).prompt(prompt.name, written)
     if content.images:
         await ui.refuse(f"Left out of this prompt: {plural(len(content.images), 'image')}; only the text is used.")
     if ui.screen is not None:

@@ -158,7 +158,7 @@ class McpPanel(ToolListPanel):
     def on_mount(self) -> None:
         """Draw what is known. The base class's own handler, which is called too, reads the tokens of the tools."""
         self.app.clear_notifications()  # server news is shown here
-        failed = (line.status.name for line in self.servers.lines if line.status.state == "failed")
+        failed = (server.name for server in self.servers.listed if server.status.state == "failed")
         self.expanded = frozenset(f"server:{name}" for name in failed)
         self.redraw()
 
@@ -189,7 +189,7 @@ class McpPanel(ToolListPanel):
         if kind == "tool" and (on := next((tool.on for tool in self._tools if tool.name == name), None)) is not None:
             self._change(name, self.session.tools.switch(name, not on))
         elif kind == "server":
-            states = {line.status.name: line.status.state for line in self.servers.lines}  # it may be gone by now
+            states = {server.name: server.status.state for server in self.servers.listed}  # it may be gone by now
             self._change(name, self.servers.switch(name, states.get(name) in ("off", "failed")))
 
     def action_restart(self) -> None:
@@ -200,8 +200,8 @@ class McpPanel(ToolListPanel):
 
     def _wants_sign_in(self, name: str) -> bool:
         """Whether a server failed that one can sign in to."""
-        lines = (line for line in self.servers.lines if line.status.name == name)
-        return any(line.status.state == "failed" and line.config.oauth is not None for line in lines)
+        servers = (server for server in self.servers.listed if server.name == name)
+        return any(server.status.state == "failed" and server.config.oauth is not None for server in servers)
 
     def action_sign_in(self) -> None:
         """Sign in to the highlighted server."""

@@ -18,12 +18,13 @@ from tui.views.call_text import visible
 from tui.views.view import Row
 
 if TYPE_CHECKING:
-    from tui.chat.servers import ServerLine, Servers
+    from tui.chat.servers import Servers
     from tui.chat.tool_calls.session_tools import ToolLine, ToolPlan
     from tui.chat.turn.session import ChatSession
     from tui.context.usage.rows import UsageRow
     from tui.tools.approval import Remembered
     from tui.tools.mcp.config_files import ProjectFile
+    from tui.tools.mcp.server import McpServer
 
 
 ASIDE = 70  # cells; wider lines also show when a tool was last used
@@ -152,7 +153,7 @@ class McpView:
     async def lines(self, width: int) -> Sequence[Content]:
         """All servers with all details."""
         tools = await listed_tools(self.session)
-        names = {f"server:{server.status.name}" for server in self.servers.lines}
+        names = {f"server:{server.name}" for server in self.servers.listed}
         head, rows = self.drawn(tools, width, names)
         return [*map(Content, head), *(row.content for row in rows)]
 
@@ -163,14 +164,14 @@ class McpView:
 
         Keys are "server:NAME", "tool:NAME" and "project".
         """
-        servers, plan, project = self.servers.lines, self.session.tools.plan, self.servers.project
+        servers, plan, project = self.servers.listed, self.session.tools.plan, self.servers.project
         deferred = {tool.name for tool in plan.deferred}
         row = _measured_row(self.session, "instructions")
         items = row.items if row is not None else ()
         costs = {item.ref: f"{tokens_exact(item.tokens, item.source)} tokens with every request" for item in items}
         rows = [] if project is None else _project(project, width)
         for server in servers:
-            name = server.status.name
+            name = server.name
             unfolded, its_tools = f"server:{name}" in expanded, [tool for tool in tools if tool.origin == name]
             rows += _server(server, its_tools, width, unfolded, deferred)
             if unfolded:
@@ -178,7 +179,7 @@ class McpView:
                 rows += _details(server, its_tools, width, deferred, instructions)
         if not rows:
             rows = _lines(NO_SERVERS, width)
-        names = {server.status.name for server in servers}
+        names = {server.name for server in servers}
         sent = [tool for tool in tools if tool.origin in names and tool.on and tool.name not in deferred]
         tokens = tokens_short(total_of(tool.tokens for tool in sent), "estimated")
         head = f"{plural(len(sent), 'tool')}, {tokens} tokens with every request"
@@ -211,7 +212,7 @@ def _project(project: ProjectFile, width: int) -> list[Row]:
 
 
 def _server(
-    server: ServerLine, tools: list[ToolLine], width: int, unfolded: bool, deferred: AbstractSet[str]
+    server: McpServer, tools: list[ToolLine], width: int, unfolded: bool, deferred: AbstractSet[str]
 ) -> list[Row]:
     """A server's line, why it is not ready, and what of it can't be used."""
     status = server.status
@@ -228,7 +229,7 @@ def _server(
 
 
 def _server_line(
-    server: ServerLine, tools: list[ToolLine], width: int, sign: str, deferred: AbstractSet[str]
+    server: McpServer, tools: list[ToolLine], width: int, sign: str, deferred: AbstractSet[str]
 ) -> Content:
     status = server.status
     colour = _COLOURS.get(status.state, "$text-muted")
@@ -257,17 +258,17 @@ def _server_line(
 
 
 def _details(
-    server: ServerLine, tools: list[ToolLine], width: int, deferred: AbstractSet[str], instructions: str
+    server: McpServer, tools: list[ToolLine], width: int, deferred: AbstractSet[str], instructions: str
 ) -> list[Row]:
     config = server.config
     about = [f"{config.transport} · {config.shown}", f"from {config.where}"]
     about += [f"instructions · {instructions}"] if instructions else []
     rows = [_line(f"    {plain(text)}", width) for text in about if config.shown]
     rows += [_server_tool(tool, width, deferred) for tool in tools]
-    if server.log:
-        where = f"log, all of it in {server.log_file}" if server.log_file else "log"
+    if log := server.log.lines:
+        where = f"log, all of it in {server.log.path}" if server.log.path else "log"
         rows.append(_line(f"    {plain(where)}", width))
-        rows += [_line(f"    │ {plain(text)}", width) for text in server.log[-LOG_SHOWN:]]
+        rows += [_line(f"    │ {plain(text)}", width) for text in log[-LOG_SHOWN:]]
     return rows
 
 

@@ -22,7 +22,7 @@ async def main():
     workspace.servers.start()
     await workspace.servers.hub.wait_until_started(60.0)
     await workspace.new_session()
-    print([line.status.state for line in workspace.servers.lines])
+    print([server.status.state for server in workspace.servers.listed])
     await workspace.close()
 
 asyncio.run(main())

@@ -491,7 +491,7 @@ class ChatScreen(BackgroundScreen):
         await self.ui.save_summary()
         unsaved = await self.drafts.save_at_end()
         if self.workspace is not None:
-            if any(line.status.state == "ready" for line in self.workspace.servers.lines):  # some take four seconds
+            if self.workspace.servers.ready:  # some take four seconds
                 self.set_timer(SHUTDOWN_NOTICE, lambda: self.notify("Stopping the MCP servers …", markup=False))
             self.closing = True
             try:
