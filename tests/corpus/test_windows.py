@@ -13,7 +13,7 @@ from tests.corpus import corpus_root
 from tests.messages import user
 from tests.recordings import read_recording
 from tui.chat.conversation.history import HistoryState
-from tui.chat.conversation.projection import Projection, Target, request_for
+from tui.chat.conversation.projection import Projection, Target, build_request
 from tui.context.counting.counting import TokenCounter
 from tui.context.reduction.compaction import (
     CompactionPlan,
@@ -116,7 +116,7 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
         for history in calls(path):
             figures["requests"] += 1
             if records:
-                request = request_for(apply_compactions([*history, *summaries], records), TARGET)
+                request = build_request(apply_compactions([*history, *summaries], records), HistoryState(), TARGET)
             else:
                 request, _ = projection.requests(history, HistoryState(), TARGET)
             total = counts.request(request)
@@ -130,7 +130,7 @@ def test_compaction_gets_under_the_threshold_and_keeps_groups_whole(window: int,
             record, summary = carried_out(plan, f"~{len(summaries):06d}", history)
             records.append(record)
             summaries += summary
-            after = request_for(apply_compactions([*history, *summaries], records), TARGET)
+            after = build_request(apply_compactions([*history, *summaries], records), HistoryState(), TARGET)
             assert problems(after.messages) == []
             accept_compaction(total, counts.request(after), budget.compaction_at)
             figures["summaries" if plan.source else "cleared only"] += 1

@@ -228,7 +228,7 @@ class Scenario:
         conversation, meter = session.conversation, session._meter
         if self.memory is not None:
             conversation.memory, target = self.memory, conversation.target
-            conversation.set_target(replace(target, system=(*target.system, *self.memory.sections())))
+            conversation.target = replace(target, system=(*target.system, *self.memory.sections()))
         if self.not_sent:
             more, not_sent = self.not_sent, conversation.not_sent
             override(conversation, not_sent=lambda: {**not_sent(), **more})

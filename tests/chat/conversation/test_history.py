@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, unreadable
-from tui.chat.conversation.projection import NO_RESULT, Projection, Target, build_request, request_for, trimmed_request
+from tui.chat.conversation.projection import NO_RESULT, Projection, Target, build_request
 from tui.chat.store.store import Record
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids
@@ -115,7 +115,7 @@ def thought(text: str = "hm", **values: Any) -> Reasoning:
 
 def sent(*messages: Message, to: Target | None = None) -> tuple[Message, ...]:
     """What goes out, without the line before an answer that would come first."""
-    out = request_for(messages, to or target()).messages
+    out = build_request(messages, HistoryState(), to or target()).messages
     return out[1:] if out and out[0] is OPENING else out
 
 
@@ -197,9 +197,9 @@ def test_an_answer_that_is_left_out_is_missing_too_where_one_is_needed() -> None
     first, last = message("user", Text("hi"), ident="1"), message("user", Text("Well?"), ident="5")
     history = [first, call, replace(result, id="3"), message("assistant", Text("A."), ident="4"), last]
     state, strict = HistoryState(trim=TrimState(dropped=frozenset({"4"}))), target(Capabilities(bridges=True))
-    whole = build_request(history, state, strict)
-    assert [m.text for m in trimmed_request(whole, state, strict).messages[3:]] == [NO_ANSWER, "Well?"]
-    assert Projection().requests(history, state, strict) == (whole, trimmed_request(whole, state, strict))
+    trimmed = build_request(history, state, strict)
+    assert [m.text for m in trimmed.messages[3:]] == [NO_ANSWER, "Well?"]
+    assert Projection().requests(history, state, strict)[1] == trimmed
 
 
 def test_a_call_without_a_result_is_answered_for() -> None:
@@ -366,7 +366,7 @@ MESSAGES = st.one_of(of_role("user"), of_role("assistant"), of_role("tool"))
 def test_whatever_the_history_holds_the_request_is_whole(history: list[Message], able: Capabilities) -> None:
     numbered = [replace(m, id=f"{n:04}") for n, m in enumerate(history)]
     before = list(numbered)
-    messages = request_for(numbered, target(able)).messages
+    messages = build_request(numbered, HistoryState(), target(able)).messages
     assert numbered == before
     ids_sent: set[str] = set()
     open_calls: list[str] = []
@@ -387,7 +387,7 @@ def test_whatever_the_history_holds_the_request_is_whole(history: list[Message],
             ids_sent |= set(ids)
             open_calls = ids
     assert not open_calls
-    assert request_for(messages, target(able)).messages == messages
+    assert build_request(messages, HistoryState(), target(able)).messages == messages
 
 
 @pytest.mark.parametrize(
@@ -418,9 +418,9 @@ def test_a_request_never_begins_with_an_answer() -> None:
     excluded = HistoryState(excluded=frozenset({"1"}))
     request = build_request(history, excluded, target())
     assert request.messages == (OPENING, *history[1:])
-    trimmed = trimmed_request(request, replace(excluded, trim=TrimState(dropped=frozenset({"2", "3"}))), target())
+    trimmed = build_request(history, replace(excluded, trim=TrimState(dropped=frozenset({"2", "3"}))), target())
     assert trimmed.messages == (OPENING, history[3])
     later = replace(excluded, excluded=frozenset({"3"}), trim=TrimState(dropped=frozenset({"1", "2"})))
-    request = build_request(history, later, target())
-    assert request.messages[0] is history[0]
-    assert trimmed_request(request, later, target()).messages == (OPENING, history[3])
+    whole, trimmed = Projection().requests(history, later, target())
+    assert whole.messages[0] is history[0]
+    assert trimmed.messages == (OPENING, history[3])

@@ -12,7 +12,7 @@ import pytest
 
 from tui.chat.conversation import projection
 from tui.chat.conversation.history import HistoryState
-from tui.chat.conversation.projection import Projection, Target, build_request, trimmed_request
+from tui.chat.conversation.projection import Projection, Target
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.records import Checkpoint, CompactionRecord, CompactionUndo, Cut, SummaryEdit, TrimState
 from tui.messages import (
@@ -149,12 +149,8 @@ def test_it_is_the_projection_made_anew(seed: int) -> None:
     past, grown = RandomHistory(seed), Projection()
     for _ in range(100):
         past.step()
-        whole = build_request(past.messages, past.state, past.target)
-        trimmed = trimmed_request(whole, past.state, past.target)
-        assert grown.requests(past.messages, past.state, past.target) == (
-            whole,
-            trimmed,
-        ), past.messages
+        whole, trimmed = Projection().with_rest(past.messages, past.state, past.target)
+        assert grown.requests(past.messages, past.state, past.target) == (whole, trimmed), past.messages
         if past.target.capabilities.bridges:
             roles = [message.role for message in trimmed.messages]
             assert ("tool", "user") not in pairwise(roles), trimmed.messages

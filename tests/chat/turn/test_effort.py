@@ -32,7 +32,7 @@ async def test_what_a_server_wants_between_messages_is_in_the_request_that_was_m
     async with open_workspace(tmp_path, provider, tools=Tools()) as workspace:
         session = await workspace.new_session()
         kept = replace(session.conversation.target.capabilities, images=False)  # by what its server refused
-        session.conversation.set_target(replace(session.conversation.target, capabilities=kept))
+        session.conversation.target = replace(session.conversation.target, capabilities=kept)
         await drain(session.send("one"))
         provider.able = Capabilities()  # forgotten
         session.tools.update_offer()

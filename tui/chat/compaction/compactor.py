@@ -24,7 +24,7 @@ from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import CompactionFinished, CompactionStarted, Emit, Notice
 from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.meter import Meter
-from tui.chat.conversation.projection import build_request, trimmed_request
+from tui.chat.conversation.projection import build_request
 from tui.chat.runtime.services import Services, uninterrupted
 from tui.chat.store.database import new_id
 from tui.context.reduction.compaction import (
@@ -167,7 +167,7 @@ class Compactor:
         conversation, target = self.conversation, self.meter.target
         state = replace(conversation.state, checkpoints=(*conversation.state.checkpoints, record))
         messages = [*conversation.messages, summary] if summary else conversation.messages
-        return self.meter.measure(trimmed_request(build_request(messages, state, target), state, target))
+        return self.meter.measure(build_request(messages, state, target))
 
     async def undo(self) -> CompactionRecord | SummaryEdit | None:
         """Undo the newest compaction, or edited summary; None if there is none. Raises `StoreError`."""

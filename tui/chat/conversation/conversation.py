@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
-from tui.chat.conversation import history
-from tui.chat.conversation.history import WITH_FRONTIER, RecordKind, fold_records
-from tui.chat.conversation.projection import Projection, Target, active_messages, build_request, trimmed_request
+from tui.chat.conversation.history import WITH_FRONTIER, HistoryState, RecordKind, fold_records
+from tui.chat.conversation.projection import Projection, Target, active_messages, build_request
 from tui.chat.memory_files import NO_MEMORY, MemoryFiles
 from tui.chat.runtime.services import uninterruptible
 from tui.chat.store.database import StoreError, follow
@@ -20,6 +19,7 @@ from tui.context.reduction.groups import whole_groups
 from tui.context.reduction.records import (
     Checkpoint,
     CompactionRecord,
+    CompactionUndo,
     TrimState,
     checkpoint_to_json,
     in_force,
@@ -50,7 +50,7 @@ class Conversation:
         self.store = store
         self.info = info
         self.messages = messages
-        self.target = target
+        self.target = target  # of the next request; others may replace it
         self.memory: MemoryFiles = NO_MEMORY  # their sections are in the target
         self._records = records
         self.state = fold_records(records)
@@ -61,8 +61,8 @@ class Conversation:
         self._begun: set[str] = set()  # replies that have a row already
         self._projection = Projection()
         self._projecting = threading.Lock()
-        self._changes = 0
         self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it is sent
+        self._requests_of: tuple[int, HistoryState, Target] | None = None  # what they were made of
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -71,14 +71,12 @@ class Conversation:
         """Append a finished message. Raises `StoreError`."""
         await asyncio.to_thread(self.store.add_message, self.info.id, message)
         self.messages.append(message)
-        self._changed()
 
     async def add_reply(self, message: Message) -> None:
         """Append the final form of a reply. On a full disk it stays in `unsaved` and is stored later."""
         self.unsaved.append(message)
         await asyncio.to_thread(self._write_unsaved)
         self.messages.append(message)
-        self._changed()
 
     @uninterruptible
     async def add_record(self, kind: RecordKind, data: dict[str, Any]) -> Record:
@@ -105,7 +103,6 @@ class Conversation:
     def _add_stored(self, record: Record, trim: TrimState | None = None) -> None:
         self._records.append(record)
         self.state, self._in_force = fold_records(self._records, trim or self.state.trim), None
-        self._changed()
 
     def _write_trim(self, trim: TrimState, messages: int, tokens: int) -> Record:
         data = {**trim_to_json(trim, self.state.trim), "messages": messages, "tokens": tokens}
@@ -174,11 +171,6 @@ class Conversation:
         if self.unsaved:
             await asyncio.to_thread(self._write_unsaved)
 
-    def set_target(self, target: Target) -> None:
-        """Make requests for `target` from now on."""
-        self.target = target
-        self._changed()
-
     # -- reading -------------------------------------------------------------------------------------------------
 
     @property
@@ -211,21 +203,18 @@ class Conversation:
         if last is None or not self._records or self._records[-1].id < last:
             return None
         state = fold_records(record for record in self._records if record.id < last)
-        request = build_request([m for m in self.messages if m.id <= last], state, self.target)
-        return trimmed_request(request, state, self.target)
+        return build_request([m for m in self.messages if m.id <= last], state, self.target)
 
     def _both_requests(self) -> tuple[Request, Request]:
         with self._projecting:  # two threads may ask, and what is asked for may change meanwhile
-            while (requests := self._requests) is None:
-                changes = self._changes
-                requests = self._projection.requests(self.messages, self.state, self.target)
-                if changes == self._changes:
-                    self._requests = requests
-            return requests
+            while self._requests is None or self._requests_of != self._inputs:
+                inputs = self._inputs
+                self._requests, self._requests_of = self._projection.requests(self.messages, *inputs[1:]), inputs
+            return self._requests
 
-    def _changed(self) -> None:
-        self._changes += 1
-        self._requests = None
+    @property
+    def _inputs(self) -> tuple[int, HistoryState, Target]:
+        return len(self.messages), self.state, self.target
 
     def active(self) -> tuple[Message, ...]:
         """The messages that compaction works on."""
@@ -245,8 +234,25 @@ class Conversation:
         return sorted(later | failed)
 
     def not_sent(self) -> Mapping[str, str]:
-        """Message id -> why it is not sent."""
-        return history.not_sent(self.messages, self.state, self.request().messages)
+        """The messages that are not sent, by id, and why: "set aside", "excluded", "trimmed" or "compacted".
+
+        A trimmed tool result is still sent, shortened, and not listed. Undone summaries are "set aside".
+        """
+        state, sent = self.state, {message.id for message in self.request().messages}
+        summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
+        reasons: dict[str, str] = {}
+        for message in self.messages:
+            if message.id in sent:
+                continue
+            if message.id in state.set_aside or message.id in summaries:
+                reasons[message.id] = "set aside"
+            elif message.id in state.excluded:
+                reasons[message.id] = "excluded"
+            elif message.id in state.trim.dropped:
+                reasons[message.id] = "trimmed"
+            elif message.parts:
+                reasons[message.id] = "compacted" if state.checkpoints else "trimmed"
+        return reasons
 
     def left_out(self) -> LeftOut:
         """What rolling context leaves out of the next request, as it was counted when it left."""

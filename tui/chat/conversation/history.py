@@ -138,25 +138,3 @@ def rewound(
     following = [m for m in messages if m.id >= message_id and m.id not in state.set_aside | summaries]
     ended = [record for record in active_compactions(state.checkpoints) if record.last >= message_id]
     return following, ended[::-1]
-
-
-def not_sent(messages: Sequence[Message], state: HistoryState, sent: Sequence[Message]) -> dict[str, str]:
-    """The messages of the history that are not sent, and why: "set aside", "excluded", "trimmed" or "compacted".
-
-    A trimmed tool result is still sent, shortened, and not listed. Undone summaries are "set aside".
-    """
-    out = {message.id for message in sent}
-    summaries = {c.summary for c in state.checkpoints if not isinstance(c, CompactionUndo)}
-    result: dict[str, str] = {}
-    for message in messages:
-        if message.id in out:
-            continue
-        if message.id in state.set_aside or message.id in summaries:
-            result[message.id] = "set aside"
-        elif message.id in state.excluded:
-            result[message.id] = "excluded"
-        elif message.id in state.trim.dropped:
-            result[message.id] = "trimmed"
-        elif message.parts:
-            result[message.id] = "compacted" if state.checkpoints else "trimmed"
-    return result

@@ -8,7 +8,7 @@ import time
 
 from tui.chat.attachments import with_bytes
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.projection import Target, build_request, trimmed_request
+from tui.chat.conversation.projection import Target, build_request
 from tui.chat.runtime.services import Services
 from tui.config.settings import ModelSettings
 from tui.context.estimate.ledger import preamble_steps
@@ -40,7 +40,7 @@ class Meter:
         if self._target is None:
             return self._conversation.request()
         conversation, state = self._conversation, self._conversation.state
-        return trimmed_request(build_request(conversation.messages, state, self._target), state, self._target)
+        return build_request(conversation.messages, state, self._target)
 
     @property
     def settings(self) -> ModelSettings:

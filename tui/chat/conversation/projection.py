@@ -29,7 +29,6 @@ from tui.context.reduction.records import (
     SummaryEdit,
     TrimState,
     apply_compactions,
-    apply_trim,
     leave_out,
 )
 from tui.messages import (
@@ -68,15 +67,8 @@ class Target:
 
 
 def build_request(messages: Sequence[Message], state: HistoryState, target: Target) -> Request:
-    """What would be sent now, before trimming by rolling context (`trimmed_request`)."""
-    return request_for(active_messages(messages, state, target), target)
-
-
-def trimmed_request(request: Request, state: HistoryState, target: Target) -> Request:
-    """`request` after trimming; the same object if nothing is trimmed."""
-    messages = apply_trim(request.messages, state.trim, prefix_bound=target.capabilities.prefix_bound)
-    messages = _bridged_again(messages, state.trim, target)
-    return request if messages == request.messages else replace(request, messages=messages)
+    """What would be sent now, trimmed by rolling context."""
+    return Projection().with_rest(messages, state, target)[1]
 
 
 def active_messages(messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Message, ...]:
@@ -112,11 +104,6 @@ def _shortened(part: Part, message: str, left_out: Mapping[tuple[str, str], int]
             cut = f"\n[... {len(text) - keep:,} characters left out: the request had too many bytes ...]\n"
             return replace(part, text=f"{text[: keep - keep // 2]}{cut}{text[len(text) - keep // 2 :]}")
     return part
-
-
-def request_for(active: Iterable[Message], target: Target) -> Request:
-    """A request from active messages: applies capabilities, drops empty messages, pairs calls and results."""
-    return _request(opened(_outgoing(tuple(active), target, set())), target)
 
 
 def _request(messages: tuple[Message, ...], target: Target) -> Request:
@@ -188,11 +175,6 @@ def _with_named_files(message: Message) -> Message:
             parts.append(Text(f"[from the result of {name}]"))
         parts.append(part)
     return replace(message, parts=tuple(parts))
-
-
-def _bridged_again(messages: tuple[Message, ...], trim: TrimState, target: Target) -> tuple[Message, ...]:
-    """`messages` under `trim`, which may have left out an answer and not the result before it: that may be pinned."""
-    return tuple(bridged(messages)) if target.capabilities.bridges and not trim.empty else messages
 
 
 def bridged(messages: Iterable[Message], before: Message | None = None) -> Iterator[Message]:
@@ -329,20 +311,24 @@ class Projection:
         self._trimmed: tuple[TrimState, tuple[Message, ...]] | None = None  # the prefix under this state
 
     def requests(self, messages: Sequence[Message], state: HistoryState, target: Target) -> tuple[Request, Request]:
-        """`build_request` and `trimmed_request`, of a history that holds what it held the last time, and more."""
+        """What would be sent now, before and after trimming, of a history that holds what it held before, and more."""
         self._advance(messages, state, target)
-        active = messages[self._length :]
-        if self._depends_on_prefix(active):
-            whole = build_request(messages, state, target)
-            return whole, trimmed_request(whole, state, target)
-        tail = _outgoing(active_messages(active, state, target), target, set(self._calls_sent), self._last_sent)
+        rest = messages[self._length :]
+        if self._depends_on_prefix(rest):
+            return Projection().with_rest(messages, state, target)
+        return self.with_rest(rest, state, target)
+
+    def with_rest(self, rest: Sequence[Message], state: HistoryState, target: Target) -> tuple[Request, Request]:
+        """The same, of the prefix and the `rest` of the history."""
+        tail = _outgoing(active_messages(rest, state, target), target, set(self._calls_sent), self._last_sent)
         tail = tail if self._prefix else opened(tail)
         whole = _request((*self._prefix, *tail), target)
         trim, bound = state.trim, target.capabilities.prefix_bound
         if self._trimmed is None or self._trimmed[0] is not trim:
             self._trimmed = trim, leave_out(self._prefix, trim, prefix_bound=bound)
         trimmed = opened((*self._trimmed[1], *leave_out(tail, trim, prefix_bound=bound)))
-        trimmed = _bridged_again(trimmed, trim, target)
+        if target.capabilities.bridges and not trim.empty:  # without an answer whose question before it is pinned
+            trimmed = tuple(bridged(trimmed))
         return whole, whole if trimmed == whole.messages else replace(whole, messages=trimmed)
 
     def _advance(self, messages: Sequence[Message], state: HistoryState, target: Target) -> None:

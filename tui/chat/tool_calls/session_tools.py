@@ -65,11 +65,8 @@ class SessionTools:
     # -- offering tools -----------------------------------------------------------------------------------------
 
     def update_offer(self) -> None:
-        """Put the tools that are available and on into the next request; an unchanged target stays the same object."""
-        target = self._conversation.target
-        updated = self.updated(target)
-        if updated != target:
-            self._conversation.set_target(updated)
+        """Put the tools that are available and on into the next request."""
+        self._conversation.target = self.updated(self._conversation.target)
 
     def updated(self, target: Target) -> Target:
         """`target` with the tools that are offered to its model now, and their servers' instructions.

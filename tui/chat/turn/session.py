@@ -317,7 +317,7 @@ class ChatSession:
         """Switch to another model, "provider/model". Raises `ProviderError` if it can't be used."""
         target = self._target_for(full_name)
         await self.conversation.update(provider=target.provider, model=target.model)
-        self.conversation.set_target(target)
+        self.conversation.target = target
         await self._measure_answered()
 
     async def set_rolling(self, on: bool) -> None:
@@ -344,12 +344,12 @@ class ChatSession:
         return tuple(section for section in self.conversation.target.system if section.kind == kind)
 
     def _set_sections(self, sections: tuple[SystemSection, ...]) -> None:
-        self.conversation.set_target(replace(self.conversation.target, system=sections))
+        self.conversation.target = replace(self.conversation.target, system=sections)
         self.tools.update_offer()
 
     async def set_reasoning(self, effort: str | None) -> None:
         """Request this effort from now on."""
-        self.conversation.set_target(replace(self.conversation.target, reasoning=effort))
+        self.conversation.target = replace(self.conversation.target, reasoning=effort)
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -368,7 +368,7 @@ class ChatSession:
         # The estimator first: the model's facts tell it under which name its part is filed.
         for forget in (self._services.estimator.forget, self._services.models.forget):
             await asyncio.to_thread(forget, self.provider, self.model)
-        self.conversation.set_target(self._target_for(f"{self.provider}/{self.model}"))
+        self.conversation.target = self._target_for(f"{self.provider}/{self.model}")
         await self.refresh_usage()
 
     async def set_window(self, tokens: int | None) -> None:

@@ -271,13 +271,12 @@ class Turn:
 
     def _limit_answers(self, most: int | None) -> None:
         """Ask for answers of at most `most` tokens, because a server named a limit; None: no more than is reserved."""
-        if self.conversation.target.max_output != most:
-            self.conversation.set_target(replace(self.conversation.target, max_output=most))
+        self.conversation.target = replace(self.conversation.target, max_output=most)
 
     async def _set_images(self, images: bool) -> None:
         """Whether the model takes images, by what its server says: holds in this run."""
         target = self.conversation.target
-        self.conversation.set_target(replace(target, capabilities=replace(target.capabilities, images=images)))
+        self.conversation.target = replace(target, capabilities=replace(target.capabilities, images=images))
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
