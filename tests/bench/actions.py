@@ -184,13 +184,13 @@ class Person:
         return (attachment,)
 
     async def _summary(self, new: bool) -> None:
-        summaries = self._session.summaries
+        compactor = self._session.compactor
         text = self._chance.choice(("short", " ", "long " * 800, "\ud800"))
         if new:
-            draft = await summaries.draft()
+            draft = await compactor.draft_summary()
             await draft.measure(text)
             await draft.accept(text)
-        elif (current := summaries.current()) is not None:
+        elif (current := compactor.current_summary()) is not None:
             await current.accept(text)
 
     async def _elsewhere(self) -> None:

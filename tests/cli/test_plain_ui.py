@@ -118,7 +118,7 @@ async def preview(tmp_path: Any) -> Any:
         for number in range(12):
             await drain(session.send(f"Tell me about boat {number}. " + "It floats on water. " * 60))
         provider.script.append(answer("Goal: \x1b[2Jboats."))
-        yield await session.summaries.draft()
+        yield await session.compactor.draft_summary()
 
 
 async def test_a_summary_is_read_out_and_accepted(preview: SummaryDraft, capsys: pytest.CaptureFixture[str]) -> None:

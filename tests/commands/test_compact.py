@@ -24,7 +24,7 @@ async def test_a_preview_counts_once_it_is_accepted(long_conversation: Commands,
     assert isinstance(preview, SummaryDraft) and preview.text == "Goal: learn about boats."
     assert "mind the gulls" in str(provider.requests[-1].messages[-1])
     assert [type(event) for event in ui.events] == [CompactionStarted, CompactionFinished, UsageChanged]
-    current = long_conversation.session.summaries.current()
+    current = long_conversation.session.compactor.current_summary()
     assert current is not None and current.text == "Boats, and 9 gulls."
 
 
@@ -33,7 +33,10 @@ async def test_a_preview_that_is_left_changes_nothing(long_conversation: Command
     before = list(long_conversation.session.messages)
     ui = await long_conversation.run("/compact --preview", None)
     assert [notice.text for notice in of(Notice, ui.events)] == ["Not compacted. Nothing was changed."]
-    assert list(long_conversation.session.messages) == before and long_conversation.session.summaries.current() is None
+    assert (
+        list(long_conversation.session.messages) == before
+        and long_conversation.session.compactor.current_summary() is None
+    )
 
 
 async def test_a_preview_that_fails_says_why(long_conversation: Commands, provider: ScriptedProvider) -> None:

@@ -24,7 +24,7 @@ async def test_the_summary_in_force_is_changed(compacted: Commands) -> None:
     assert added.message.text.endswith("Boats and gulls.")
     [notice] = of(Notice, ui.events)
     assert notice.text.startswith("Edited the summary:")
-    current = compacted.session.summaries.current()
+    current = compacted.session.compactor.current_summary()
     assert current is not None and current.text == "Boats and gulls."
 
 

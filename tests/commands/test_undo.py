@@ -12,7 +12,7 @@ async def test_a_compaction_is_taken_back(long_conversation: Commands, provider:
     assert long_conversation.session.conversation.not_sent()
     ui = await long_conversation.run("/undo")
     assert len(ui.output) == 1 and ui.changes == 1
-    assert long_conversation.session.summaries.current() is None
+    assert long_conversation.session.compactor.current_summary() is None
 
 
 async def test_without_one_it_says_so(conversation: Commands) -> None:

@@ -240,14 +240,14 @@ def set_summary(session: ChatSession) -> None:
     """A compaction that is asked for would look like this, whatever the model says."""
 
     async def draft(_instructions: str = "") -> SummaryDraft:
-        draft = SummaryDraft(session.summaries, PLAN, make_usage(121_400), SUMMARY, "stamp")
+        draft = SummaryDraft(session.compactor, PLAN, make_usage(121_400), SUMMARY, "stamp")
         override(draft, measure=measure)
         return draft
 
     async def measure(_text: str) -> SummaryEffect:
         return SummaryEffect(66, 121_400, 17_066)
 
-    override(session.summaries, draft=draft)
+    override(session.compactor, draft_summary=draft)
 
 
 def set_draft_tokens(session: ChatSession) -> None:

@@ -73,7 +73,7 @@ async def test_a_summary_is_asked_for_again_left_and_accepted_by_mouse() -> None
         await run.command("/compact --preview")
         await click(run, "ctrl+s compact with this")
         await run.shows("Compacted ")
-        summary = run.session.summaries.current()
+        summary = run.session.compactor.current_summary()
         assert summary is not None and summary.text == "the third"
 
 

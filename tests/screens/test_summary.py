@@ -41,7 +41,7 @@ def area(run: Running) -> TextArea:
 
 def current(run: Running) -> str:
     """The summary in force."""
-    summary = run.session.summaries.current()
+    summary = run.session.compactor.current_summary()
     return summary.text if summary is not None else ""
 
 
@@ -74,7 +74,7 @@ async def test_a_preview_shows_what_it_would_do_and_takes_what_was_written(size:
 )
 async def test_what_it_takes_the_place_of(changes: dict[str, Any], words: str) -> None:
     async with running() as run:
-        draft = SummaryDraft(run.session.summaries, replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
+        draft = SummaryDraft(run.session.compactor, replace(PLAN, **changes), make_usage(121_400), "text", "stamp")
         assert words in draft.about(SummaryEffect(66, 121_400, 17_066))
 
 
@@ -264,19 +264,19 @@ async def test_what_is_written_survives_a_kill_until_it_is_decided_on() -> None:
         stored = ""
         while stored != f"mine {GOAL}":
             await run.pilot.pause(0.05)
-            stored = await run.session.summaries.saved_draft()
+            stored = await run.session.compactor.saved_draft()
         await run.press("ctrl+s")
         await run.shows("Compacted ")
         await run.idle()
-        assert await run.session.summaries.saved_draft() == ""
-        await run.session.summaries.save_draft("mine")
+        assert await run.session.compactor.saved_draft() == ""
+        await run.session.compactor.save_draft("mine")
         await run.command("/new")
         await run.shows("new conversation")
         await run.chat.attach(await run.workspace.resume("s1"))
         await run.shows("the up key puts its text into the prompt")
         await run.press("up")
         assert run.chat.composer.value == "mine"
-        assert await run.session.summaries.saved_draft() == ""
+        assert await run.session.compactor.saved_draft() == ""
 
 
 async def test_control_characters_of_a_model_are_shown_and_act_on_nothing() -> None:

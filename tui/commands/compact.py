@@ -48,7 +48,7 @@ async def _previewed(ui: UI, session: ChatSession, instructions: str) -> AsyncIt
 
     yield CompactionStarted(automatic=False)
     try:
-        draft = await session.summaries.draft(instructions)
+        draft = await session.compactor.draft_summary(instructions)
     except ExpectedError as error:
         yield Notice("warning", f"{str(error).rstrip('.')}. Nothing was changed.")
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def run(ui: UI, chat: Chat, args: str) -> None:
     """Edit the current summary. A person types no `args`: a message of the transcript passes its id."""
     session = chat.session
-    summary = session.summaries.current(args)
+    summary = session.compactor.current_summary(args)
     if summary is None:
         none = "There is no summary: /compact makes one."
         raise CommandError("This summary was replaced or undone." if args else none)

@@ -114,7 +114,7 @@ class SummaryPanel(Panel[bool]):
 
     async def _save_draft(self, text: str) -> None:
         try:
-            await self.subject.summaries.save_draft(text)
+            await self.subject.compactor.save_draft(text)
         except ExpectedError as error:
             self._note = f"Not saved against a crash yet: {error}"
 

@@ -18,7 +18,7 @@ async def compacted(workspace: FakeWorkspace, times: int = 1) -> ChatSession:
     for number in range(7 + times):
         await drain(session.send(f"{number} {LONG}"))
         if number >= 7:
-            await (await session.summaries.draft()).accept(f"Summary {number - 6}.")
+            await (await session.compactor.draft_summary()).accept(f"Summary {number - 6}.")
     return session
 
 
@@ -39,7 +39,7 @@ async def test_leaving_out_a_message_at_the_edge_of_a_summary_brings_nothing_bac
         session = await compacted(workspace)
         before = sent(session)
         assert before == ["1.", "4", "5", "6", "7"]
-        current = session.summaries.current()
+        current = session.compactor.current_summary()
         assert current is not None
         edge = getattr(current.record, which)
         await session.exclude(edge, True)
@@ -83,12 +83,12 @@ async def test_what_no_summary_has_read_stays_beside_it(tmp_path: Path) -> None:
             await drain(session.send(f"{number} {LONG}"))
         left_out = turn(session, 2)
         await session.exclude(left_out, True)
-        draft = await session.summaries.draft()
+        draft = await session.compactor.draft_summary()
         await draft.accept("Summary 1.")
         await session.exclude(left_out, False)
         assert sent(session) == ["1.", "2", "4", "5", "6", "7"]
         again = await workspace.resume(session.id)
         assert sent(again) == ["1.", "other", "2", "4", "5", "6", "7"]
         await drain(again.send(f"8 {LONG}"))
-        await (await again.summaries.draft()).accept("Summary 2.")
+        await (await again.compactor.draft_summary()).accept("Summary 2.")
         assert sent(again) == ["2.", "5", "6", "7", "8"]  # this one has read them

@@ -136,7 +136,7 @@ async def test_a_summary_that_ends_early_says_so(tmp_path: Path) -> None:
         assert [event.text for event in of(Notice, events)] == [
             "The summary met its output limit and ends early; /summary shows it"
         ]
-        summary = session.summaries.current()
+        summary = session.compactor.current_summary()
         assert summary is not None and "red" in summary.text and "Next" not in summary.text
 
 

@@ -30,8 +30,8 @@ async def conversation_of(workspace: FakeWorkspace, turns: int = 8) -> ChatSessi
 
 async def compacted(workspace: FakeWorkspace, text: str = "They spoke of boats.") -> tuple[ChatSession, CurrentSummary]:
     session = await conversation_of(workspace)
-    await (await session.summaries.draft()).accept(text)
-    current = session.summaries.current()
+    await (await session.compactor.draft_summary()).accept(text)
+    current = session.compactor.current_summary()
     assert current is not None
     return session, current
 
@@ -47,7 +47,7 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
         before = await session.refresh_usage()
         stamp, request = session.conversation.stamp, session.conversation.request()
         provider.script = [answer("They spoke of boats.")]
-        draft = await session.summaries.draft("mind the gulls")
+        draft = await session.compactor.draft_summary("mind the gulls")
         assert draft.text == "They spoke of boats."
         assert "mind the gulls" in summary_calls(provider)[0].messages[-1].text
         assert (session.conversation.stamp, session.conversation.request()) == (stamp, request)
@@ -71,10 +71,10 @@ async def test_a_draft_changes_nothing_and_what_is_accepted_is_what_was_written(
 async def test_measuring_follows_the_text_by_the_same_numbers(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await conversation_of(workspace)
-        draft = await session.summaries.draft()
+        draft = await session.compactor.draft_summary()
         effects = [await draft.measure("word " * count) for count in (10, 400)]
-        grown = real_tokens(Request("t", "m", (session._compactor.summary_message("word " * 400),))) - real_tokens(
-            Request("t", "m", (session._compactor.summary_message("word " * 10),))
+        grown = real_tokens(Request("t", "m", (session.compactor.summary_message("word " * 400),))) - real_tokens(
+            Request("t", "m", (session.compactor.summary_message("word " * 10),))
         )
         assert effects[1].after - effects[0].after == pytest.approx(grown, rel=0.1)
         assert effects[1].summary - effects[0].summary == pytest.approx(grown, rel=0.1)
@@ -91,7 +91,7 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
 ) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await conversation_of(workspace)
-        draft = await session.summaries.draft()
+        draft = await session.compactor.draft_summary()
         stamp = session.conversation.stamp
         assert (await draft.measure(text)).problem
         with pytest.raises(CompactionRefusedError, match=words):
@@ -102,7 +102,7 @@ async def test_what_no_compaction_may_be_is_refused_and_nothing_is_changed(
 async def test_a_draft_of_a_conversation_that_went_on_is_refused(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session = await conversation_of(workspace)
-        draft = await session.summaries.draft()
+        draft = await session.compactor.draft_summary()
         await drain(session.send("one more thing"))
         with pytest.raises(CompactionRefusedError, match="gone on"):
             await draft.accept(draft.text)
@@ -114,11 +114,11 @@ async def test_a_draft_can_be_cancelled_and_of_nothing_there_is_none(tmp_path: P
         session = await workspace.new_session()
         await drain(session.send("hi"))
         with pytest.raises(CompactionRefusedError, match="nothing older"):
-            await session.summaries.draft()
+            await session.compactor.draft_summary()
         await converse(session, 8, LONG)
         provider.script = [[30.0]]
         provider.requested.clear()
-        draft = asyncio.create_task(session.summaries.draft())
+        draft = asyncio.create_task(session.compactor.draft_summary())
         await provider.requested.wait()
         running = [session.running]
         session.cancel()
@@ -134,7 +134,7 @@ async def test_a_summary_that_was_stopped_is_priced_by_what_arrived(tmp_path: Pa
         session = await conversation_of(workspace)
         provider.script = [[TextDelta("A summary that begins well"), 30.0]]
         provider.requested.clear()
-        draft = asyncio.create_task(session.summaries.draft())
+        draft = asyncio.create_task(session.compactor.draft_summary())
         await provider.requested.wait()
         session.cancel()
         with pytest.raises(SummaryFailedError, match="cancelled"):
@@ -149,7 +149,7 @@ async def test_a_draft_cancelled_before_the_call_makes_none(tmp_path: Path) -> N
     provider = ScriptedProvider(window=20_000)
     async with open_workspace(tmp_path, provider) as workspace:
         session = await conversation_of(workspace)
-        draft = asyncio.create_task(session.summaries.draft())
+        draft = asyncio.create_task(session.compactor.draft_summary())
         await asyncio.sleep(0)
         assert session.running
         session.cancel()
@@ -164,7 +164,7 @@ async def test_a_task_that_is_cancelled_is_not_taken_for_the_persons_wish(tmp_pa
         session = await conversation_of(workspace)
         provider.script = [[30.0]]
         provider.requested.clear()
-        draft = asyncio.create_task(session.summaries.draft())
+        draft = asyncio.create_task(session.compactor.draft_summary())
         await provider.requested.wait()
         draft.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -175,16 +175,16 @@ async def test_of_several_compactions_the_newest_summary_is_the_one_in_force(tmp
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session, first = await compacted(workspace)
         await drain(session.send(f"on {LONG}"))
-        await (await session.summaries.draft()).accept("And then of gulls.")
-        assert session.summaries.current(first.message.id) is None
-        second = session.summaries.current()
+        await (await session.compactor.draft_summary()).accept("And then of gulls.")
+        assert session.compactor.current_summary(first.message.id) is None
+        second = session.compactor.current_summary()
         assert second is not None
         assert second.text == "And then of gulls."
         await session.pin(second.message.id, True)  # stays beside the next one
         await converse(session, 3, LONG)
-        await (await session.summaries.draft()).accept("And then of sails.")
+        await (await session.compactor.draft_summary()).accept("And then of sails.")
         assert sum(m.kind == "summary" for m in session.conversation.request().messages) == 2
-        newest = session.summaries.current()
+        newest = session.compactor.current_summary()
         assert newest is not None
         assert newest.text == "And then of sails."
 
@@ -203,7 +203,7 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
             sizes.append((await session.refresh_usage()).total)
             assert (edit.before, edit.after) == (sizes[-2], sizes[-1])
             assert session.messages[-1] is message
-            in_force = session.summaries.current()
+            in_force = session.compactor.current_summary()
             assert in_force is not None
             assert in_force.text == text
             current = in_force
@@ -234,19 +234,19 @@ async def test_edits_are_taken_back_level_by_level_also_after_restarts(tmp_path:
 async def test_only_the_summary_in_force_can_be_edited(tmp_path: Path) -> None:
     async with open_workspace(tmp_path, ScriptedProvider(window=20_000)) as workspace:
         session, current = await compacted(workspace)
-        assert session.summaries.current(current.message.id) is not None
-        assert session.summaries.current(session.messages[0].id) is None
+        assert session.compactor.current_summary(current.message.id) is not None
+        assert session.compactor.current_summary(session.messages[0].id) is None
         await current.accept("Boats, and 9 gulls.")
-        assert session.summaries.current(current.message.id) is None
+        assert session.compactor.current_summary(current.message.id) is None
         with pytest.raises(CompactionRefusedError, match="replaced or undone"):
             await current.accept("other")
         with pytest.raises(CompactionRefusedError, match="empty"):
-            in_force = session.summaries.current()
+            in_force = session.compactor.current_summary()
             assert in_force is not None
             await in_force.accept(" ")
         await session.undo()
         await session.undo()
-        assert session.summaries.current() is None
+        assert session.compactor.current_summary() is None
 
 
 async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ async def test_an_edit_that_leaves_no_room_is_refused(tmp_path: Path) -> None:
         assert "too long" in effect.problem
         with pytest.raises(CompactionRefusedError, match="too long"):
             await current.accept(LONG * 60)
-        in_force = session.summaries.current()
+        in_force = session.compactor.current_summary()
         assert in_force is not None
         assert (in_force.record, in_force.message) == (current.record, current.message)
 
@@ -266,14 +266,14 @@ async def test_what_a_person_writes_outlives_the_program_until_it_is_forgotten(t
     async with open_workspace(tmp_path, provider) as workspace:
         session = await workspace.new_session()
         await drain(session.send("hi"))
-        assert await session.summaries.saved_draft() == ""
-        await session.summaries.save_draft("Boats, 港")
+        assert await session.compactor.saved_draft() == ""
+        await session.compactor.save_draft("Boats, 港")
     async with open_workspace(tmp_path, provider) as workspace:
-        assert await (await workspace.new_session()).summaries.saved_draft() == ""
+        assert await (await workspace.new_session()).compactor.saved_draft() == ""
         session = await workspace.resume()
-        assert await session.summaries.saved_draft() == "Boats, 港"
-        await session.summaries.save_draft("")
-        assert await session.summaries.saved_draft() == ""
+        assert await session.compactor.saved_draft() == "Boats, 港"
+        await session.compactor.save_draft("")
+        assert await session.compactor.saved_draft() == ""
 
 
 async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_what_was_compacted_is_found_and_so_is_the_summary(tmp_path: Path)
         session = await workspace.new_session()
         await drain(session.send(f"The cormorant sat on the crane. {LONG}"))
         await converse(session, 7, LONG)
-        await (await session.summaries.draft()).accept("They spoke of a kittiwake.")
+        await (await session.compactor.draft_summary()).accept("They spoke of a kittiwake.")
         assert session.conversation.not_sent()[session.messages[0].id] == "compacted"
         other = await workspace.new_session()
         await drain(other.send("A heron."))
@@ -300,7 +300,7 @@ async def test_edits_go_along_into_a_fork_and_through_an_export(tmp_path: Path) 
         info = (await workspace.import_file(tmp_path / "talk.jsonl", again=True)).info
         copy = await workspace.resume(info.id)
         for other in (fork, copy):
-            in_force = other.summaries.current()
+            in_force = other.compactor.current_summary()
             assert in_force is not None
             assert in_force.text == "Boats, and 9 gulls."
             assert other.conversation.request().messages == session.conversation.request().messages

@@ -52,17 +52,23 @@ from tui.text.numbers import plural, tokens_exact
 PREFIX_MARGIN = 2_000  # tokens that must be free to request a summary at the end of the conversation
 
 
+Start: TypeAlias = Callable[[Coroutine[Any, Any, "SummaryDraft"]], "asyncio.Task[SummaryDraft]"]
+"""Runs a session's single task; its `cancel` ends it."""
+
+
 @dataclass(eq=False)
 class Compactor:
     """Compacts one conversation and reports to `emit`. Nothing changes unless the result is complete and accepted.
 
-    Cancelling it while a summary is being written changes nothing.
+    Cancelling it while a summary is being written changes nothing. A person can read and change the summaries, under
+    the same rules as for automatic compactions.
     """
 
     conversation: Conversation
     meter: Meter
     services: Services
     emit: Emit
+    start: Start
     _tried_after: str | None = None  # the latest complete answer when it last began by itself
 
     async def run(self, trigger: Trigger, *, usage: ContextUsage, instructions: str = "") -> bool:
@@ -181,11 +187,51 @@ class Compactor:
         undo = CompactionUndo(new_id(), time.time(), record.id, self.conversation.frontier)
         await self.conversation.add_record(RecordKind.CHECKPOINT, checkpoint_to_json(undo))
 
+    # -- summaries that a person reads and changes -------------------------------------------------------------------
 
-# -- summaries that a person reads and changes -------------------------------------------------------------------------
+    async def draft_summary(self, instructions: str = "") -> SummaryDraft:
+        """Let the model summarise the older part without changing anything. The call is billed like any other.
 
-Start: TypeAlias = Callable[[Coroutine[Any, Any, "SummaryDraft"]], "asyncio.Task[SummaryDraft]"]
-"""Runs a session's single task; its `cancel` ends it."""
+        It is the session's task meanwhile. Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
+        """
+        task = self.start(self._draft(instructions))
+        try:
+            await asyncio.wait([task])
+        finally:  # if this call itself is cancelled
+            task.cancel()
+            await uninterrupted(asyncio.wait([task]))
+        if task.cancelled():
+            raise SummaryFailedError("Compaction cancelled")
+        return task.result()
+
+    async def _draft(self, instructions: str) -> SummaryDraft:
+        usage = await self.meter.usage()
+        stamp = self.conversation.stamp
+        plan = await asyncio.to_thread(self.plan, "manual", usage)
+        if not plan.source:
+            raise CompactionRefusedError("There is nothing older to summarise.")
+        summary = await self.summary(plan, usage, instructions, "manual")
+        return SummaryDraft(self, plan, usage, summary.text, stamp)
+
+    def current_summary(self, message_id: str = "") -> CurrentSummary | None:
+        """The summary in force that is this message, or the newest one; None if there is none to read."""
+        sent = {m.id: m for m in self.conversation.request().messages if m.kind == "summary"}
+        for record in reversed(active_compactions(self.conversation.state.checkpoints)):
+            if record.summary in sent and message_id in ("", record.summary):
+                return CurrentSummary(self, record, sent[record.summary])
+        return None
+
+    async def save_draft(self, text: str) -> None:
+        """Save an edited summary that is not decided on yet, for after a crash; "" forgets it. Raises `StoreError`."""
+        await asyncio.to_thread(self.conversation.store.put_state, self._draft_key, text or None)
+
+    async def saved_draft(self) -> str:
+        """The text last passed to `save_draft`; "" for none."""
+        return await asyncio.to_thread(self.conversation.store.get_state, self._draft_key) or ""
+
+    @property
+    def _draft_key(self) -> str:
+        return f"summary:{self.conversation.info.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +269,8 @@ class SummaryText(ABC):
     accept_label: ClassVar[str]
     can_ask: ClassVar[bool] = False  # whether the model can write another one
 
-    def __init__(self, summaries: Summaries, text: str) -> None:
-        self.summaries = summaries
+    def __init__(self, compactor: Compactor, text: str) -> None:
+        self.compactor = compactor
         self.text = text
         self.done: tuple[CompactionRecord | SummaryEdit, Message] | None = None
 
@@ -252,11 +298,11 @@ class SummaryText(ABC):
         record, summary, effect = await asyncio.to_thread(self._measured, text)
         if effect.problem:
             raise CompactionRefusedError(effect.problem)
-        await self.summaries.conversation.add_checkpoint(record, summary)
+        await self.compactor.conversation.add_checkpoint(record, summary)
         self.done = record, summary
 
     def _measured(self, text: str) -> tuple[CompactionRecord | SummaryEdit, Message, SummaryEffect]:
-        summary = self.summaries.compactor.summary_message(text)
+        summary = self.compactor.summary_message(text)
         record, usage = self._record(summary)
         items = [item for row in usage.rows if row.key == "summaries" for item in row.items]
         tokens = sum(item.tokens for item in items if item.ref == summary.id)
@@ -279,8 +325,8 @@ class SummaryDraft(SummaryText):
     accept_label = "compact with this"
     can_ask = True
 
-    def __init__(self, summaries: Summaries, plan: CompactionPlan, usage: ContextUsage, text: str, stamp: str) -> None:
-        super().__init__(summaries, text)
+    def __init__(self, compactor: Compactor, plan: CompactionPlan, usage: ContextUsage, text: str, stamp: str) -> None:
+        super().__init__(compactor, text)
         self.plan = plan
         self.usage = usage
         self.stamp = stamp
@@ -295,16 +341,16 @@ class SummaryDraft(SummaryText):
         return f"The summary replaces {replaced}, {tokens_exact(effect.replaced, 'estimated')} tokens{stay}."
 
     def _record(self, summary: Message) -> tuple[CompactionRecord, ContextUsage]:
-        return self.summaries.compactor.make_record(self.plan, summary, self.usage)
+        return self.compactor.make_record(self.plan, summary, self.usage)
 
     def _check(self, record: CompactionRecord | SummaryEdit, limit: int | None) -> None:
-        if self.stamp != self.summaries.conversation.stamp:
+        if self.stamp != self.compactor.conversation.stamp:
             raise CompactionRefusedError("The conversation has gone on since this summary was made.")
         accept_compaction(record.before, record.after, limit, record.source)
 
     async def ask(self, instructions: str) -> None:
         """Request another one, which is billed too."""
-        draft = await self.summaries.draft(instructions)
+        draft = await self.compactor.draft_summary(instructions)
         self.plan, self.usage, self.text, self.stamp = draft.plan, draft.usage, draft.text, draft.stamp
 
 
@@ -314,8 +360,8 @@ class CurrentSummary(SummaryText):
     title = "Summary"
     accept_label = "keep this"
 
-    def __init__(self, summaries: Summaries, record: CompactionRecord, message: Message) -> None:
-        super().__init__(summaries, summary_text(message.text))
+    def __init__(self, compactor: Compactor, record: CompactionRecord, message: Message) -> None:
+        super().__init__(compactor, summary_text(message.text))
         self.record = record
         self.message = message
 
@@ -324,14 +370,14 @@ class CurrentSummary(SummaryText):
         return f"It replaces {plural(self.record.messages, 'message')}. /undo undoes a change."
 
     def _record(self, summary: Message) -> tuple[SummaryEdit, ContextUsage]:
-        conversation, compactor = self.summaries.conversation, self.summaries.compactor
+        conversation, compactor = self.compactor.conversation, self.compactor
         edit = SummaryEdit(new_id(), time.time(), self.record.id, summary.id, conversation.frontier)
         before = compactor.meter.measure(conversation.request())
         usage = compactor.measure_under(edit, summary)
         return replace(edit, before=before.total, after=usage.total, source=before.source), usage
 
     def _check(self, record: CompactionRecord | SummaryEdit, limit: int | None) -> None:
-        in_force = self.summaries.current(self.message.id)
+        in_force = self.compactor.current_summary(self.message.id)
         if in_force is None or in_force.record.id != self.record.id:
             raise CompactionRefusedError("This summary was replaced or undone.")
         accept_edit(record.before, record.after, limit)
@@ -340,56 +386,3 @@ class CurrentSummary(SummaryText):
         """Change it, unless it is the same."""
         if text.strip() != self.text:
             await super().accept(text)
-
-
-class Summaries:
-    """The summaries of one conversation, under the same rules as automatic compactions."""
-
-    def __init__(self, conversation: Conversation, compactor: Compactor, start: Start) -> None:
-        self.conversation = conversation
-        self.compactor = compactor
-        self._start = start
-
-    async def draft(self, instructions: str = "") -> SummaryDraft:
-        """Let the model summarise the older part without changing anything. The call is billed like any other.
-
-        It is the session's task meanwhile. Raises `CompactionRefusedError`, `SummaryFailedError`, `ProviderError`.
-        """
-        task = self._start(self._draft(instructions))
-        try:
-            await asyncio.wait([task])
-        finally:  # if this call itself is cancelled
-            task.cancel()
-            await uninterrupted(asyncio.wait([task]))
-        if task.cancelled():
-            raise SummaryFailedError("Compaction cancelled")
-        return task.result()
-
-    async def _draft(self, instructions: str) -> SummaryDraft:
-        usage = await self.compactor.meter.usage()
-        stamp = self.conversation.stamp
-        plan = await asyncio.to_thread(self.compactor.plan, "manual", usage)
-        if not plan.source:
-            raise CompactionRefusedError("There is nothing older to summarise.")
-        summary = await self.compactor.summary(plan, usage, instructions, "manual")
-        return SummaryDraft(self, plan, usage, summary.text, stamp)
-
-    def current(self, message_id: str = "") -> CurrentSummary | None:
-        """The summary in force that is this message, or the newest one; None if there is none to read."""
-        sent = {m.id: m for m in self.conversation.request().messages if m.kind == "summary"}
-        for record in reversed(active_compactions(self.conversation.state.checkpoints)):
-            if record.summary in sent and message_id in ("", record.summary):
-                return CurrentSummary(self, record, sent[record.summary])
-        return None
-
-    async def save_draft(self, text: str) -> None:
-        """Save an edited summary that is not decided on yet, for after a crash; "" forgets it. Raises `StoreError`."""
-        await asyncio.to_thread(self.conversation.store.put_state, self._draft_key, text or None)
-
-    async def saved_draft(self) -> str:
-        """The text last passed to `save_draft`; "" for none."""
-        return await asyncio.to_thread(self.conversation.store.get_state, self._draft_key) or ""
-
-    @property
-    def _draft_key(self) -> str:
-        return f"summary:{self.conversation.info.id}"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui.chat.compaction.compactor import Compactor, Summaries
+from tui.chat.compaction.compactor import Compactor
 from tui.chat.conversation import history
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import MessageAdded, Notice, SessionEvent, TurnFailed, TurnFinished, UsageChanged
@@ -50,10 +50,9 @@ class ChatSession:
         self.conversation = conversation
         self._services = services
         self._meter = Meter(conversation, services)
-        self._compactor = Compactor(conversation, self._meter, services, self._emit)
-        self._fitter = RequestFitter(conversation, self._meter, self._compactor, self._emit)
+        self.compactor = Compactor(conversation, self._meter, services, self._emit, self._start)
+        self._fitter = RequestFitter(conversation, self._meter, self.compactor, self._emit)
         self.tools = SessionTools(conversation, services, self._emit)
-        self.summaries = Summaries(conversation, self._compactor, self._start)
         self._cost: tuple[int, Cost] | None = None  # after how many calls of this program, and what it was
         self._task: asyncio.Task[Any] | None = None
         self._why_cancelled = ""
@@ -172,7 +171,7 @@ class ChatSession:
         """`/compact`: summarise the older part now. Reports the result, or why not; nothing is lost either way."""
 
         async def action() -> None:
-            await self._compact_with(self._compactor, self._meter, instructions)
+            await self._compact_with(self.compactor, self._meter, instructions)
             self._emit(UsageChanged(await self.refresh_usage()))
 
         return self._events_of(action)
@@ -185,7 +184,7 @@ class ChatSession:
 
         async def action() -> None:
             meter = await self._meter_for(full_name)
-            compactor = Compactor(self.conversation, meter, self._services, self._emit)
+            compactor = Compactor(self.conversation, meter, self._services, self._emit, self._start)
             if await self._compact_with(compactor, meter, ""):
                 await self.set_model(full_name)
                 self._emit(Notice("info", f"{full_name} is the model from now on."))
@@ -205,7 +204,7 @@ class ChatSession:
 
     async def undo(self) -> str | None:
         """Undo the newest compaction in force. Returns a line for the person, None if there is none."""
-        record = await self._compactor.undo()
+        record = await self.compactor.undo()
         return None if record is None else f"Undone: {compaction_report(record)}"
 
     # -- properties ----------------------------------------------------------------------------------------------
@@ -397,7 +396,7 @@ class ChatSession:
         following, ended = history.rewound(self.messages, self.conversation.state, message_id)
         await self.conversation.set_aside([message.id for message in following])
         for record in ended:
-            await self._compactor.take_back(record)
+            await self.compactor.take_back(record)
 
     async def export(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the whole history; the suffix names the format (.md, .html, .jsonl). Raises `UsageError`."""

@@ -217,14 +217,14 @@ class ScreenUI:
             await self.say(
                 f"Your changes to the summary were not applied. The {up} key puts their text into the prompt."
             )
-        await text.summaries.save_draft("")
+        await text.compactor.save_draft("")
         return bool(accepted)
 
     async def recover_summary(self, session: ChatSession) -> None:
         """Recall a summary that was being edited when the program was killed."""
-        if text := await session.summaries.saved_draft():
+        if text := await session.compactor.saved_draft():
             await self.chat.drafts.remember_now(text)
-            await session.summaries.save_draft("")
+            await session.compactor.save_draft("")
             up = self.chat.key("composer.up", "up")
             await self.say(f"An edited summary was not lost: the {up} key puts its text into the prompt.")
 
