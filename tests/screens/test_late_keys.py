@@ -95,7 +95,7 @@ async def test_a_panel_closed_while_its_action_waits(monkeypatch: pytest.MonkeyP
         action = asyncio.create_task(run.app.run_action("select(False)", panel))
         await run.pilot.pause()
         panel.dismiss(None)
-        await run.until(lambda: not panel.query("LineList"))
+        await run.until(lambda: not panel.query("RowList"))
         stored.set()
         await action
 

@@ -166,7 +166,7 @@ def test_what_is_not_sent_costs_nothing_and_says_why() -> None:
     assert [(line.tokens, line.left_out) for line in lines] == [(None, "excluded"), (150, "trimmed"), (None, "")]
     assert listed(lines) == "3, 2 not sent any more"
     by_size = message_lines(messages, USAGE, not_sent={}, by_size=True)
-    assert [line.id for line in by_size] == ["m1", "m2", "m3"]
+    assert [line.key for line in by_size] == ["m1", "m2", "m3"]
 
 
 @pytest.mark.parametrize("width", [36, 60, 110])

@@ -15,8 +15,8 @@ from tui.messages import Attachment, ToolSchema
 from tui.render.message import attachment_text
 from tui.screens.base import BACK, SHORT, Hint
 from tui.screens.context_lists import HistoryPanel, MessagesPanel
-from tui.screens.lists import RowsPanel
 from tui.screens.pager import Lines, Pager, ReadingPanel
+from tui.screens.rows import RowsPanel
 from tui.text.clean import error_line
 from tui.text.labels import MESSAGE_ROWS
 from tui.text.numbers import tokens_exact

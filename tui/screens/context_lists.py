@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.visual import Visual
-from textual.widgets import Static
 
-from tui.screens.base import BACK, Panel, set_title
+from tui.screens.base import BACK, Hint, set_title
 from tui.screens.pager import Pager
+from tui.screens.rows import RowsPanel
 from tui.text.cells import clip
 from tui.views.context_lists import (
     LEDGER,
@@ -38,6 +29,7 @@ from tui.views.context_lists import (
     request_line,
     why_not,
 )
+from tui.views.view import Row
 
 if TYPE_CHECKING:
     from tui.chat.store.calls import CallRow
@@ -45,100 +37,10 @@ if TYPE_CHECKING:
     from tui.chat.workspace import Workspace
 
 
-Draw = Callable[[int, int], Content]
-"""Index of a row and the width in cells -> what the row shows."""
-
-
-class LineList(ScrollView, can_focus=True):
-    """Rows by index; the cursor is a row. Enter or a click on a row posts `Chosen`."""
-
-    DEFAULT_CSS = """
-    LineList > .line-list--cursor {
-        color: $block-cursor-foreground; background: $block-cursor-background; text-style: $block-cursor-text-style;
-    }
-    LineList { height: auto; max-height: 100%; background: transparent; scrollbar-size-vertical: 1; }
-    """
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"line-list--cursor"}
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "go(0)", show=False),
-        Binding("end", "go(-1)", show=False),
-        Binding("enter", "choose", show=False),
-    ]
-
-    @dataclass
-    class Chosen(Message):
-        """Row `index` was chosen."""
-
-        index: int
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-        self.cursor = 0
-        self._draw: Draw = lambda _index, _width: Content("")
-
-    def show(self, count: int, draw: Draw, cursor: int) -> None:
-        """Show `count` rows, with the cursor on one of them."""
-        self.count, self._draw = count, draw
-        self.virtual_size = Size(0, count)
-        self.refresh(layout=True)
-        self.call_after_refresh(self.action_go, cursor)
-        self.cursor = min(max(cursor, 0), max(0, count - 1))
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of rows."""
-        return max(1, self.count)
-
-    def action_go(self, index: int) -> None:
-        """Put the cursor on a row (-1 is the last) and scroll it into view."""
-        self.cursor = min(max(index if index >= 0 else self.count + index, 0), max(0, self.count - 1))
-        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
-        self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        """Line `y` of the view."""
-        index = y + round(self.scroll_y)
-        width = self.scrollable_content_region.width
-        if index >= self.count or width <= 0:
-            return Strip.blank(width, self.rich_style)
-        style = self.get_visual_style("line-list--cursor") if index == self.cursor else self.visual_style
-        strips = Visual.to_strips(self, self._draw(index, width), width, 1, style, pad=True)
-        return strips[0].extend_cell_length(width, style.rich_style)
-
-    def on_click(self, event: events.Click) -> None:
-        """Choose the row under the pointer."""
-        index = event.y + round(self.scroll_y)
-        if index < self.count:
-            self.action_go(index)
-            self.action_choose()
-
-    def action_move(self, step: int) -> None:
-        """Move the cursor up or down."""
-        self.action_go(max(0, self.cursor + step))
-
-    def action_page(self, pages: int) -> None:
-        """Move a screenful up or down."""
-        self.action_go(max(0, self.cursor + pages * max(1, self.size.height - 1)))
-
-    def action_choose(self) -> None:
-        """Choose the row under the cursor."""
-        if self.count:
-            self.post_message(self.Chosen(self.cursor))
-
-
-class HistoryPanel(Panel[str]):
+class HistoryPanel(RowsPanel[str, Row]):
     """A chart over a list of requests, newest first. Dismissed with the id of the message to go to, or None."""
 
-    DEFAULT_CSS = """
-    HistoryPanel Static { height: auto; }
-    HistoryPanel .requests-head { margin-top: 1; }
-    """
+    DEFAULT_CSS = "HistoryPanel .head { margin-bottom: 0; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "go_to", "go to the answer", id="history.go_to", show=False),
@@ -146,76 +48,55 @@ class HistoryPanel(Panel[str]):
         Binding("q,h", "close", "back", id="history.close", show=False),
     ]
 
+    closing = BACK
+
     def __init__(self, session: ChatSession, workspace: Workspace) -> None:
-        super().__init__()
-        self.session = session
+        super().__init__(session)
         self.workspace = workspace
         self.calls: list[CallRow] = []  # of the session, oldest first
 
-    def compose(self) -> ComposeResult:
-        """The chart keeps its place; the requests scroll."""
-        with Vertical(classes="panel"):
-            yield Static("", classes="chart", markup=False)
-            yield Static("", classes="requests-head", markup=False)
-            yield LineList()
-            yield Static("", classes="requests-foot", markup=False)
-
     async def on_mount(self) -> None:
         """Read the requests."""
-        self.query_one(LineList).focus()
         self.calls = await asyncio.to_thread(self.workspace.services.calls.rows, self.session.id)
         self.redraw()
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw for this size."""
-        self.redraw()
-
     def redraw(self) -> None:
-        """Draw everything."""
+        """Draw the chart, which keeps its place, and the requests."""
         width, height = self.inner_width, self.app.size.height
-        messages = calls_of(self.session.messages, self.calls)
-        usage = self.session.usage
+        calls, usage = self.calls, self.session.usage
+        messages = calls_of(self.session.messages, calls)
         window = usage.limits.context if usage is not None else None
-        chart_height = max(4, min(16, height - 7 if not self.calls else (height - 10) // 2))
-        lines = chart_lines(messages, width, chart_height, window=window)
-        text = Content.styled(clip(legend(messages, window), width), "$text-muted")
-        self.query_one(".chart", Static).update(Content("\n").join([*lines, text]))
-        requests = self.query_one(LineList)
-        shown, count, now = self.calls[: -LEDGER - 1 : -1], len(self.calls), time.time()
-        head, foot = self.query_one(".requests-head", Static), self.query_one(".requests-foot", Static)
-        head.display = requests.display = bool(shown)
-        foot.display = bool(shown) and height >= 16
-        requests.styles.max_height = max(3, height - chart_height - 8)
-        head.update(request_head(self.list_width))
-        foot.update(Content.styled(clip(accuracy_line(self.calls), width), "$text-muted"))
-        requests.show(len(shown), lambda at, wide: request_line(count - at, shown[at], wide, now), requests.cursor)
-        panel = self.query_one(".panel")
+        chart_height = max(4, min(16, (height - 13) // 2 if calls else height - 7))
+        notes = [legend(messages, window), *([accuracy_line(calls)] if calls and height >= 16 else [])]
+        head = chart_lines(messages, width, chart_height, window=window)
+        head += [Content.styled(clip(note, width), "$text-muted") for note in notes]
+        head += [Content(""), request_head(self.list_width)] if calls else []
+        now, count = time.time(), len(calls)
+        rows = [
+            Row(request_line(number, calls[number - 1], self.list_width, now), str(number))
+            for number in range(count, max(0, count - LEDGER), -1)
+        ]
         more = f" · the last {LEDGER} of {count:,}" if count > LEDGER else f" · {count:,}" if count else ""
-        panel.border_title = f"Requests{more}"
-        hints = [("enter", "details", "details"), ("o", "go to", "go_to"), ("x", "forget", "forget")] if shown else []
-        self.set_keys(*hints, BACK)
+        set_title(self.query_one(".panel"), f"Requests{more}")
+        self.draw(head, rows or [Row(Content(""))])
 
-    @property
-    def chosen(self) -> CallRow | None:
-        """The request under the cursor."""
-        at = self.query_one(LineList).cursor
-        return self.calls[-1 - at] if at < len(self.calls) else None
+    def hints(self) -> Sequence[Hint]:
+        """The keys for the request under the cursor."""
+        keys = [("enter", "details", "choose"), ("o", "go to", "go_to"), ("x", "forget", "forget")]
+        return keys if self.calls else []
 
-    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+    def _chosen_call(self) -> CallRow | None:
+        return self.calls[int(self.chosen_key) - 1] if self.chosen_key else None
+
+    def action_choose(self) -> None:
         """Show all details of the request."""
-        event.stop()
-        if self.chosen is not None:
-            number = len(self.calls) - event.index
-            self.app.push_screen(Pager([(f"Request {number:,}", request_details(self.chosen))], wraps=True))
-
-    def action_details(self) -> None:
-        """Enter: show the details."""
-        self.query_one(LineList).action_choose()
+        if (call := self._chosen_call()) is not None:
+            self.app.push_screen(Pager([(f"Request {int(self.chosen_key):,}", request_details(call))], wraps=True))
 
     def action_go_to(self) -> None:
         """Go to the answer in the conversation."""
-        if self.chosen is not None and self.chosen.message is not None:
-            self.dismiss(self.chosen.message)
+        if (call := self._chosen_call()) is not None and call.message is not None:
+            self.dismiss(call.message)
 
     async def action_forget(self) -> None:
         """Forget what was learned of the model in use, as `/model forget` does."""
@@ -224,7 +105,7 @@ class HistoryPanel(Panel[str]):
         self.notify(await learned_line(self.session, forget=True), markup=False)
 
 
-class MessagesPanel(Panel[str]):
+class MessagesPanel(RowsPanel[str, MessageLine]):
     """Dismissed with the id of the message to go to, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -234,60 +115,34 @@ class MessagesPanel(Panel[str]):
         Binding("q,m", "close", "back", id="messages.close", show=False),
     ]
 
-    def __init__(self, session: ChatSession, changed: Callable[[], None]) -> None:
-        super().__init__()
-        self.session = session
-        self.changed = changed
-        self.by_size = False
-        self.lines: list[MessageLine] = []
-
-    def compose(self) -> ComposeResult:
-        """One list."""
-        with Vertical(classes="panel"):
-            yield LineList()
+    closing = BACK
+    by_size = False
 
     def on_mount(self) -> None:
         """Start at the newest message."""
-        self.query_one(LineList).focus()
         self.redraw(at=-1)
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """The keys below the list depend on the width."""
-        self.redraw()
 
     def redraw(self, at: int | None = None) -> None:
         """Draw the list; the cursor stays on its message, or goes to position `at`."""
-        rows = self.query_one(LineList)
-        chosen = self.chosen
-        self.lines = message_lines(
+        lines = message_lines(
             self.session.messages,
             self.session.usage,
             not_sent=self.session.conversation.not_sent(),
             pinned=self.session.conversation.state.pinned,
             by_size=self.by_size,
         )
-        now = time.time()
-        chosen_at = next((i for i, line in enumerate(self.lines) if chosen is not None and line.id == chosen.id), 0)
-        shown = self.lines
-        cursor = chosen_at if at is None else at % max(1, len(shown))
-        rows.show(len(shown), lambda index, width: message_line(shown[index], width, now), cursor)
-        panel = self.query_one(".panel")
-        set_title(panel, f"Messages · {listed(self.lines)}")
+        set_title(self.query_one(".panel"), f"Messages · {listed(lines)}")
+        self.draw((), lines, "" if at is None or not lines else lines[at].key)
+
+    def content(self, row: MessageLine, width: int) -> Content:
+        """A message; there may be thousands."""
+        return message_line(row, width, time.time())
+
+    def hints(self) -> Sequence[Hint]:
+        """The keys for the message under the cursor."""
         order = "in order" if self.by_size else "biggest first"
         pin, leave_out = ("p", "pin", "select(True)"), ("x", "leave out", "select(False)")
-        self.set_keys(pin, leave_out, ("s", order, "sort"), ("enter", "go to", "choose"), BACK)
-
-    @property
-    def chosen(self) -> MessageLine | None:
-        """The message under the cursor."""
-        at = self.query_one(LineList).cursor
-        return self.lines[at] if at < len(self.lines) else None
-
-    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """Go to the message in the conversation."""
-        event.stop()
-        if self.chosen is not None:
-            self.dismiss(self.chosen.id)
+        return pin, leave_out, ("s", order, "sort"), ("enter", "go to", "choose")
 
     def action_sort(self) -> None:
         """Sort in order, or largest first."""
@@ -295,12 +150,13 @@ class MessagesPanel(Panel[str]):
         self.redraw(at=0 if self.by_size else None)
 
     def action_choose(self) -> None:
-        """Go to the message under the cursor."""
-        self.query_one(LineList).action_choose()
+        """Go to the message in the conversation."""
+        if self.chosen_key:
+            self.dismiss(self.chosen_key)
 
     async def action_select(self, pin: bool) -> None:
         """Pin the message under the cursor (it is never trimmed) or leave it out of requests; or undo that."""
-        if self.chosen is not None and (reason := await select_message(self.session, self.chosen.id, pin=pin)):
+        if self.chosen_key and (reason := await select_message(self.session, self.chosen_key, pin=pin)):
             self.notify(reason, markup=False)
         self.redraw()
         self.changed()

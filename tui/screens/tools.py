@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tui.screens.base import Hint
-from tui.screens.lists import RowsPanel
+from tui.screens.rows import RowsPanel
 from tui.views.tools_mcp import listed_tools
 from tui.views.view import Row
 

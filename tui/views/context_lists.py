@@ -327,8 +327,8 @@ def _columns(calls: Sequence[Call], available: int) -> list[Call]:
 class MessageLine:
     """A message in the list. `tokens` is None if it is not part of the next request (`left_out` says why)."""
 
-    id: str
-    key: str  # category, for glyph and colour
+    key: str  # the message's id
+    category: str  # for glyph and colour
     preview: str
     created_at: float
     tokens: int | None
@@ -366,8 +366,8 @@ def message_lines(
         left_out = not_sent.get(message.id, "")
         tokens = count.tokens if count is not None and left_out in ("", "trimmed") else None
         source = count.source if count is not None else "estimated"
-        key, start, is_pinned = row_of(message, "text"), preview(message), message.id in pinned
-        lines.append(MessageLine(message.id, key, start, message.created_at, tokens, source, left_out, is_pinned))
+        category, start, is_pinned = row_of(message, "text"), preview(message), message.id in pinned
+        lines.append(MessageLine(message.id, category, start, message.created_at, tokens, source, left_out, is_pinned))
     if by_size:
         lines.sort(key=lambda line: -(line.tokens or 0))
     return lines
@@ -398,7 +398,7 @@ def _start(text: str, length: int) -> str:
 
 def message_line(line: MessageLine, width: int, now: float) -> Content:
     """One line: glyph, text, tokens, source of the figure, age. If narrow, without the last two."""
-    look = CATEGORIES[line.key]
+    look = CATEGORIES[line.category]
     wide = width >= 72
     tokens = "" if line.tokens is None else tokens_exact(line.tokens, line.source)
     state = line.left_out or (line.source if line.tokens is not None else "")
