@@ -29,7 +29,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from tui import commands
-from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen
+from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen, Panel
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.process import ENDED, ENDING, on_interrupt, on_signals
@@ -204,14 +204,17 @@ class ChatApp(CopyingApp):
         return problems
 
     async def on_event(self, event: Event) -> None:
-        """Collect keys pressed before the prompt has the focus: Textual would drop them."""
-        if isinstance(event, Key) and not event.is_forwarded and (text := unprinted(event.character)):
-            event = Paste(text)
-        if self._early is not None and isinstance(event, Key | Paste) and not event.is_forwarded:
-            self._early.append(event)
-            return
-        if isinstance(event, Key | Paste) and not event.is_forwarded and self.screen is self.chat:
-            self.chat.redirect_typing(event)  # here, before the next key is dispatched
+        """Keep keys pressed before the prompt has the focus, or a panel its list: they would be lost."""
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            if isinstance(event, Key) and (text := unprinted(event.character)):
+                event = Paste(text)
+            if self._early is not None:
+                self._early.append(event)
+                return
+            if isinstance(event, Key) and isinstance(self.screen, Panel) and self.screen.hold(event):
+                return
+            if self.screen is self.chat:
+                self.chat.redirect_typing(event)  # here, before the next key is dispatched
         await super().on_event(event)
 
     def on_descendant_focus(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from textual.events import Paste, Resize
 from textual.geometry import Size
 from textual.message_pump import MessagePump
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 from textual.worker import WorkerCancelled
 
 from tests.screens import tool_scene
@@ -21,7 +21,9 @@ from tui.chat.turn.session import ChatSession
 from tui.screens.base import Panel
 from tui.screens.chat.screen import ChatScreen
 from tui.screens.context_lists import MessagesPanel
+from tui.screens.lists import Picker
 from tui.screens.pager import HelpPanel
+from tui.screens.tools import ToolListPanel
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
 
@@ -158,3 +160,52 @@ async def test_what_reaches_a_panel_that_closes_needs_no_widgets(
             assert not panel.query(".panel")
             calls.pop()()
             await panel.on_event(Resize(Size(70, 20), Size(70, 20)))
+
+
+@pytest.mark.parametrize("command", ["/sessions", "/theme", "/tools"])
+async def test_keys_pressed_before_a_list_is_there_act_on_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = late_lists(monkeypatch)
+    async with running(tool_scene.scenario()) as run:
+        await run.command(command)
+        await run.shows("loading …")
+        panel = run.app.screen
+        await run.press("up")  # to the last row
+        loaded.set()
+        if isinstance(panel, ToolListPanel):
+            await run.until(lambda: len(panel.rows) > 1 and panel.cursor == len(panel.rows) - 1)
+        else:
+            rows = panel.query_one(OptionList)
+            await run.until(lambda: rows.option_count > 1 and rows.highlighted == rows.option_count - 1)
+
+
+@pytest.mark.parametrize("command", ["/sessions", "/tools"])
+async def test_keys_for_a_list_that_was_closed_before_it_came_do_nothing(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = late_lists(monkeypatch)
+    async with running(tool_scene.scenario()) as run:
+        await run.command(command)
+        await run.shows("loading …")
+        await run.press("down", "space", "ctrl+d", "escape")
+        await run.until(lambda: run.app.screen is run.chat)
+        loaded.set()
+        await run.press("x")
+        await run.until(lambda: run.chat.composer.value == "x")
+
+
+def late_lists(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Makes all lists wait for the event."""
+    loaded = asyncio.Event()
+
+    def late(kind: type, name: str) -> None:
+        read = getattr(kind, name)
+
+        async def waiting(*arguments: object) -> object:
+            await loaded.wait()
+            return await read(*arguments)
+
+        monkeypatch.setattr(kind, name, waiting)
+
+    late(Picker, "options")
+    late(ToolListPanel, "_read")
+    return loaded

@@ -23,7 +23,7 @@ from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 from textual.worker import Worker
 
 from tui.chat.clipboard import copied_line, run_copy_tool
@@ -207,6 +207,28 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
             return callback(*args, **kwargs) if self in self.app.screen_stack else None
 
         return super().call_after_refresh(call_if_open)
+
+    held: list[events.Key] | None = None
+    """Keys that wait for the list they act on; None if there is nothing to wait for."""
+
+    def hold(self, event: events.Key) -> bool:
+        """Keep a key until there is a list, if it needs one: not one that types, closes the panel or is the app's."""
+        if self.held is None or (active := self.active_bindings.get(event.key)) is None:
+            return False
+        if active.binding.action == "close" or isinstance(active.node, App | Input):
+            return False
+        self.held.append(event)
+        return True
+
+    def listed(self) -> None:
+        """Call this once there is a list: the keys that wait for it are pressed, before any later one."""
+        if self.held is not None:
+            self.app.call_later(self._press_held)
+
+    async def _press_held(self) -> None:
+        held, self.held = self.held or [], None
+        for event in held if self in self.app.screen_stack else ():
+            await self.app.on_event(event)
 
     async def on_event(self, event: events.Event) -> None:
         """Let nothing fail once the panel or the app is closed: Textual removes widgets before the queue ends."""

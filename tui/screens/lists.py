@@ -62,6 +62,7 @@ class Picker(Panel[str]):
         self.heading = menu.title
         self.empty = menu.empty
         self.items: Sequence[Option] = ()
+        self.held = []
         self.to_highlight = ""  # key of the item to highlight once it is listed
         self._shown: str | None = None  # the query of the shown items
 
@@ -116,6 +117,7 @@ class Picker(Panel[str]):
             log.exception("a list could not be loaded")
             self.items = ()
             self._say(error_line(error))
+            self.listed()
             return
         self._say("" if self.items else NO_MATCHES if query else self.empty)
         at = self.query_one(OptionList).highlighted if query == self._shown else None  # reloaded: the cursor stays
@@ -125,6 +127,7 @@ class Picker(Panel[str]):
         if position is not None:
             at, self.to_highlight = position, ""
         self._draw(current if at is None else at)
+        self.listed()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Lay out the list for the new width, once it is known."""

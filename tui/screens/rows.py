@@ -112,6 +112,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         self.cursor: int | None = None
         self._list = RowList(self)
         self._note = ""
+        self.held = []
 
     def compose(self) -> ComposeResult:
         """Head, rows, keys."""
@@ -161,6 +162,7 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         self._list.refresh(layout=True)
         self.call_after_refresh(self._reveal)
         self.draw_keys()
+        self.listed()
 
     def content(self, row: Any, _width: int) -> Content:
         """A row at a width. Called for visible rows only."""
