@@ -64,8 +64,8 @@ def test_trims_are_counted(run_here: Run, tmp_path: Path) -> None:
     store.put_state(TRIM_LOG, json.dumps({"requests": 4, "trimmed": 2, "utilisation_sum": 200, "latest": [1_200, 100]}))
     store.close()
     report = json.loads(run_here("usage", "--json").stdout)
-    assert report["session"]["trims"] == {"count": 1, "messages": 3, "tokens": 1_200}
-    assert report["all"]["trims"] == {"count": 2, "messages": 4, "tokens": 1_300}
+    assert report["session"]["trims"] == {"count": 1, "messages": 3, "estimated_tokens": 1_200}
+    assert report["all"]["trims"] == {"count": 2, "messages": 4, "estimated_tokens": 1_300}
     assert report["today"]["trims"] == report["all"]["trims"]
     assert "2 of 4 requests trimmed" in run_here("usage").stdout  # as /usage has it
 

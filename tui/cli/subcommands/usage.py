@@ -56,7 +56,9 @@ def _as_json(
     def entry(sums: Totals, first: date | None = None, of: str = "") -> dict[str, object]:
         since = datetime.combine(first, time()).timestamp() if first and first.year > 1970 else 0.0
         count, messages, tokens = store.query(_TRIMS, (RecordKind.TRIM, since, of))[0]
-        return totals_to_json(sums) | {"trims": {"count": count, "messages": int(messages), "tokens": int(tokens)}}
+        return totals_to_json(sums) | {
+            "trims": {"count": count, "messages": int(messages), "estimated_tokens": int(tokens)}
+        }
 
     of_session = of_days = None
     if session is not None and report.session is not None:
