@@ -24,6 +24,7 @@ PROBE_BYTES = 1_000_000  # bytes read of a model list
 
 _DIALECTS: Mapping[str, Dialect] = {"openai": "openai-responses", "anthropic": "anthropic"}  # by `kind` in the file
 
+_WITHOUT_SERVER = ("local", "demo")
 
 # A dialect's route at the end of an address: people copy it along.
 _ROUTE = re.compile(r"/(?:chat/completions|completions|responses|messages)/*(?=\?|$)")
@@ -48,12 +49,14 @@ def provider_config(name: str, table: ProviderSettings | None = None) -> Provide
             raise ValueError(f"unknown provider {name!r}; {hint}")
         return preset
     config = preset or ProviderConfig(name)
+    dialect = config.dialect if table.kind == "openai-compatible" else _DIALECTS[table.kind]
+    if dialect in _WITHOUT_SERVER:
+        table = replace(table, base_url=None, api_key_env=None, api_key_command=None)
     base_url = _ROUTE.sub("", table.base_url or "") or config.base_url
     if not base_url and table.kind in ("openai", "anthropic"):
         base_url = PRESETS[table.kind].base_url
-    if not base_url and config.dialect not in ("local", "demo"):
+    if not base_url and config.dialect not in _WITHOUT_SERVER:
         raise ValueError(f"provider {name!r} has no base_url; add it to [providers.{name}] in the config file")
-    dialect = config.dialect if table.kind == "openai-compatible" else _DIALECTS[table.kind]
     official = urlsplit(base_url).hostname in ("api.openai.com", "api.anthropic.com")
     return replace(
         config,
@@ -74,7 +77,7 @@ def ignored_settings(name: str, table: ProviderSettings) -> Iterator[str]:
     dialect = provider_config(name, table).dialect
     if table.context_management and dialect != "anthropic":
         yield f"[providers.{name}] context_management is ignored: only Anthropic's Messages API has it."
-    for setting in ("base_url", "api_key_env", "api_key_command") if dialect in ("local", "demo") else ():
+    for setting in ("base_url", "api_key_env", "api_key_command") if dialect in _WITHOUT_SERVER else ():
         if getattr(table, setting):
             yield f"[providers.{name}] {setting} is ignored: {name} has no server. Give yours another name."
 

@@ -94,6 +94,16 @@ def test_where_a_key_comes_from_or_what_to_do(
     assert mine.level == level and mine.text.startswith(text)
 
 
+@pytest.mark.parametrize("name", ["demo", "local"])
+def test_what_a_provider_ignores_is_named_and_nowhere_repeated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.cli.subcommands.doctor.answering", _nobody)
+    monkeypatch.setenv("MINE", "key-0001")
+    table = ProviderSettings(base_url="http://x.example", api_key_env="MINE", api_key_command="echo k")
+    told = [finding for finding in _providers(Settings(providers={name: table})) if finding.subject != "embedded"]
+    assert [(finding.level, finding.subject) for finding in told] == [("note", "providers")] * 4
+    assert not any(word in finding.text for finding in told for word in ("x.example", "MINE", "echo k"))
+
+
 @pytest.mark.slow
 def test_all_that_a_session_leaves_is_private(run: Run, tmp_path: Path, open_umask: None) -> None:
     (tmp_path / "data").mkdir(mode=0o755)

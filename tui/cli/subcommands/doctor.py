@@ -196,7 +196,7 @@ def _provider(name: str, config: ProviderConfig, *, named: bool) -> Finding | No
     if config.has_key():
         source = "from api_key_command" if config.api_key_command else f"in {variables}"
         return Finding("ok", "key", f"{name}: {source}")
-    if not named:
+    if not named or not config.base_url:
         return None
     if config.needs_key:
         text = f"{name}: no key; set {variables or 'a variable, named by api_key_env'}, or api_key_command"
