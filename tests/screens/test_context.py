@@ -194,7 +194,8 @@ async def test_history_lists_the_requests_with_what_their_reports_were_taken_for
             (100, Verdict("doubted", "204,000 bytes of text can't be 100 tokens")),
         ):
             call = log.begin(request, usage, message=ident("a01r"), kind="chat")
-            log.finish(call, usage=Usage(tokens, 9), seconds=1.0, finish_reason="stop", cost=0.014, verdict=verdict)
+            told, billed = Usage(tokens, 9, cost=0.014), ("scripted", "m")
+            log.finish(call, usage=told, billed=billed, seconds=1.0, finish_reason="stop", verdict=verdict)
         await run.press("f2", "h")
         await run.shows("Requests · 2", "verdict", "1 of 2 requests not believed")
         doubted, believed = (line for line in run.text.splitlines() if "believed" in line and "±" in line)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tui.chat.attachments import check_taken, mentioned, read_attachment
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.history import RecordKind, fold_records, unreadable
+from tui.chat.conversation.history import RecordKind, fold_records, readable_records
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
@@ -185,7 +185,7 @@ class Workspace:
         if (info := await asyncio.to_thread(find)) is None:
             raise UsageError("there is no session yet; start one with: chatctx")
         messages = await asyncio.to_thread(self.store.messages, info.id)
-        records = await asyncio.to_thread(self._records, info.id)
+        records = await asyncio.to_thread(readable_records, self.store, info.id)
         if requested := model or self.settings.asked_model:
             choice = await self.choose(requested)
             info = replace(info, provider=choice.provider, model=choice.model)
@@ -226,15 +226,6 @@ class Workspace:
         config = self.settings.config_file
         beside = config.absolute().parent if config.name else None
         return load_memory(self.settings.memory_files, self.folder, beside, Path.home())
-
-    def _records(self, session_id: str) -> list[Record]:
-        """The records of a session; unreadable ones are registered as damage."""
-        records = self.store.records(session_id)
-        damaged = unreadable(records)
-        for record in damaged:
-            line = f"a record ({record.kind}) of session {session_id} can't be read"
-            self.store.damage[f"{session_id}/{record.id}"] = line
-        return [record for record in records if record not in damaged]
 
     def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
         text = self.settings.system if system is None else system

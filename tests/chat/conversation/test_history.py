@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, unreadable
+from tui.chat.conversation.history import HistoryState, RecordKind, fold_records, readable_records
 from tui.chat.conversation.projection import NO_RESULT, Projection, Target, build_request
-from tui.chat.store.store import Record
+from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.counting.digests import text_digest
 from tui.context.reduction.groups import OPENING, answered_ids, call_ids
 from tui.context.reduction.records import CompactionUndo, TrimState, checkpoint_to_json
@@ -88,12 +90,19 @@ def test_records_fold_into_a_state(entries: tuple[tuple[str, dict[str, Any]], ..
     assert folded(*entries) == state
 
 
-def test_a_record_that_lacks_its_data_is_unreadable_and_the_others_are_not() -> None:
+def test_a_record_that_lacks_its_data_is_damage_and_the_others_are_read(tmp_path: Path) -> None:
     whole = record(0, "pin", {"id": "m1", "on": True})
     damaged = [record(number, kind, {}) for number, kind in enumerate(RecordKind, 1)]
-    damaged += [record(90, "memory", {"files": odd}) for odd in (None, 5, [5], [{"path": "/a"}], "ab")]
-    damaged += [record(91, "leave_out", {"message": "m1", "sha256": "x", "keep": float("inf")})]
-    assert unreadable([whole, *damaged]) == damaged
+    damaged += [
+        record(90 + number, "memory", {"files": odd})
+        for number, odd in enumerate((None, 5, [5], [{"path": "/a"}], "ab"))
+    ]
+    damaged += [record(95, "leave_out", {"message": "m1", "sha256": "x", "keep": float("inf")})]
+    with closing(SessionStore(tmp_path / "chatctx.db")) as store:
+        store.create_session(SessionInfo("s", "", "p", "m", 0.0, 0.0))
+        store.add_records("s", [whole, *damaged])
+        assert readable_records(store, "s") == [whole]
+        assert store.damage.keys() == {f"s/{record.id}" for record in damaged}
 
 
 KEEPS = Capabilities(reasoning_return="always")

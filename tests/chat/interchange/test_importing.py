@@ -291,7 +291,7 @@ def exported(store: SessionStore, path: Path) -> SessionInfo:
     store.put_blob("11", b"all of it")
     calls = CallLog(store)
     call = calls.begin(Request("p", "m", (), session="0a"), None, message="01", kind="chat")
-    calls.finish(call, usage=Usage(10, 5), seconds=1.5, cost=0.25)
+    calls.finish(call, usage=Usage(10, 5, cost=0.25), billed=("p", "m"), seconds=1.5)
     export_session(path, store, "0a")
     info = store.session("0a")
     assert info is not None

@@ -177,7 +177,7 @@ def test_a_database_of_the_first_format_is_brought_forward(tmp_path: Path) -> No
     request = Request("p", "m", (), session="s1")
     call = calls.begin(request, None, message=None, kind="chat")
     several = Usage(800, 80, passes=(BilledPass(1_000, 10, 300), BilledPass(800, 80, 200)))
-    calls.finish(call, usage=several, seconds=1.0)
+    calls.finish(call, usage=several, billed=("p", "m"), seconds=1.0)
     row = calls.rows()[-1]
     assert (row.input_total, row.passes_input, row.passes_cached, row.passes_output) == (800, 1_800, 500, 90)
     store.close()

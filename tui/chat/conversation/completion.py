@@ -16,7 +16,7 @@ from tui.chat.store.calls import CallKind, billed_model
 from tui.chat.store.codec import PartsBuilder
 from tui.messages import Message, Reasoning, Refusal, Request, SystemSection, Text, Usage
 from tui.providers.base import ProviderError
-from tui.providers.catalog import price, unpriced_terms
+from tui.providers.catalog import price
 from tui.text.clean import abbreviated
 from tui.text.labels import is_cut
 
@@ -105,14 +105,12 @@ def _log(
     if completion.text and (usage is None or not usage.input_total):  # as for any answer that was stopped
         tokens = services.estimator.estimate(replace(request, session="")).tokens
         usage = Usage(tokens, services.counter.count_text(completion.text, request.model), source="estimated")
-    model = billed_model(request.model, completion.answered_by)
     services.calls.finish(
         call,
         usage=usage,
+        billed=(request.provider, billed_model(request.model, completion.answered_by)),
         seconds=seconds,
         error=problem,
-        cost=price(usage, request.provider, model) if usage else None,
-        unpriced=unpriced_terms(usage, request.provider, model) if usage else "",
         answered_by=completion.answered_by,
     )
 

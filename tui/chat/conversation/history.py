@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from tui.chat.store.codec import MALFORMED
-from tui.chat.store.store import Record
+from tui.chat.store.store import Record, SessionStore
 from tui.context.reduction.records import (
     Checkpoint,
     CompactionRecord,
@@ -64,7 +64,7 @@ class HistoryState:
 
 
 def fold_records(records: Iterable[Record], trim: TrimState | None = None) -> HistoryState:
-    """Fold records, oldest first, into a state. A malformed one raises what `unreadable` catches.
+    """Fold records, oldest first, into a state. A malformed one raises what `readable_records` catches.
 
     `trim` is what their trims fold into, if it is known: they may name every message.
     """
@@ -116,15 +116,17 @@ def _memory_file(entry: Mapping[str, Any]) -> tuple[str, tuple[str, bool]]:
     return str(entry["path"]), (str(entry["sha256"]), bool(entry["on"]))
 
 
-def unreadable(records: Sequence[Record]) -> list[Record]:
-    """Those of `records` that `fold_records` can't read: from a damaged store, or a newer version."""
-    damaged = []
-    for record in records:
+def readable_records(store: SessionStore, session: str) -> list[Record]:
+    """The records of a session. Those that `fold_records` can't read, of a newer version, are registered as damage."""
+    records = []
+    for record in store.records(session):
         try:
             fold_records((record,))
         except MALFORMED:
-            damaged.append(record)
-    return damaged
+            store.damage[f"{session}/{record.id}"] = f"a record ({record.kind}) of session {session} can't be read"
+        else:
+            records.append(record)
+    return records
 
 
 def rewound(

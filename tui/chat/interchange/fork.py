@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from tui.chat.conversation.history import RecordKind, unreadable
+from tui.chat.conversation.history import RecordKind, readable_records
 from tui.chat.store.database import new_id
 from tui.chat.store.store import MESSAGE_COLUMNS, Record, SessionInfo, SessionStore
 from tui.errors import ExpectedError
@@ -50,9 +50,7 @@ def fork_session(store: SessionStore, session: str, message_id: str) -> SessionI
             " WHERE session = ? AND id <= ? AND status <> 'streaming'",
             (fork.id, info.id, ids[end - 1]),
         )
-        records = store.records(info.id)
-        damaged = unreadable(records)
-        records = [record for record in records if record not in damaged]
+        records = readable_records(store, info.id)
         store.add_records(fork.id, forked_records(records, set(ids[:end]), message_id, after))
     return fork
 

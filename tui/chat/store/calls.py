@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from tui.chat.store.database import Database, new_id
 from tui.chat.store.store import storable
 from tui.messages import Usage
+from tui.providers.catalog import price, unpriced_terms
 from tui.text.numbers import Cost, total_of
 
 if TYPE_CHECKING:
@@ -259,31 +260,32 @@ class CallLog:
         call: str,
         *,
         usage: Usage | None,
+        billed: tuple[str, str],
         seconds: float,
         first_token_seconds: float | None = None,
         finish_reason: str | None = None,
         error: str | None = None,
-        cost: float | None = None,
-        unpriced: str = "",
         verdict: Verdict | None = None,
         answered_by: str = "",
     ) -> None:
-        """Complete the row: failed if `error` is given. `verdict` is on the reported input."""
+        """Complete the row: failed if `error` is given. `verdict` is on the reported input.
+
+        `billed` are the provider and model by whose prices it costs something.
+        """
         values: dict[str, Any] = {
             "status": "failed" if error else "success",
             "seconds": seconds,
             "first_token_seconds": first_token_seconds,
             "finish_reason": storable(finish_reason),
             "error": storable(error),
-            "cost": cost,
-            "unpriced": unpriced or None,
             "answered_by": storable(answered_by) or None,
         }
         if verdict is not None:
             values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind
             values["verdict_reason"] = verdict.reason or None
         if usage is not None:
-            values |= usage_columns(usage)
+            values |= usage_columns(usage) | {"cost": price(usage, *billed)}
+            values["unpriced"] = unpriced_terms(usage, *billed) or None
         names = ", ".join(map("{} = ?".format, values))
         self._database.write(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call), durable=False)
         self.finished += 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, get_args
 
+from tui.context.usage.rows import apportion
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -235,19 +236,10 @@ class PartsBuilder:
     def _reasoning_shares(self) -> dict[int, int]:
         """The reported reasoning tokens, divided by length of text; all to the first block if none has text."""
         blocks = [part for part in self._open if part.kind == "reasoning" and (any(part.pieces) or part.meta)]
-        sizes = {part.key: sum(map(len, part.pieces)) for part in blocks}
-        reported, total = None if self.usage is None else self.usage.reasoning, sum(sizes.values())
-        if reported is None:
+        if self.usage is None or self.usage.reasoning is None:
             return {}
-        if total == 0:
-            return {key: reported if position == 0 else 0 for position, key in enumerate(sizes)}
-        shares, shared, size_so_far = {}, 0, 0
-        for key, size in sizes.items():
-            size_so_far += size
-            upto = reported * size_so_far // total
-            shares[key] = upto - shared
-            shared = upto
-        return shares
+        shares = apportion(self.usage.reasoning, [sum(map(len, part.pieces)) for part in blocks])
+        return {part.key: share for part, share in zip(blocks, shares, strict=True)}
 
 
 _EVENTS: dict[str, type[StreamEvent]] = {kind.__name__: kind for kind in get_args(StreamEvent)}

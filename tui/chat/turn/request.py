@@ -40,7 +40,6 @@ from tui.providers.base import (
     ToolCallDelta,
     UsageUpdate,
 )
-from tui.providers.catalog import price, unpriced_terms
 
 log = logging.getLogger(__name__)
 
@@ -214,17 +213,15 @@ class Attempt:
 
     def _log(self, call: str, reply: Message) -> None:
         """Add usage, times and cost to the call's row: that of a stopped answer by what was sent and received."""
-        services, usage = self.services, reply.usage or Usage(None, None)
-        model = services.models.answering(self.request.provider, self.request.model)
-        services.calls.finish(
+        provider, model = self.request.provider, self.request.model
+        self.services.calls.finish(
             call,
             usage=reply.usage,
+            billed=(provider, self.services.models.answering(provider, model)),
             seconds=self._seconds,
             first_token_seconds=self._first_event_seconds,
             finish_reason=reply.finish_reason,
             error=None if reply.status == "complete" else reply.error or reply.status,
-            cost=price(usage, reply.provider, model),
-            unpriced=unpriced_terms(usage, reply.provider, model),
             verdict=self._verdict,
             answered_by=self._builder.answered_by,
         )
