@@ -340,12 +340,13 @@ async def test_counting_endpoints(dialect: Dialect, path: str, config: dict[str,
         (Answer([b'{"object": "list"}'], 200, {}, "application/json"), False),
         (Answer([b'{"error": "rate limit"}'], 429, {}, "application/json"), True),
         (Answer([b'{"error": "loading model"}'], 503, {}, "application/json"), True),
+        (Answer([b'{"error": "Invalid token"}'], 401, {}, "application/json"), True),
     ],
 )
 async def test_a_server_that_may_lack_a_counting_route_refuses_it_in_its_own_way(
     dialect: Dialect, paths: tuple[str, ...], answer: Answer, *, told: bool
 ) -> None:
-    """What holds for the moment only is an error; anything else means that it can't count."""
+    """What holds for the moment only, or for this key, is an error; anything else means that it can't count."""
     request = Request("p", "m", (user("Hi"),), max_output=100)
     async with replay_server() as server:
         config = ProviderConfig("p", dialect, f"{server.url}{'' if dialect == 'anthropic' else '/v1'}")

@@ -335,7 +335,8 @@ async def input_tokens(client: Client, body: Json) -> int | None:
     """The server's count of the input of a request; None if it has no such route. Raises `ProviderError`.
 
     Each kind of server has a route of its own, which takes some fields of the request. A server that may lack it can
-    answer anything there (400, 500, a web page), so that only what will pass is an error.
+    answer anything there (400, 500, a web page), so that only what will pass is an error, and a key that the last route
+    does not take.
     """
     config = client.config
     may_lack = not config.official and config.family not in ("llamacpp", "gemini")
@@ -362,7 +363,9 @@ async def input_tokens(client: Client, body: Json) -> int | None:
             answer = await ask_json(client, path, counted, patience=COUNTING_TIMEOUT)
         except ProviderError as error:
             missing = error.kind == "not_found" or error.status in (404, 405, 501)
-            if not missing and (not may_lack or error.kind in ("network", "rate_limit", "overloaded")):
+            wrong_key = error.status == 401 and path == routes[-1][0]
+            told = wrong_key or error.kind in ("network", "rate_limit", "overloaded")
+            if not missing and (told or not may_lack):
                 raise
             log.info("%s does not count: %s", path, error)
         else:
