@@ -123,3 +123,22 @@ def test_a_name_server_that_does_not_answer_does_not_delay_the_end(monkeypatch: 
         asyncio.run(ask())
     assert not answered.is_set()
     released.set()
+
+
+@pytest.mark.parametrize(("silent", "error"), [(True, httpx2.ConnectTimeout), (False, httpx2.ConnectError)])
+async def test_a_look_up_has_the_time_of_a_connection_and_fails_as_one(
+    silent: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        if silent:
+            released.wait(10)
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    async with httpx2.AsyncClient(transport=BoundedTransport(1_000), timeout=0.05) as client:
+        with pytest.raises(error):
+            await client.get("http://name.invalid")
+    released.set()
+    assert "getaddrinfo" not in vars(asyncio.get_running_loop())

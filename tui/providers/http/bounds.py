@@ -78,23 +78,29 @@ async def time_limit(seconds: float | None) -> AsyncGenerator[Callable[[float | 
                 timer.cancel()
 
 
-async def _look_up(*arguments: Any, **options: Any) -> Any:
-    """`loop.getaddrinfo` in a thread that nothing waits for.
+async def _look_up(host: str, port: int, seconds: float | None) -> None:
+    """Look a name up in a thread that nothing waits for. Raises `httpx2.ConnectError` and `httpx2.ConnectTimeout`.
 
-    A name server that does not answer keeps a look-up for half a minute; in asyncio's threads it would delay the end of
-    the program as long.
+    A name server that does not answer keeps a look-up for half a minute. In asyncio's threads, where the HTTP library
+    looks the name up again, it would delay the end of the program as long.
     """
-    answer: Future[Any] = Future()
+    answer: Future[object] = Future()
     answer.set_running_or_notify_cancel()
 
     def look_up() -> None:
         try:
-            answer.set_result(socket.getaddrinfo(*arguments, **options))
+            answer.set_result(socket.getaddrinfo(host.encode(), port))
         except Exception as error:
             answer.set_exception(error)
 
     Thread(target=look_up, name="look-up", daemon=True).start()
-    return await asyncio.wrap_future(answer)
+    try:
+        async with time_limit(seconds):
+            await asyncio.wrap_future(answer)
+    except TimeoutError as error:
+        raise httpx2.ConnectTimeout("the name server did not answer") from error
+    except OSError as error:
+        raise httpx2.ConnectError(str(error)) from error
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
@@ -110,15 +116,16 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send `request` and wait for the response headers, at most one read timeout after it is sent."""
-        setattr(asyncio.get_running_loop(), "getaddrinfo", _look_up)  # noqa: B010
         extensions = request.extensions
         timeouts = extensions.get("timeout", {})
         patience: float | None = timeouts.get("read")
         try:
             async with time_limit(None) as limit:
 
-                async def trace(name: str, _info: dict[str, Any]) -> None:
-                    if name.endswith("receive_response_headers.started") and patience is not None:
+                async def trace(name: str, info: dict[str, Any]) -> None:
+                    if name.endswith("connect_tcp.started"):
+                        await _look_up(info["host"], info["port"], timeouts.get("connect"))
+                    elif name.endswith("receive_response_headers.started") and patience is not None:
                         limit(patience)
 
                 # The limit here, and `Pace`, replace the read timeout, which a stopped program would exceed.
