@@ -129,7 +129,7 @@ class SimTools:
 
 def make_services(store: SessionStore, settings: Settings, server: Provider, *tools: ToolSource) -> Services:
     """What a `ChatSession` needs, around one provider."""
-    return Services.create(settings, store, lambda name: server, tools)
+    return Services(settings, store, lambda name: server, tools)
 
 
 class Simulation:

@@ -75,9 +75,9 @@ async def _session(workspace: Workspace, way: str) -> ChatSession:
     settings = workspace.settings
     if way == ALL_SENT:
         everything = replace(settings, tools=replace(settings.tools, defer="off"))
-        workspace.services, services = replace(workspace.services, settings=everything), workspace.services
+        workspace.services.settings = everything
         session = await workspace.new_session()
-        workspace.services = services
+        workspace.services.settings = settings
     else:
         session = await workspace.new_session()
     if way == WITHOUT:

@@ -57,7 +57,7 @@ class Workspace:
         self.deleted = ""  # id of the session deleted last by this program
         self.folder = Path.cwd()  # as it was at the start: it may be deleted
         built_in = BuiltInTools(self.folder, settings.tools.allow)
-        self.services = Services.create(settings, store, self.provider, [built_in])
+        self.services = Services(settings, store, self.provider, [built_in])
         self._news = [line for name, table in settings.providers.items() for line in ignored_settings(name, table)]
 
     @classmethod

@@ -89,8 +89,7 @@ async def test_where_everything_fits_or_nothing_is_to_wait_there_is_no_search(tm
         assert len(provider.requests[0].tools) == 100
     provider = ScriptedProvider(window=30_000)
     async with open_workspace(tmp_path / "off", provider, sources=[Erp()]) as workspace:
-        settings = replace(workspace.settings, tools=ToolSettings(defer="off"))
-        workspace.services = replace(workspace.services, settings=settings)
+        workspace.services.settings = replace(workspace.settings, tools=ToolSettings(defer="off"))
         session = await workspace.new_session()
         await drain(session.send("Hello."))
         assert len(provider.requests[0].tools) == 100

@@ -220,16 +220,17 @@ class Conversation:
         """The messages that compaction works on."""
         return active_messages(self.messages, self.state, self.target)
 
-    def last_question(self) -> Message | None:
-        """The person's last active message; None without one, and if a summary replaces it."""
-        hidden = self.state.set_aside | self.state.excluded
-        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in hidden)
-        last = next(questions, None)
-        return last if last is not None and any(m.id == last.id for m in self.active()) else None
+    def last_answers(self) -> list[str] | None:
+        """The ids of the messages after the person's last active one, without summaries.
 
-    def answers_to(self, question: Message) -> list[str]:
-        """The ids of the messages after a person's message, without summaries."""
-        later = {m.id for m in self.active() if m.kind != "summary" and m.id > question.id}
+        None if there is none, or a summary replaces it.
+        """
+        active, hidden = self.active(), self.state.set_aside | self.state.excluded
+        questions = (m for m in reversed(self.messages) if m.role == "user" and m.kind == "chat" and m.id not in hidden)
+        question = next(questions, None)
+        if question is None or all(m.id != question.id for m in active):
+            return None
+        later = {m.id for m in active if m.kind != "summary" and m.id > question.id}
         failed = {m.id for m in self.messages if m.status == "failed" and m.id > question.id}
         return sorted(later | failed)
 

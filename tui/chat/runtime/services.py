@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -104,37 +103,32 @@ class Toolbox:
                 self._store.change_state(USED, lambda used: {**used, **dict.fromkeys(names, time.time())})
 
 
-@dataclass(frozen=True, slots=True)
 class Services:
-    """`provider` returns the provider of a name; it raises `ProviderError`."""
+    """On a store, with the tools of `sources`. `provider` returns the one of a name; it raises `ProviderError`."""
 
-    store: SessionStore
-    calls: CallLog
-    settings: Settings
-    counter: TokenCounter
-    estimator: HybridTokenEstimator
-    models: ModelFacts
-    provider: Callable[[str], Provider]
-    tools: Toolbox
-    servers: Servers
-
-    @classmethod
-    def create(
-        cls, settings: Settings, store: SessionStore, provider: Callable[[str], Provider], sources: Iterable[ToolSource]
-    ) -> Services:
-        """The services on a store, with the tools of these sources."""
+    def __init__(
+        self,
+        settings: Settings,
+        store: SessionStore,
+        provider: Callable[[str], Provider],
+        sources: Iterable[ToolSource],
+    ) -> None:
         counts = StoredCounts(store)
-        counter, models = TokenCounter(counts), ModelFacts(store, settings, provider)
-        estimator = HybridTokenEstimator(
-            counter,
+        self.settings = settings
+        self.store = store
+        self.provider = provider
+        self.calls = CallLog(store)
+        self.counter = TokenCounter(counts)
+        self.models = ModelFacts(store, settings, provider)
+        self.estimator = HybridTokenEstimator(
+            self.counter,
             ConversationStateTracker(StoredMeasurements(store)),
             CalibrationBook(StoredCalibrations(store)),
             CostBook(counts),
-            models.answering,
+            self.models.answering,
         )
-        servers = Servers(settings, store)
-        tools = Toolbox(settings.tools, store, sources, servers.hub.servers)
-        return cls(store, CallLog(store), settings, counter, estimator, models, provider, tools, servers)
+        self.servers = Servers(settings, store)
+        self.tools = Toolbox(settings.tools, store, sources, self.servers.hub.servers)
 
     async def prepare(self, provider: str) -> None:
         """Load what sends requests to a provider. What is wrong with it shows when something is sent."""

@@ -137,12 +137,12 @@ class ChatSession:
         """Ask again: what followed the person's last message is set aside, stored and not sent."""
 
         async def action() -> None:
-            question = self.conversation.last_question()
-            if question is None:
+            answers = self.conversation.last_answers()
+            if answers is None:
                 self._emit(TurnFailed("There is nothing to retry yet: write a message first."))
                 return
             try:
-                await self.conversation.set_aside(self.conversation.answers_to(question))
+                await self.conversation.set_aside(answers)
             except StoreError as error:
                 self._emit(TurnFailed(str(error)))
             else:
