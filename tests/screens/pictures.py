@@ -86,10 +86,6 @@ class Pictures:
             for key in keys:
                 await pilot.press(key)
             await wait_until(pilot, lambda: until in screen_text(app))
-            for line in app.screen.query(Input):
-                line.cursor_blink = False
-            for area in app.screen.query(TextArea):
-                area.cursor_blink = False
             chat.turns._since = float("inf")  # a turn under way says no seconds
             chat.turns.tick()
             different = [label async for label in self._compared(app, pilot, name)]
@@ -114,6 +110,13 @@ def _ends(group: str) -> bool:
 async def quiet(app: ChatApp, pilot: Pilot[Any]) -> None:
     """Wait until nothing is under way (but what waits for a person) and nothing changes any more."""
     await pilot.pause()
+    if isinstance(palette := app.screen, CommandPalette):
+        await wait_until(pilot, lambda: palette.has_class("-ready"))
+        palette.query_one(OptionList).highlighted = 0  # on a slow machine it is the first of those that came first
+    for line in app.screen.query(Input):
+        line.cursor_blink = False
+    for area in app.screen.query(TextArea):
+        area.cursor_blink = False
     await wait_until(pilot, lambda: not any(_ends(worker.group) and worker.is_running for worker in app.workers))
     text = ""
     while text != (text := screen_text(app)):
