@@ -106,8 +106,8 @@ class Tooling:
             self._set(server, one.status)
 
     def _set(self, server: McpServer, status: ServerStatus) -> None:
+        server._offered = server._tools_of(status)
         server.status = status
-        server._make_tools()
         server._connection = cast("Connection", self) if status.state == "ready" else None
         server._start_ended.set()
 

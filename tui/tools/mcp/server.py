@@ -66,7 +66,6 @@ class McpServer:
         state: State = "failed" if config.error else "starting" if on else "off"
         offer = cached or CachedOffer()
         self.status = ServerStatus(config.name, state, config.error, tools=offer.tools, instructions=offer.instructions)
-        self._offered: tuple[Tool, ...] = ()
         self._task: asyncio.Task[None] | None = None
         self._listing = False  # an open connection lists its tools again
         self._connection: Connection | None = None
@@ -77,7 +76,7 @@ class McpServer:
         self._followed: set[str] = set()  # URIs of resources that were attached
         if state != "starting":
             self._start_ended.set()
-        self._make_tools()
+        self._offered = self._tools_of(self.status)
 
     # -- as a source of tools ----------------------------------------------------------------------------------------
 
@@ -289,21 +288,21 @@ class McpServer:
         async with asyncio.timeout(CALL_WAIT):
             status = await connection.list_all()
         before = self.status
+        self._offered = self._tools_of(status)  # first: who sees that the server is ready, in another thread, sees them
         self.status = replace(status, updated=before.updated)
-        self._make_tools()
         self._connection = connection
         self._start_ended.set()
         if self.status != before:
             self._hub.status_changed(self.name)
 
-    def _make_tools(self) -> None:
-        self._offered = tuple(
+    def _tools_of(self, status: ServerStatus) -> tuple[Tool, ...]:
+        return tuple(
             Tool(
                 ToolSchema(offered_name(self.name, tool.name), tool.description, tool.parameters, self.name),
                 read_only=tool.read_only and self.config.trust_read_only,
                 run=partial(self._run_tool, tool),
             )
-            for tool in self.status.tools
+            for tool in status.tools
         )
 
     def _set_state(self, state: State, reason: str = "") -> None:
