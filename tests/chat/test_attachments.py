@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfWriter
 
-from tui.chat.attachments import LARGEST, AttachmentError, make_attachment, pdf_pages, picture_size, read_attachment
+from tui.chat.attachments import MAX_FILE, AttachmentError, make_attachment, pdf_pages, picture_size, read_attachment
 
 
 def png(width: int, height: int) -> bytes:
@@ -159,6 +159,6 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:
         read_attachment(tmp_path)
     big = tmp_path / "big"
     with big.open("wb") as file:
-        file.truncate(LARGEST + 1)
+        file.truncate(MAX_FILE + 1)
     with pytest.raises(AttachmentError, match="MB"):
         read_attachment(big)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
-from tui.chat.memory_files import LARGEST, MemoryFiles, load_memory, project_folders
+from tui.chat.memory_files import MAX_FILE, MemoryFiles, load_memory, project_folders
 from tui.messages import Request
 
 NAMES = ("AGENTS.md",)
@@ -45,10 +45,10 @@ def test_without_a_repository_up_to_the_home_folder_and_never_beyond(tmp_path: P
 
 
 def test_what_is_long_is_cut_between_characters_and_said(tmp_path: Path) -> None:
-    (tmp_path / "AGENTS.md").write_text("x" + "é" * LARGEST)
+    (tmp_path / "AGENTS.md").write_text("x" + "é" * MAX_FILE)
     memory = load(tmp_path, tmp_path)
     (file,) = memory.files
-    assert len(file.text.encode()) < LARGEST + 50
+    assert len(file.text.encode()) < MAX_FILE + 50
     assert "é\n[The rest" in file.text
     assert "only its beginning" in memory.notices[0]
 

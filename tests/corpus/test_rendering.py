@@ -17,14 +17,14 @@ pytestmark = pytest.mark.corpus
 
 WIDTH = 78
 TEXTS = 150
-LONGEST = 20_000
+MAX_TEXT = 20_000
 
 
 def strings(value: object) -> Iterator[str]:
     """Every text worth drawing in a recorded line, whatever client wrote it."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key in ("text", "content", "thinking") and isinstance(inner, str) and 40 < len(inner) < LONGEST:
+            if key in ("text", "content", "thinking") and isinstance(inner, str) and 40 < len(inner) < MAX_TEXT:
                 yield inner
             yield from strings(inner)
     elif isinstance(value, list):

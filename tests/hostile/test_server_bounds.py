@@ -59,7 +59,7 @@ async def test_a_server_that_trickles_has_stalled(attack: Attack, dialect: Diale
 
 
 async def test_signs_of_life_without_an_answer_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LONGEST_THOUGHT", 0.5)
+    monkeypatch.setattr(transport, "MAX_THOUGHT", 0.5)
     async with hostile_server(pings, "openai-chat") as url:
         provider = make_provider("p", ProviderConfig("p", base_url=f"{url}/v1", idle_timeout=5.0))
         async with asyncio.timeout(20):

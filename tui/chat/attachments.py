@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PDF_WORKER = Path(__file__).with_name("pdf_worker.py")
 PDF_SECONDS = 15.0
 
-LARGEST = 32_000_000
+MAX_FILE = 32_000_000
 """Bytes of the largest file: Anthropic's limit for a whole request (32 MB); other providers accept less."""
 
 
@@ -46,9 +46,9 @@ def mentioned(text: str, folder: Path) -> list[Path]:
 def read_attachment(path: Path) -> tuple[Attachment, bytes]:
     """A file as an attachment, and its bytes. Raises `AttachmentError`."""
     try:
-        data = read_all(path, LARGEST)
+        data = read_all(path, MAX_FILE)
     except FileTooLargeError:
-        raise AttachmentError(f"{path} is too large; no provider takes more than {size_text(LARGEST)}") from None
+        raise AttachmentError(f"{path} is too large; no provider takes more than {size_text(MAX_FILE)}") from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise AttachmentError(f"{path} can't be read ({reason}): check the name and its permissions") from None

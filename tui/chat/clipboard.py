@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.chat.attachments import LARGEST, picture_size
+from tui.chat.attachments import MAX_FILE, picture_size
 from tui.config.files import find_program, open_private, private_folder
 from tui.errors import ExpectedError
 from tui.text.numbers import plural, size_text
@@ -139,8 +139,8 @@ async def read(pictures: Sequence[Tool], texts: Sequence[Tool]) -> bytes | str:
         async with asyncio.timeout(PASTE_TIMEOUT):
             for tool in pictures:
                 data = await _output(tool)
-                if len(data) > LARGEST:
-                    raise ClipboardError(f"The image has over {size_text(LARGEST)}: no model takes that.")
+                if len(data) > MAX_FILE:
+                    raise ClipboardError(f"The image has over {size_text(MAX_FILE)}: no model takes that.")
                 if data and picture_size(data):
                     return data
             for tool in texts:
@@ -164,7 +164,7 @@ async def _output(tool: Tool) -> bytes:
         return b""
     assert process.stdout is not None
     try:  # base64 and hexadecimal digits take up to twice the bytes they encode
-        output = await process.stdout.readexactly(2 * LARGEST + 1_000)
+        output = await process.stdout.readexactly(2 * MAX_FILE + 1_000)
     except asyncio.IncompleteReadError as end:
         output = b"" if await process.wait() else end.partial
     finally:

@@ -19,7 +19,7 @@ from tui.messages import SystemSection
 from tui.tools.files.secret_files import may_hold_secrets
 from tui.tools.files.texts import printable
 
-LARGEST = 32_000
+MAX_FILE = 32_000
 """Bytes sent of one file, about 8,000 tokens in every request: longer files are cut there."""
 
 
@@ -107,14 +107,14 @@ def load_memory(names: Sequence[str], folder: Path, config_folder: Path | None, 
                 notices.append(f"{shown} is not sent: {wrong}.")
                 continue
             with real.open("rb") as source:
-                data = source.read(LARGEST + 1)
+                data = source.read(MAX_FILE + 1)
             text = _text(data)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
             notices.append(f"{shown} is not sent: {reason}.")
             continue
-        if len(data) > LARGEST:
-            notices.append(f"{shown} is longer than {LARGEST:,} bytes: only its beginning is sent.")
+        if len(data) > MAX_FILE:
+            notices.append(f"{shown} is longer than {MAX_FILE:,} bytes: only its beginning is sent.")
         if text.strip():
             files.append(MemoryFile(str(path), shown, text, hashlib.sha256(data).hexdigest()))
     return MemoryFiles(tuple(files), tuple(notices))
@@ -133,11 +133,11 @@ def _misleading(real: Path, names: Sequence[str], top: Path | None) -> str:
 
 
 def _text(data: bytes) -> str:
-    """At most `LARGEST` bytes as text, cut between characters. Raises ValueError if it is not text."""
+    """At most `MAX_FILE` bytes as text, cut between characters. Raises ValueError if it is not text."""
     if b"\0" in data:
         raise ValueError
-    whole = len(data) <= LARGEST
-    text = getincrementaldecoder("utf-8-sig")().decode(data[:LARGEST], final=whole)
+    whole = len(data) <= MAX_FILE
+    text = getincrementaldecoder("utf-8-sig")().decode(data[:MAX_FILE], final=whole)
     return text if whole else f"{text}\n[The rest of this file was left out.]"
 
 

@@ -128,7 +128,7 @@ StreamEvent: TypeAlias = (
     | StreamEnd
 )
 
-LONGEST_NAME = 500
+MAX_NAME = 500
 """Characters of a model's name; a column of the list of models is as wide as the longest."""
 
 ErrorKind: TypeAlias = Literal[

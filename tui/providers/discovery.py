@@ -11,7 +11,7 @@ from typing import Any
 
 from tui.context.usage.limits import ModelLimits
 from tui.messages import EFFORTS
-from tui.providers.base import LONGEST_NAME, ModelInfo, ProviderError
+from tui.providers.base import MAX_NAME, ModelInfo, ProviderError
 from tui.providers.config import PRESETS
 from tui.providers.http.client import Client
 from tui.providers.http.refusals import to_int
@@ -27,7 +27,7 @@ CONTEXT_KEYS = frozenset((
     "max_context_window_tokens", "loaded_context_length", "max_seq_len", "max_prompt_length", "contextLength",
     "contextWindow", "max_context_tokens", "max_sequence_length", "maxContextLength", "availableContextTokens",
 ))  # fmt: skip
-DEEPEST_KEY = 4  # objects and lists around a key
+MAX_KEY_DEPTH = 4  # objects and lists around a key
 # What runs with it, and who will answer or could: their windows count beside the one at the top of the entry. Others
 # within it are of a draft model, of what sees pictures, of a price; where the top has none, by their names.
 _RUNNING = frozenset(("meta", "limits", "capabilities", "top_provider", "providers", "endpoints", "loaded_instances"))
@@ -98,7 +98,7 @@ def _windows(value: object, depth: int = 0) -> Iterator[int]:
         stated = [size for key in CONTEXT_KEYS & value.keys() if (size := _window(value[key]))]
         yield from stated
         inner = (one for key, one in value.items() if (key in _RUNNING if stated else not _OF_OTHERS.search(key)))
-    for one in inner if depth < DEEPEST_KEY else ():
+    for one in inner if depth < MAX_KEY_DEPTH else ():
         if isinstance(one, Mapping | list):
             yield from _windows(one, depth + 1)
 
@@ -118,7 +118,7 @@ def model_entries(listing: object) -> list[Json]:
 def entry_id(entry: Mapping[str, Any]) -> str:
     """An entry's model name, "" without a plausible one. Gemini's list writes "models/gemini-x"."""
     name = entry.get("id") or entry.get("key") or entry.get("model") or entry.get("name")
-    return name.removeprefix("models/") if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
+    return name.removeprefix("models/") if isinstance(name, str) and len(name) <= MAX_NAME else ""
 
 
 def find_entry(entries: list[Json], model: str) -> Json | None:

@@ -35,7 +35,7 @@ class Extents:
 GAP = 3
 """Spaces between columns; one less on narrow screens."""
 _NARROW = 60
-_LONGEST_WORD = 20  # cells; words longer than this may be broken
+_MAX_WORD = 20  # cells; words longer than this may be broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def measure(table: Table) -> Extents:
         text = "\n".join(["".join([run.text for run in cell]) for cell in cells])
         preferred.append(max([MIN_WIDTH, *map(cell_len, text.split("\n"))]))
         words = max(map(cell_len, text.split()), default=0)
-        minimal.append(max(MIN_WIDTH, min(words, _LONGEST_WORD)))
+        minimal.append(max(MIN_WIDTH, min(words, _MAX_WORD)))
     return Extents(tuple(preferred), tuple(minimal))
 
 

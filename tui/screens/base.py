@@ -40,7 +40,7 @@ NARROW = 60
 PANEL_WIDTH = 112
 """Maximal columns of a panel, including border and padding: longer lines are hard to read."""
 
-LONGEST_LINE = 10_000
+MAX_LINE = 10_000
 """Characters of a field of one line: Textual measures all of it at each key. It refuses a longer paste with a bell."""
 
 SHORT = 24

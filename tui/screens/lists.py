@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option as ListOption
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, LONGEST_LINE, Hint, Panel, key_now, set_title
+from tui.screens.base import CLOSE, MAX_LINE, Hint, Panel, key_now, set_title
 from tui.screens.question import FormPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
@@ -82,7 +82,7 @@ class Picker(Panel[str]):
             set_title(panel, self.heading)
             self.set_keys(*self.hints())
             line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
-            line.max_length = LONGEST_LINE
+            line.max_length = MAX_LINE
             yield line
             yield Static("loading …", classes="empty", markup=False)
             yield OptionList(compact=True)

@@ -18,7 +18,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option as ListOption
 
 from tui.messages import BUILT_IN
-from tui.screens.base import CLOSE, LONGEST_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
+from tui.screens.base import CLOSE, MAX_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, continued_by_words, description_line, readable_arguments
 from tui.views.view import Form, Option, Question, RejectedError
@@ -267,7 +267,7 @@ class FormPanel(Panel[dict[str, str]]):
             for field in self.form.fields:
                 yield Static(plain(field.label), classes="label", markup=False)
                 line = Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
-                line.max_length = LONGEST_LINE
+                line.max_length = MAX_LINE
                 yield line
             if self.form.submit is not None:
                 yield Static("", classes="outcome", markup=False)

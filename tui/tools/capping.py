@@ -19,7 +19,7 @@ _BINARY_SHARE = 0.1  # share of control characters: above that it is not text
 # Base64, in one piece or in lines (RFC 2045: of 76 characters), with or without the head of a data URL.
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{60,}={0,2}")
 _PREFIX = re.compile(r"data:([\w.+-]{1,60}/[\w.+-]{1,60})[^,\s]{0,100};base64,\Z")
-_LONGEST_PREFIX = 250  # characters
+_MAX_PREFIX = 250  # characters
 _WINDOW = 32_768  # characters searched in one go: the regex holds the interpreter lock
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -81,7 +81,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 def _payload_head(text: str, start: int, done: int) -> tuple[int, str]:
     """The start of a payload, including its data URL's head, and what it is."""
-    near = max(done, start - _LONGEST_PREFIX)
+    near = max(done, start - _MAX_PREFIX)
     if prefix := _PREFIX.search(text[near:start]):
         return near + prefix.start(), prefix[1]
     packed = re.sub(r"\s", "", text[start : start + 400]).replace("-", "+").replace("_", "/")[:64]

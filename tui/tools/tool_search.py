@@ -15,7 +15,7 @@ SEARCH = "search_tools"
 DEFAULT_MATCHES = 5  # tools found at once
 MAX_MATCHES = 20
 MAX_NAMED = 60  # names listed if nothing was found
-LONGEST_ABOUT = 160  # characters of a description in the answer
+MAX_ABOUT = 160  # characters of a description in the answer
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
 # Words without meaning for a search: rare in descriptions, they would have a high weight.
@@ -83,7 +83,7 @@ def answer(query: str, matches: Sequence[ToolSchema], tools: Sequence[ToolSchema
         listed = ", ".join(sorted(tool.name for tool in tools)[:MAX_NAMED])
         rest = f" and {len(tools) - MAX_NAMED} more" if len(tools) > MAX_NAMED else ""
         return f"Nothing fits {query!r}. Other words may. There are {len(tools)} tools: {listed}{rest}."
-    lines = [f"{tool.name}: {abbreviated(' '.join(tool.description.split()), LONGEST_ABOUT)}" for tool in matches]
+    lines = [f"{tool.name}: {abbreviated(' '.join(tool.description.split()), MAX_ABOUT)}" for tool in matches]
     new = sum(tool.name not in loaded for tool in matches)
     return "\n".join(
         [f"{len(matches)} of {len(tools)} tools, {new} of them new. They can be called from your next step on:", *lines]

@@ -7,7 +7,7 @@ import pytest
 from tests.messages import PNG
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
-from tui.chat.tool_calls.tool_step import LARGEST_IMAGE, MAX_IMAGES, MIN_TOKENS, Results, result_limit
+from tui.chat.tool_calls.tool_step import MAX_IMAGE, MAX_IMAGES, MIN_TOKENS, Results, result_limit
 from tui.context.counting.counting import TokenCounter
 from tui.messages import Attachment, ToolCall, ToolResult
 from tui.tools.base import ToolImage, ToolOutput
@@ -26,7 +26,7 @@ def made(store: SessionStore, output: ToolOutput, limit: int = 500) -> tuple[Too
     [
         (ToolImage("image/svg+xml", b"\0\1\2"), "[image/svg+xml, 3 bytes: not a picture that can be shown]"),
         (ToolImage("image/png", b"%PDF-1.7"), "[image/png, 8 bytes: not a picture that can be shown]"),
-        (ToolImage("image/png", PNG + bytes(LARGEST_IMAGE)), "too much to send along]"),
+        (ToolImage("image/png", PNG + bytes(MAX_IMAGE)), "too much to send along]"),
     ],
 )
 def test_what_is_no_picture_to_send_is_said(store: SessionStore, image: ToolImage, words: str) -> None:

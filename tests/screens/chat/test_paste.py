@@ -86,7 +86,7 @@ async def test_what_is_no_picture_or_too_much_is_not_taken(tools: Path, monkeypa
     holds(tools, b"GIF89 or so")
     with pytest.raises(ClipboardError, match="neither an image nor text"):
         await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))
-    monkeypatch.setattr(clipboard, "LARGEST", 20)
+    monkeypatch.setattr(clipboard, "MAX_FILE", 20)
     holds(tools, PNG)
     with pytest.raises(ClipboardError, match="no model takes that"):
         await read(*paste_tools({"WAYLAND_DISPLAY": "w"}, "linux"))

@@ -23,7 +23,7 @@ from tui.text.labels import is_cut
 if TYPE_CHECKING:
     from tui.tools.mcp.questions import Sampled, SampleQuestion
 
-LONGEST_PROBLEM = 200  # characters
+MAX_PROBLEM = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _completion(builder: PartsBuilder) -> Completion:
     cut = end is not None and is_cut(end.raw)
     problem = ""
     if refusals:
-        problem = abbreviated(f"the model refused: {' '.join(' '.join(refusals).split())}", LONGEST_PROBLEM)
+        problem = abbreviated(f"the model refused: {' '.join(' '.join(refusals).split())}", MAX_PROBLEM)
     elif cut:
         problem = "the answer was cut off"
     elif end is None or end.kind not in ("stop", "other"):

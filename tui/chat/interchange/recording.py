@@ -153,9 +153,9 @@ def _row(kind: type[Row], line: Mapping[str, Any]) -> Row:
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 
-MOST = 2**53
+MAX_NUMBER = 2**53
 """Larger numbers can't be tokens, and some do not fit the database."""
-LONGEST_ID = 40
+MAX_ID = 40
 """Characters of a session's id. It is printed in commands to copy, so it is letters and digits only."""
 YEAR_9999 = 253_370_764_800
 """Seconds since the epoch; later times can't be shown."""
@@ -172,7 +172,7 @@ def checked(recording: Recording) -> Recording:
         if hashlib.sha256(data).hexdigest() != digest:
             raise RecordingError(f"damaged: attachment {digest[:12]} does not have the content its hash names")
     info = None if recording.info is None else checked_row(recording.info)  # first: the title is from there
-    if info is not None and not (info.id.isascii() and info.id.isalnum() and len(info.id) <= LONGEST_ID):
+    if info is not None and not (info.id.isascii() and info.id.isalnum() and len(info.id) <= MAX_ID):
         raise RecordingError("damaged: the session's id has other characters than letters and digits")
     return replace(
         recording,
@@ -246,8 +246,8 @@ def _rules(kind: type[Any]) -> list[tuple[str, tuple[type, ...], int, int]]:
     """For each field of a dataclass its name, the allowed types, the least number, and the first that is too large."""
     rules = []
     for name, hint in get_type_hints(kind).items():
-        least = 0 if kind is Usage or name in _TIMES else -MOST
-        rules.append((name, _types(hint), least, YEAR_9999 if name in _TIMES else MOST))
+        least = 0 if kind is Usage or name in _TIMES else -MAX_NUMBER
+        rules.append((name, _types(hint), least, YEAR_9999 if name in _TIMES else MAX_NUMBER))
     return rules
 
 

@@ -70,7 +70,7 @@ def _info(*row: Any) -> SessionInfo:
     return replace(info, rolling=bool(info.rolling))
 
 
-LONGEST_ID = 100
+MAX_ID = 100
 """Characters; SQLite refuses patterns of over 50,000 bytes."""
 
 
@@ -114,7 +114,7 @@ class SessionStore(Database):
     def with_id(self, ident: str) -> list[SessionInfo]:
         """The session with this id, else those (two at most) whose id begins or ends with it."""
         matches = self._sessions("s.id = :id", {"id": ident}, 1)
-        if matches or not 0 < len(ident) <= LONGEST_ID:
+        if matches or not 0 < len(ident) <= MAX_ID:
             return matches
         part = "".join(f"[{c}]" if c in "*?[" else c for c in ident)
         where = "(s.id GLOB :start OR s.id GLOB :end) AND s.deleted_at IS NULL"

@@ -269,7 +269,7 @@ class SessionTools:
 DEFAULT_SHARE = Percent(10)
 """Of the window, for the schemas of all servers."""
 
-DEFAULT_MOST = 20_000
+DEFAULT_MAX = 20_000
 """Tokens, likewise: that share of a large window would be too much for every request."""
 
 MAX_TOOLS = 128
@@ -290,8 +290,8 @@ def schema_budget(limits: ModelLimits, setting: Percent | Tokens | None) -> int:
     if isinstance(setting, Tokens):
         return setting.value
     if limits.context is None:
-        return DEFAULT_MOST
-    return min(DEFAULT_MOST, DEFAULT_SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
+        return DEFAULT_MAX
+    return min(DEFAULT_MAX, DEFAULT_SHARE.of(limits.context)) if setting is None else setting.of(limits.context)
 
 
 def _rough_cost(tool: ToolSchema) -> int:

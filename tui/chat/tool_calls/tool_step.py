@@ -40,7 +40,7 @@ LAST_WAIT = 2.0  # seconds for a cancelled tool to end
 
 WINDOW_SHARE = 0.25  # of the input budget, for all results of one step
 MIN_TOKENS = 200  # of a result, for any number of results
-LARGEST_IMAGE = 5_000_000  # bytes: Anthropic's limit for one image, the lowest among the providers
+MAX_IMAGE = 5_000_000  # bytes: Anthropic's limit for one image, the lowest among the providers
 MAX_IMAGES = 20  # of one result
 
 
@@ -263,7 +263,7 @@ class Results:
             attachment, problem = make_attachment(name, image.data), ""
             if not self.images:
                 problem = "this model takes no images"
-            elif attachment.size > LARGEST_IMAGE or len(attachments) == MAX_IMAGES:
+            elif attachment.size > MAX_IMAGE or len(attachments) == MAX_IMAGES:
                 problem = "too much to send along"
             elif not self._store(attachment.sha256, image.data):
                 problem = "it could not be stored"

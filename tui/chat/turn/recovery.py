@@ -18,7 +18,7 @@ from tui.text.numbers import duration, size_text
 # a request rarely helps against an error that is not understood.
 MAX_WAITS: Mapping[ErrorKind, int] = {"rate_limit": 5, "overloaded": 5, "server": 5, "network": 2, "unknown": 2}
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own value takes precedence
-LONGEST_WAIT = 60.0  # seconds; if a server asks for more the person decides
+MAX_WAIT_SECONDS = 60.0  # seconds; if a server asks for more the person decides
 MIN_ANSWER = 64  # tokens; a shorter answer is useless
 MAX_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
@@ -157,7 +157,7 @@ class Recovery:
 
     def _wait(self, error: ProviderError) -> Action | None:
         seconds = error.retry_after if error.retry_after is not None else FIRST_WAIT * 2**self.waits
-        if self.waits >= MAX_WAITS.get(error.kind, 0) or seconds > LONGEST_WAIT:
+        if self.waits >= MAX_WAITS.get(error.kind, 0) or seconds > MAX_WAIT_SECONDS:
             return None
         self.waits += 1
         return Wait(seconds, self.waits)
@@ -170,7 +170,7 @@ def failure_text(error: ProviderError, request: Request | None = None) -> str:
     """
     names_the_step = error.kind != "auth" or "/provider" in str(error)
     step = "/retry asks again" if names_the_step else "/provider tries the key, /retry asks again"
-    if error.retry_after is not None and error.retry_after > LONGEST_WAIT:
+    if error.retry_after is not None and error.retry_after > MAX_WAIT_SECONDS:
         step += f"; the server wants {duration(60 * ceil(error.retry_after / 60))}"
     text = str(error).rstrip(".")
     if error.kind == "too_many_bytes" and request is not None:

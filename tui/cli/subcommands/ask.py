@@ -13,7 +13,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from tui.chat.attachments import LARGEST, check_taken
+from tui.chat.attachments import MAX_FILE, check_taken
 from tui.chat.conversation.events import (
     ApprovalAsked,
     CompactionFinished,
@@ -133,14 +133,14 @@ def read_question(words: Sequence[str]) -> str:
 
 
 def _standard_input(wait: float | None = None) -> str:
-    data = streams.read_input(LARGEST, wait)
+    data = streams.read_input(MAX_FILE, wait)
     if data is None:
         complain(
             f"standard input was not read: nothing arrived in {wait:g} s; - waits for it, </dev/null leaves it out"
         )
         return ""
-    if len(data) > LARGEST:
-        raise UsageError(f"standard input is over {size_text(LARGEST)}: send a part of it")
+    if len(data) > MAX_FILE:
+        raise UsageError(f"standard input is over {size_text(MAX_FILE)}: send a part of it")
     encoding = marked_encoding(data)
     try:
         text = data.decode(encoding)
@@ -160,7 +160,7 @@ def read_system(text: str | None, path: Path | None) -> str | None:
     if text is not None:
         raise UsageError("--system and --system-file can't go together; see chatctx ask --help")
     try:
-        return read_all(path, LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
+        return read_all(path, MAX_FILE).decode("utf-8-sig").replace("\r\n", "\n")
     except FileTooLargeError:
         raise UsageError(f"--system-file: {path} is too large") from None
     except OSError as error:

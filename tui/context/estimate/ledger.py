@@ -206,7 +206,7 @@ def sums_of(message: Message, cost: TokenCost | None, count: MessageCount) -> Su
 PART_MARKUP = 48
 """Tokens that a server's template may add around a message or a part of it. Anthropic's tool results have 34."""
 
-PAGE_MOST = 6_000
+MAX_PAGE = 6_000
 """Tokens of a PDF page: its text and its picture."""
 
 
@@ -226,7 +226,7 @@ def _limits(message: Message) -> tuple[float, float]:
             case Attachment():
                 size += utf8_size(part.text_sent)
                 if part.kind != "text":
-                    others += part.size * 4 / 3 + PAGE_MOST * (part.pages or 1)
+                    others += part.size * 4 / 3 + MAX_PAGE * (part.pages or 1)
             case Reasoning():
                 hidden = part.encrypted or part.redacted or part.signature or part.details or ""
                 others += max(utf8_size(part.text), len(hidden), part.tokens or 0)

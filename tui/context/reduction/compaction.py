@@ -22,7 +22,7 @@ MIN_SAVING = 0.05  # of the request: a compaction has to save at least this shar
 TARGET = 0.5  # share of the input budget that is left: far below the threshold, so that the next one is many turns away
 MIN_ARGUMENTS = 2_000  # tokens: shorter arguments of a tool call are never cleared
 SUMMARY_SHARE = 8  # a summary may take one part in so many of the input budget, half as many of the threshold ...
-SUMMARY_MOST = 8_000  # ... but no more tokens than this
+MAX_SUMMARY = 8_000  # ... but no more tokens than this
 SUMMARY_LEAST = 160  # ... and no fewer: less can't hold a goal and a next step
 
 
@@ -52,8 +52,8 @@ def fixed_tokens(usage: ContextUsage) -> int:
 def summary_allowance(budget: Budget) -> int:
     """The most tokens of a summary: small compared with the window, and no more than the model can answer."""
     if budget.max_input is None:
-        return SUMMARY_MOST // 4
-    most = min(SUMMARY_MOST, budget.reserved_output or SUMMARY_MOST, budget.max_input // SUMMARY_SHARE)
+        return MAX_SUMMARY // 4
+    most = min(MAX_SUMMARY, budget.reserved_output or MAX_SUMMARY, budget.max_input // SUMMARY_SHARE)
     if budget.compaction_at is not None:  # may be early
         most = min(most, 2 * budget.compaction_at // SUMMARY_SHARE)
     return max(SUMMARY_LEAST, most)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tui.messages import EFFORTS, Request, ToolSchema, Usage
 from tui.providers import discovery
 from tui.providers.base import (
-    LONGEST_NAME,
+    MAX_NAME,
     ModelInfo,
     ModelNamed,
     Provider,
@@ -127,7 +127,7 @@ class Reader(ABC):
             yield self._end
 
     def _name_model(self, model: object) -> Iterator[StreamEvent]:
-        if isinstance(model, str) and 0 < len(model) <= LONGEST_NAME and model != self._model:
+        if isinstance(model, str) and 0 < len(model) <= MAX_NAME and model != self._model:
             self._model = model
             yield ModelNamed(model)
 

@@ -31,7 +31,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 LISTING_TIMEOUT = 10.0  # seconds for a model list, or what a server says of a model
 DRAIN_TIMEOUT = 0.25  # seconds to read what follows the last event
 COUNTING_TIMEOUT = 60.0  # seconds for counting a request; a local server has to process all of it
-LONGEST_THOUGHT = 3600.0  # seconds without an event, even if pings or comments arrive
+MAX_THOUGHT = 3600.0  # seconds without an event, even if pings or comments arrive
 
 _NO_STREAM = (b"{", b"[", b"<")  # beginnings of JSON and of web pages, sent with any content type
 # Nothing follows these; don't wait for servers that keep the connection open.
@@ -44,7 +44,7 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
     """POST `body` and yield the server-sent events as JSON objects. Raises `ProviderError`.
 
     The stream is stalled if neither a whole line (of an event or a comment) nor a fair piece of one arrives for
-    `idle_timeout` seconds, or no event for `LONGEST_THOUGHT`. Closing the generator closes the connection, which
+    `idle_timeout` seconds, or no event for `MAX_THOUGHT`. Closing the generator closes the connection, which
     makes a server stop generating.
     """
     import httpx2
@@ -62,7 +62,7 @@ async def events(client: Client, path: str, body: Json) -> AsyncGenerator[Json, 
                 await response.aread()
                 raise _refusal(response, provider)
             pieces, begun = response.aiter_bytes(), False
-            decoder, pace = SSEDecoder(limit), Pace(idle, LONGEST_THOUGHT)
+            decoder, pace = SSEDecoder(limit), Pace(idle, MAX_THOUGHT)
             while (received := await pace.wait_for(pieces)) is not None:
                 if not begun and received.strip().startswith(_NO_STREAM):
                     whole = await _whole_body(received, pieces, pace, limit)

@@ -27,9 +27,9 @@ SCHEMA = ToolSchema(
 )
 DEFAULT_LINES = 2_000
 MAX_CHARACTERS = 2_000_000  # of one call; less enters the conversation, see capping
-LONGEST_LINE = 10_000  # characters shown of a line
+MAX_LINE = 10_000  # characters shown of a line
 MAX_SCANNED = 200_000_000  # bytes before `offset`
-LARGEST_PICTURE = 5_000_000  # bytes
+MAX_PICTURE = 5_000_000  # bytes
 SECONDS = 10.0
 
 
@@ -48,9 +48,9 @@ def read_file(
         sample = file.read(SAMPLE)
         if media_type := PICTURES.get(kind_of(sample)):
             about = f"{place.shown} is a picture ({media_type}, {size:,} bytes)"
-            if size > LARGEST_PICTURE:
+            if size > MAX_PICTURE:
                 return ToolOutput(f"{about}: too large to be shown.")
-            return ToolOutput(f"{about}:", images=(ToolImage(media_type, sample + file.read(LARGEST_PICTURE)),))
+            return ToolOutput(f"{about}:", images=(ToolImage(media_type, sample + file.read(MAX_PICTURE)),))
         encoding = encoding_of(sample)
         if encoding is None:
             return ToolOutput(f"{place.shown} is {kind_of(sample)} of {size:,} bytes, not text: it is not shown.")
@@ -99,7 +99,7 @@ def _lines(place: Place, text: io.TextIOWrapper, encoding: str, offset: int, lim
 
 def _next_line(text: io.TextIOWrapper) -> tuple[str, int]:
     """A line, and the number of its characters that were left out; "" at the end."""
-    line, cut = text.readline(LONGEST_LINE), 0
+    line, cut = text.readline(MAX_LINE), 0
     while line and not line.endswith("\n") and (rest := text.readline(SAMPLE)):
         cut += len(rest)
         if rest.endswith("\n") or cut > MAX_SCANNED:

@@ -40,9 +40,9 @@ SCHEMA = ToolSchema(
 SECONDS = 20.0
 MAX_MATCHES = 200  # lines shown
 MAX_FOUND = 10_000  # matches after which a search ends
-LARGEST_FILE = 5_000_000  # bytes; larger files are not searched
-LONGEST_LINE = 400  # characters shown of a line
-LONGEST_PATTERN = 1_000
+MAX_FILE = 5_000_000  # bytes; larger files are not searched
+MAX_LINE = 400  # characters shown of a line
+MAX_PATTERN = 1_000
 WORKER = Path(__file__).with_name("search_worker.py")
 RIPGREP = ("--no-config", "--no-messages", "--json", "--crlf", "--sort", "path", "--threads", "1")
 BATCH = 200  # files per process of ripgrep: argument lists are limited
@@ -63,8 +63,8 @@ async def search_files(
     `program` is ripgrep's path; None: Python searches.
     """
     pattern = str(arguments["pattern"])
-    if not pattern or len(pattern) > LONGEST_PATTERN:
-        raise ToolError(f"The pattern has to have 1 to {LONGEST_PATTERN:,} characters.")
+    if not pattern or len(pattern) > MAX_PATTERN:
+        raise ToolError(f"The pattern has to have 1 to {MAX_PATTERN:,} characters.")
     if "\n" in pattern or "\0" in pattern:
         raise ToolError("The pattern fits single lines: it can't hold a line break.")
     deadline = time.monotonic() + SECONDS
@@ -106,13 +106,13 @@ def _candidates(
             continue
         if may_hold_secrets(f"{folder}/{entry.path}"):
             secret += 1
-        elif entry.size > LARGEST_FILE:
+        elif entry.size > MAX_FILE:
             large += 1
         elif entry.size:
             files.append(entry.path)
     notes = []
     if large:
-        notes.append(f"[not searched: {plural(large, 'file')} over {size_text(LARGEST_FILE)}]")
+        notes.append(f"[not searched: {plural(large, 'file')} over {size_text(MAX_FILE)}]")
     if secret:
         files_that = "file that probably holds" if secret == 1 else "files that probably hold"
         notes.append(f"[not searched: {secret:,} {files_that} secrets]")
@@ -158,7 +158,7 @@ async def _run(command: Sequence[str], folder: Path, task: str, matches: list[tu
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        limit=4 * LARGEST_FILE,  # bytes of a line: ripgrep writes a whole line of a file as JSON
+        limit=4 * MAX_FILE,  # bytes of a line: ripgrep writes a whole line of a file as JSON
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     complaint = asyncio.create_task(process.stderr.read())
@@ -217,10 +217,10 @@ def _read_lines(descriptor: int, wanted: set[int]) -> list[tuple[int, str]]:
         encoding = encoding_of(sample)
         if encoding is None:
             return []
-        text = (sample + file.read(LARGEST_FILE)).decode(encoding, "replace")
+        text = (sample + file.read(MAX_FILE)).decode(encoding, "replace")
     lines = []
     for number, line in enumerate(text.split("\n"), 1):
         if number in wanted:
             line = line.strip("\r").rstrip()
-            lines.append((number, line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]"))
+            lines.append((number, line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]} […]"))
     return lines

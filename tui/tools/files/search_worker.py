@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-LARGEST = 5_000_000  # bytes of a file
+MAX_FILE = 5_000_000  # bytes of a file
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def matching_lines(path: str, pattern: re.Pattern[str], most: int) -> list[int]:
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags), "rb") as file:
-            data = file.read(LARGEST)
+            data = file.read(MAX_FILE)
     except OSError:
         return []
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

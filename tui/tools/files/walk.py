@@ -23,7 +23,7 @@ MAX_DEPTH = 40  # levels of folders
 MAX_SEEN = 200_000  # entries after which a walk ends
 IGNORE_FILE = ".gitignore"
 ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})  # folders of version control: never listed, never searched
-LARGEST_IGNORE_FILE = 200_000  # bytes read of an ignore file
+MAX_IGNORE_FILE = 200_000  # bytes read of an ignore file
 _EXCLUDES_FILE = re.compile(r'^[ \t]*\[core\][^\[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n#;]+)', re.I | re.M)
 
 
@@ -210,7 +210,7 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE, *, fo
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
         path = name if descriptor is not None else folder / name
         with os.fdopen(os.open(path, flags, dir_fd=descriptor), "rb") as file:
-            return file.read(LARGEST_IGNORE_FILE).decode("utf-8-sig", "replace")
+            return file.read(MAX_IGNORE_FILE).decode("utf-8-sig", "replace")
     except (OSError, ValueError):
         return ""  # missing or unreadable, or no path at all: git would ignore it, too
 
@@ -218,7 +218,7 @@ def read_at(descriptor: int | None, folder: Path, name: str = IGNORE_FILE, *, fo
 # -- globs -------------------------------------------------------------------------------------------------------------
 
 MAX_FORMS = 64  # alternatives from braces
-LONGEST = 1_000  # characters
+MAX_PATTERN = 1_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def make_glob(glob: str, *, anchored: bool) -> Glob:
 
     Raises ValueError if it is malformed.
     """
-    if len(glob) > LONGEST:
+    if len(glob) > MAX_PATTERN:
         raise ValueError("it is too long")
     parts = [part for part in glob.split("/") if part]
     if not anchored:

@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0  # seconds between polls unless the server sets another (RFC 8628, section 3.5)
-LONGEST_CODE = 64  # characters
+MAX_CODE = 64  # characters
 LOOPBACK = f"http://127.0.0.1{PATH}"
-LARGEST = 100_000  # bytes of an answer
+MAX_ANSWER = 100_000  # bytes of an answer
 REVOKE_WAIT = 5.0  # seconds for revoking tokens
 _CODE = ("user_code", "verification_uri", "device_code")  # what a server answers with (RFC 8628, section 3.2)
 _BASIC = "client_secret_basic"
@@ -71,7 +71,7 @@ async def revoke(config: ServerConfig, store: TokenStore, data: dict[str, Any]) 
         if metadata is None or metadata.revocation_endpoint is None or tokens is None:
             return "the server has no place for that"
         url = str(metadata.revocation_endpoint)
-        options = client_options(url, LARGEST)
+        options = client_options(url, MAX_ANSWER)
         async with asyncio.timeout(REVOKE_WAIT), AsyncClient(**options, follow_redirects=True) as client:
             for kind in ("refresh_token", "access_token"):
                 if token := getattr(tokens, kind):
@@ -222,11 +222,11 @@ class Provider(OAuthClientProvider):
         assert self._sign_in is not None
         answer = await _answer(response)
         code, address, device = (_text(answer, name) for name in _CODE)
-        self._sign_in.show(SignInPage(address, code[:LONGEST_CODE]))
+        self._sign_in.show(SignInPage(address, code[:MAX_CODE]))
         wished = answer.get("interval")
         interval = float(wished) if isinstance(wished, int | float) and wished > 0 else INTERVAL
         url = self._get_token_endpoint()
-        async with AsyncClient(**client_options(url, LARGEST), follow_redirects=True, timeout=30.0) as client:
+        async with AsyncClient(**client_options(url, MAX_ANSWER), follow_redirects=True, timeout=30.0) as client:
             while True:
                 await self._sign_in.pause(interval)
                 response = await client.send(self._form(url, grant_type=CODE_GRANT, device_code=device))

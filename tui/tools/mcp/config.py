@@ -34,7 +34,7 @@ NAME = re.compile(r"""[^\s:"'`\\](?:[^\n:"'`\\]{0,98}[^\s:"'`\\])?""")
 TABLES = ("mcpServers", "servers", "mcp", "context_servers")
 TIMEOUT = 60.0  # seconds a call may take without a message from the server
 MAX_RESPONSE = 64_000_000  # bytes of one answer or event
-LARGEST_ENV_FILE = 1_000_000  # characters
+MAX_ENV_FILE = 1_000_000  # characters
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{(input:[^}]*)\}")
 _ENV_LINE = re.compile(
@@ -232,7 +232,7 @@ def read_env_file(path: str, key: str) -> dict[str, str]:
         return {}
     try:
         with at_home(path).open(encoding="utf-8-sig") as file:
-            text = file.read(LARGEST_ENV_FILE)
+            text = file.read(MAX_ENV_FILE)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
         raise McpConfigError(f"{key}: {path} can't be read ({why})") from None

@@ -60,20 +60,20 @@ T = TypeVar("T")
 OnEvent: TypeAlias = Callable[[Literal["changed", "gone"]], None]
 
 MAX_TOOLS = 2_000  # of one server
-LONGEST_INSTRUCTIONS = 100_000  # characters that are looked at
+MAX_INSTRUCTIONS = 100_000  # characters that are looked at
 MAX_PAGES = 50  # pages read of a list, which bounds a list that never ends
 START_WAIT = 60.0  # seconds for a server's first answer: some are downloaded first
 SIGN_IN_WAIT = 1_800.0  # seconds a person gets to sign in: as long as codes last (RFC 8628, section 3.2)
 COMPLETE_WAIT = 2.0  # seconds to wait for completions
 PROGRESS_PAUSE = 0.2  # seconds between two progress texts of a tool: servers send thousands
-LONGEST_PROGRESS = 80  # characters of a progress text
+MAX_PROGRESS = 80  # characters of a progress text
 
 MAX_SUBSCRIBED = 32  # resources of one server whose changes are followed
 LISTEN_AGAIN = 10.0  # seconds before a lost subscription is renewed
 
 REJECTED = -1  # error code for sampling that the person rejected (MCP 2025-11-25, sampling: error handling)
 MAX_TURNED_DOWN = 5  # questions turned down in a row after which a server may not ask again until it is restarted
-LONGEST_MESSAGE = 4_000  # characters of a question, or of a log message
+MAX_MESSAGE = 4_000  # characters of a question, or of a log message
 MAX_LOGGED = 100  # lines of log messages in a second
 
 
@@ -166,7 +166,7 @@ class Connection:
             prompts=server_prompts(config.name, prompts),
             templates=resource_templates(config.name, templates),
             issues=tuple(issues),
-            instructions=clean_text((client.instructions or "")[:LONGEST_INSTRUCTIONS]).strip(),
+            instructions=clean_text((client.instructions or "")[:MAX_INSTRUCTIONS]).strip(),
         )
 
     # -- calls -------------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ class Connection:
                 data = params.data
                 text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
                 logger = f" {params.logger}:" if params.logger else ""
-                for logged in text[:LONGEST_MESSAGE].splitlines():
+                for logged in text[:MAX_MESSAGE].splitlines():
                     second = int(time.monotonic())
                     self._second, self._logged = second, self._logged + 1 if second == self._second else 1
                     if self._logged <= MAX_LOGGED:  # the rest of a flood is dropped
@@ -407,7 +407,7 @@ def _unsupported(subject: str) -> Iterator[None]:
 def progress_text(done: float, total: float | None, message: str | None) -> str:
     """The progress of a tool, for a person."""
     amount = f"{done:,.6g}" + (f"/{total:,.6g}" if total else "")
-    return f"{amount} {one_line(message, LONGEST_PROGRESS)}" if message else amount
+    return f"{amount} {one_line(message, MAX_PROGRESS)}" if message else amount
 
 
 @contextlib.contextmanager
@@ -433,7 +433,7 @@ def _is_gone(error: MCPError) -> bool:
 
 def question_of(server: str, params: types.ElicitRequestParams) -> Question:
     """The question for an elicitation. Raises ValueError for unsupported ones."""
-    message = clean_text(params.message[:LONGEST_MESSAGE])
+    message = clean_text(params.message[:MAX_MESSAGE])
     if params.mode == "url":
         if not params.url.startswith(("https://", "http://")) or not params.url.isprintable():
             raise ValueError("an address that is not http or https")

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 SERVICE = "chatctx-mcp"  # in the keyring
 PATH = "/callback"
-LONGEST_REQUEST = 16_384  # bytes of the browser's request to the callback
+MAX_REQUEST = 16_384  # bytes of the browser's request to the callback
 PAGE = "<!doctype html><meta charset=utf-8><title>chatctx</title><p>{}</p>"
 
 
@@ -136,7 +136,7 @@ class SignIn:
 
         Raises OSError where the port is in use.
         """
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=LONGEST_REQUEST)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=MAX_REQUEST)
         try:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"
         finally:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import mcp.types as types
 
 
-LONGEST_TOOL_NAME = 64  # characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`
+MAX_TOOL_NAME = 64  # characters: OpenAI and Anthropic take `^[a-zA-Z0-9_-]{1,64}$`
 SEPARATOR = "__"
-LONGEST_RESOURCE_NAME = 200  # characters
+MAX_RESOURCE_NAME = 200  # characters
 _VARIABLE = re.compile(r"\{([+#./;?&]?)([\w.]+)(?:[^\w.{}][^{}]*)?\}")  # at most, for any template
 _RESERVED = ":/?#[]@!$&'()*+,;="  # left unescaped in the value of {+name} (RFC 6570, section 3.2.3)
 
@@ -94,7 +94,7 @@ def server_resources(server: str, resources: Iterable[types.Resource]) -> tuple[
 
 
 def _mentionable(item: types.Resource) -> str:
-    usable = item.name.isprintable() and '"' not in item.name and 0 < len(item.name) <= LONGEST_RESOURCE_NAME
+    usable = item.name.isprintable() and '"' not in item.name and 0 < len(item.name) <= MAX_RESOURCE_NAME
     return item.name if usable else item.uri
 
 
@@ -129,10 +129,10 @@ def offered_name(server: str, tool: str) -> str:
     """
     plain = f"{server}{SEPARATOR}{tool}"
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
-    if clean == plain and len(plain) <= LONGEST_TOOL_NAME and SEPARATOR not in f"{server}_" and tool:
+    if clean == plain and len(plain) <= MAX_TOOL_NAME and SEPARATOR not in f"{server}_" and tool:
         return plain
     mark = text_digest(f"{server}\0{tool}")[:6]
-    return f"{clean[: LONGEST_TOOL_NAME - 7]}_{mark}"
+    return f"{clean[: MAX_TOOL_NAME - 7]}_{mark}"
 
 
 # -- URI templates (RFC 6570) of resources that a server does not list -------------------------------------------------

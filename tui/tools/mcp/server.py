@@ -42,7 +42,7 @@ ATTEMPTS = 5  # consecutive failed starts before the person is asked to act
 STEADY = 60.0  # seconds after which a connection counts as working, and the attempts are reset
 BACKOFF = 1.0  # seconds before the second attempt; doubled for each further one
 DEBOUNCE = 0.05  # seconds between a change notification and listing again: changes come in bursts
-LONGEST_DEBOUNCE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
+MAX_DEBOUNCE = 5.0  # maximum of that, doubled each time, for a server that keeps changing
 CURRENT_WAIT = 5.0  # seconds that the next request waits for a list which has changed
 MAX_CHANGES = 10_000
 """Changes within one such time after which a server is stopped: handling them would take all the time."""
@@ -228,8 +228,8 @@ class McpServer:
                     await self._list_all(connection)
                     self._listing = False
                     self._listed.set()
-                    quiet = loop.time() - listed_at > 2 * LONGEST_DEBOUNCE
-                    listed_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, LONGEST_DEBOUNCE)
+                    quiet = loop.time() - listed_at > 2 * MAX_DEBOUNCE
+                    listed_at, pause = loop.time(), DEBOUNCE if quiet else min(2 * pause, MAX_DEBOUNCE)
             finally:
                 self._connection, self._listing = None, False
                 self._listed.set()

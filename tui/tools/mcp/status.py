@@ -163,7 +163,7 @@ def error_text(error: BaseException) -> str:
 
 MAX_BYTES = 1_000_000  # bytes of the file; one older file is kept beside it
 LINES = 200  # kept in memory
-LONGEST = 2_000  # characters of a line
+MAX_LINE = 2_000  # characters of a line
 MAX_PER_SECOND = 2_000  # lines read per second: a server that writes more is blocked, not the screen
 OUTPUT_WAIT = 1.0  # seconds to wait for the remaining output of an ended server
 
@@ -229,7 +229,7 @@ class ServerLog:
 
     def add(self, text: str) -> None:
         """Keep a line, without keys and terminal escapes."""
-        line = redact(clean_output(text).replace("\n", " ").rstrip())[:LONGEST]
+        line = redact(clean_output(text).replace("\n", " ").rstrip())[:MAX_LINE]
         self._lines.append(line)
         self._since_start += 1
         if self._handler is None and self.path is not None:
@@ -261,7 +261,7 @@ class ServerLog:
     def _read(self, reader: int) -> None:
         with os.fdopen(reader, "r", encoding="utf-8", errors="replace") as lines:
             began, count = time.monotonic(), 0
-            while line := lines.readline(LONGEST * 4):
+            while line := lines.readline(MAX_LINE * 4):
                 self.add(line)
                 count += 1
                 if count == MAX_PER_SECOND:
