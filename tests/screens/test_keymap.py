@@ -7,7 +7,6 @@ import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 
-from tests.screens.conftest import running
 from tui import screens, widgets
 from tui.app import ChatApp
 from tui.screens.chat.screen import ChatScreen
@@ -29,15 +28,14 @@ def test_what_a_terminal_may_send(text: str, is_one: bool) -> None:
     assert is_key(text) is is_one
 
 
-async def test_every_key_that_has_a_name_is_in_the_help() -> None:
+def test_every_key_that_has_a_name_is_in_the_help() -> None:
     names = set()
     for package in (screens, widgets):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for node in vars(importlib.import_module(module.name)).values():
                 if isinstance(node, type) and issubclass(node, DOMNode):
                     names |= {binding.id for binding in node.BINDINGS if isinstance(binding, Binding) and binding.id}
-    async with running() as run:
-        listed = [key.id for section in run.chat.all_keys().values() for key in section]
+    listed = [key.id for section in all_keys(CLASSES, {}).values() for key in section]
     assert names <= set(listed)
     assert len(set(listed)) == len(listed)
 

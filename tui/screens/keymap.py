@@ -55,7 +55,7 @@ def _sections(conversation: Sequence[type[DOMNode]]) -> Sections:
 
 
 def all_keys(conversation: Sequence[type[DOMNode]], keymap: Mapping[str, str]) -> dict[str, list[Key]]:
-    """All named keys, by section, with the person's settings."""
+    """All named keys, by section, with the person's settings. Imports every panel: not on the event loop."""
     return {title: keys_of(classes, keymap) for title, classes in _sections(conversation).items()}
 
 

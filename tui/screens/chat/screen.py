@@ -30,7 +30,6 @@ from tui.widgets.transcript.view import MessagePlace
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.chat.workspace import Workspace
-    from tui.commands.help import Key
     from tui.config.settings import Settings
     from tui.screens.chat.message_actions import MessageActions
     from tui.screens.chat.turns import Turns
@@ -425,12 +424,6 @@ class ChatScreen(BackgroundScreen):
             self.turns.show_hint()
 
     # -- keys ----------------------------------------------------------------------------------------------------
-
-    def all_keys(self) -> dict[str, list[Key]]:
-        """All named keys with the person's settings. Imports every panel: not on the event loop."""
-        from tui.screens.keymap import all_keys
-
-        return all_keys((type(self), type(self.app)), self.keymap)
 
     def redirect_typing(self, event: events.Key | events.Paste) -> None:
         """Letters that are not keys of the conversation go to the prompt, and so do the following ones."""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,9 +127,11 @@ class ScreenUI:
 
                 await self._open(UsagePanel(view.title, view.drawing))
             case HelpView():
+                from tui.screens.keymap import all_keys
                 from tui.screens.pager import HelpPanel
 
-                await self._open(HelpPanel(view, self.chat.all_keys))
+                classes = type(self.chat), type(self.chat.app)
+                await self._open(HelpPanel(view, partial(all_keys, classes, self.chat.keymap)))
             case _:
                 from tui.screens.pager import Pager
 
