@@ -27,13 +27,12 @@ from tests.bench.simulate_server import SimTokenizer
 from tests.context.helpers import registered
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.events import TurnFailed
-from tui.chat.conversation.projection import Target
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import ModelSettings, Settings
 from tui.context.usage.limits import ModelLimits
-from tui.messages import Request, SystemSection
+from tui.messages import Request
 from tui.providers.base import Capabilities, ModelInfo, Provider, StreamEnd, StreamEvent, TextDelta, UsageUpdate
 from tui.providers.usage_reading import read_usage
 
@@ -301,13 +300,11 @@ def prose(chance: random.Random, tokens: int) -> str:
 async def _converse(cell: Lying, name: str, store: SessionStore) -> Held:
     server, held = Server(cell), Held()
     models = {f"liar/{name}": ModelSettings(window=SET)} if cell.window == "set" else {}
-    settings = Settings(compaction="off", models=models)
+    settings = Settings(compaction="off", models=models, system=prose(random.Random(cell.seed), 150))
     services = make_services(store, settings, server)
     info = SessionInfo(new_id(), "", "liar", name, 0.0, 0.0, rolling=True)
     store.create_session(info)
-    system = SystemSection("system", "system prompt", prose(random.Random(cell.seed), 150))
-    target = Target("liar", name, server.capabilities(name), (system,), session=info.id)
-    session = ChatSession(Conversation(store, info, [], [], target), services)
+    session = ChatSession(Conversation(store, info, [], []), services)
     chance = random.Random(cell.seed + 1)
     proofs = largest = 0  # reports of a cut prompt so far: the request grew, and what was read did not
     for turn in range(cell.honest + cell.lies + AFTER):

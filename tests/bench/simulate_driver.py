@@ -35,14 +35,13 @@ from tui.chat.conversation.events import (
     SessionEvent,
     TurnFailed,
 )
-from tui.chat.conversation.projection import Target
 from tui.chat.runtime.services import Services
 from tui.chat.store.database import new_id
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.turn.session import ChatSession
 from tui.config.settings import Settings
 from tui.context.usage.limits import Percent
-from tui.messages import Attachment, Message, SystemSection, ToolResult, ToolSchema
+from tui.messages import Attachment, Message, ToolResult, ToolSchema
 from tui.providers.base import Provider
 from tui.tools.base import Tool, ToolOutput, ToolSource
 
@@ -179,17 +178,16 @@ class Simulation:
     def _open(self, store: SessionStore, model: str) -> tuple[ChatSession, SimTools]:
         scenario = self.scenario
         fixed = int(scenario.window * scenario.overhead)
-        system = SystemSection("system", "system prompt", words(fixed if scenario.talk != "agent" else fixed // 2))
+        system = words(fixed if scenario.talk != "agent" else fixed // 2)
         schemas = []
         if scenario.talk == "agent":
             schemas = [ToolSchema("read_file", words(fixed // 2), "{}")]
         tools = SimTools(schemas)
-        settings = Settings(compaction="off" if scenario.mode == "off" else Percent(85))
+        settings = Settings(compaction="off" if scenario.mode == "off" else Percent(85), system=system)
         services = make_services(store, settings, self.server, tools)
         info = SessionInfo(new_id(), "", "sim", model, 0.0, 0.0, rolling=scenario.mode == "rolling")
         store.create_session(info)
-        target = Target("sim", model, self.server.capabilities(model), (system,), session=info.id)
-        session = ChatSession(Conversation(store, info, [], [], target), services)
+        session = ChatSession(Conversation(store, info, [], []), services)
         self.server.believed = lambda: session.usage
         return session, tools
 

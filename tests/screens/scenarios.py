@@ -227,8 +227,8 @@ class Scenario:
         """Let the session show what this says."""
         conversation, meter = session.conversation, session._meter
         if self.memory is not None:
-            conversation.memory, target = self.memory, conversation.target
-            conversation.target = replace(target, system=(*target.system, *self.memory.sections()))
+            conversation.memory = self.memory
+            session.tools.update_offer()
         if self.not_sent:
             more, not_sent = self.not_sent, conversation.not_sent
             override(conversation, not_sent=lambda: {**not_sent(), **more})

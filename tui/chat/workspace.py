@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from tui.chat.attachments import check_taken, mentioned, read_attachment
 from tui.chat.conversation.conversation import Conversation
 from tui.chat.conversation.history import RecordKind, fold_records, readable_records
-from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.memory_files import MemoryFiles, load_memory
 from tui.chat.runtime.services import Services
@@ -27,7 +26,7 @@ from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.chat.turn.session import LAST_MODELS, ChatSession
 from tui.config.settings import Settings
 from tui.errors import UsageError
-from tui.messages import Attachment, Message, SystemSection
+from tui.messages import Attachment
 from tui.providers.base import Provider, ProviderError
 from tui.providers.config import ProviderConfig
 from tui.providers.http.proxies import is_loopback
@@ -170,8 +169,7 @@ class Workspace:
         info = SessionInfo(new_id(), "", choice.provider, choice.model, now, now, rolling=rolling)
         memory = await asyncio.to_thread(self._memory)
         await asyncio.to_thread(self.store.create_session, info)
-        conversation = Conversation(self.store, info, [], [], self._target(info, None, memory))
-        return await self._session(conversation, memory, keep=bool(memory.files))
+        return await self._session(Conversation(self.store, info, [], [], memory), keep=bool(memory.files))
 
     async def resume(
         self, session_id: str | None = None, model: str | None = None, *, look: bool = False
@@ -189,55 +187,39 @@ class Workspace:
         if requested := model or self.settings.asked_model:
             choice = await self.choose(requested)
             info = replace(info, provider=choice.provider, model=choice.model)
-        state = fold_records(records)
-        memory = (await asyncio.to_thread(self._memory)).resumed(state.memory)
-        target = self._target(info, state.system, memory)
-        await asyncio.to_thread(self._measure_imported, info.id, messages, records, target)
-        conversation = Conversation(self.store, info, messages, records, target)
-        return await self._session(conversation, memory, keep=memory.changed and not look)
+        memory = (await asyncio.to_thread(self._memory)).resumed(fold_records(records).memory)
+        conversation = Conversation(self.store, info, messages, records, memory)
+        session = await self._session(conversation, keep=memory.changed and not look)
+        await asyncio.to_thread(self._measure_imported, session, records)
+        await session.measure_stored()
+        return session
 
-    def _measure_imported(
-        self, session: str, messages: Sequence[Message], records: Sequence[Record], target: Target
-    ) -> None:
+    def _measure_imported(self, session: ChatSession, records: Sequence[Record]) -> None:
         """Learn what an imported session's calls measured, when it is first opened."""
-        if unmeasured := self.store.unmeasured(session):
+        if unmeasured := self.store.unmeasured(session.id):
             from tui.chat.interchange.replay import measure_imported
 
-            system = tuple(section for section in target.system if section.kind == "system")
-            measure_imported(unmeasured, session, messages, records, self.services.estimator, system)
+            system = tuple(section for section in session.conversation.target.system if section.kind == "system")
+            measure_imported(unmeasured, session.id, session.messages, records, self.services.estimator, system)
             with optional_write():
-                self.store.set_measured(session)
+                self.store.set_measured(session.id)
 
     async def fork(self, session_id: str, message_id: str) -> ChatSession:
         """A new session that begins like this one up to a message, with the same model; see `fork_session`."""
         info = await asyncio.to_thread(fork_session, self.store, session_id, message_id)
         return await self.resume(info.id, f"{info.provider}/{info.model}")
 
-    async def _session(self, conversation: Conversation, memory: MemoryFiles, *, keep: bool) -> ChatSession:
-        """The session with these memory files; `keep` records them beside its history."""
-        conversation.memory = memory
-        if keep:
-            await conversation.add_record(RecordKind.MEMORY, memory.to_json())
+    async def _session(self, conversation: Conversation, *, keep: bool) -> ChatSession:
+        """The session of a conversation; `keep` records its memory files beside its history."""
         session = ChatSession(conversation, self.services)
-        await session.measure_stored()
+        if keep:
+            await conversation.add_record(RecordKind.MEMORY, conversation.memory.to_json())
         return session
 
     def _memory(self) -> MemoryFiles:
         config = self.settings.config_file
         beside = config.absolute().parent if config.name else None
         return load_memory(self.settings.memory_files, self.folder, beside, Path.home())
-
-    def _target(self, info: SessionInfo, system: str | None, memory: MemoryFiles) -> Target:
-        text = self.settings.system if system is None else system
-        sections = (SystemSection("system", "system prompt", text),) if text.strip() else ()
-        return Target(
-            info.provider,
-            info.model,
-            self.provider(info.provider).capabilities(info.model),
-            sections + memory.sections(),
-            reasoning=self.settings.reasoning,
-            session=info.id,
-        )
 
     async def sessions(self, query: str = "") -> list[SessionInfo]:
         """Sessions with messages, newest first; with `query`, those that contain it."""

@@ -38,7 +38,9 @@ TARGET = Target("test", "model")
 
 def opened(store: SessionStore, session: str) -> Conversation:
     info = store.find(session)
-    return Conversation(store, info, store.messages(session), store.records(session), TARGET)
+    conversation = Conversation(store, info, store.messages(session), store.records(session))
+    conversation.target = TARGET
+    return conversation
 
 
 class Rolling:

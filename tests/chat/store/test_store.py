@@ -20,7 +20,6 @@ import pytest
 
 from tests.messages import assistant
 from tui.chat.conversation.conversation import Conversation
-from tui.chat.conversation.projection import Target
 from tui.chat.store import database
 from tui.chat.store.calls import CallLog, usage_columns
 from tui.chat.store.database import StoreError, new_id
@@ -571,12 +570,12 @@ def test_what_comes_after_a_clock_was_set_back_stands_behind_what_was_there(
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000_000_000_000_000)  # ... on a day in 2001
     info = store.session(session)
     assert info is not None
-    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    Conversation(store, info, store.messages(session), store.records(session))
     store.add_message(session, user("after"))
     assert [message.text for message in store.messages(session)] == ["before", "after"]
     record = store.add_record(session, "tools", {"name": "x", "on": True})
     monkeypatch.setattr(database, "_last", 0)
-    Conversation(store, info, store.messages(session), store.records(session), Target("p", "m"))
+    Conversation(store, info, store.messages(session), store.records(session))
     assert store.add_record(session, "tools", {"name": "x", "on": True}).id > record.id
     database.follow(["", "01", "zz" * 12, "f" * 24])  # no ids of ours
     assert database.new_id() < "1"

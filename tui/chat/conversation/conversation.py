@@ -45,13 +45,18 @@ class Conversation:
     """One session's history. Changes are stored first and then applied; cancellation leaves none half done."""
 
     def __init__(
-        self, store: SessionStore, info: SessionInfo, messages: list[Message], records: list[Record], target: Target
+        self,
+        store: SessionStore,
+        info: SessionInfo,
+        messages: list[Message],
+        records: list[Record],
+        memory: MemoryFiles = NO_MEMORY,
     ) -> None:
         self.store = store
         self.info = info
         self.messages = messages
-        self.target = target  # of the next request; others may replace it
-        self.memory: MemoryFiles = NO_MEMORY  # their sections are in the target
+        self.memory = memory
+        self.target = Target(info.provider, info.model, session=info.id)  # of the next request: the session sets it
         self._records = records
         self.state = fold_records(records)
         self._in_force: tuple[CompactionRecord, ...] | None = None

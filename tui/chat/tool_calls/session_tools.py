@@ -18,7 +18,7 @@ from tui.chat.store.database import StoreError, new_id
 from tui.config.settings import Rule
 from tui.context.usage.limits import ModelLimits, Percent, Tokens
 from tui.context.usage.rows import UsageItem
-from tui.messages import BUILT_IN, ToolCall, ToolSchema
+from tui.messages import BUILT_IN, SystemSection, ToolCall, ToolSchema
 from tui.tools.approval import Decision, Remembered, fingerprint, matches, verdict
 from tui.tools.base import Tool, ToolOutput
 from tui.tools.tool_search import DEFAULT_MATCHES, MAX_MATCHES, SEARCH, answer, search, search_schema
@@ -60,16 +60,15 @@ class SessionTools:
         self._allowed: set[tuple[str, str]] = set()  # (name, fingerprint), for this conversation
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
         self._costs: dict[tuple[str, ToolSchema], int] = {}  # (model, tool) -> tokens
-        self.update_offer()
 
     # -- offering tools -----------------------------------------------------------------------------------------
 
     def update_offer(self) -> None:
-        """Put the tools that are available and on into the next request."""
+        """Put the tools that are available and on into the next request, and the system prompt as it is now."""
         self._conversation.target = self.updated(self._conversation.target)
 
     def updated(self, target: Target) -> Target:
-        """`target` with the tools that are offered to its model now, and their servers' instructions.
+        """`target` with the tools that are offered to its model now, and what stands before the messages.
 
         Also with the order of roles that the provider has meanwhile learned: tools are what it matters to.
         """
@@ -77,8 +76,10 @@ class SessionTools:
         target = replace(target, capabilities=replace(target.capabilities, bridges=learned.bridges))
         tools = self._all_on(target)
         servers = {tool.origin for tool in tools}
-        system = tuple(section for section in target.system if section.kind != "instructions")
-        system += tuple(section for section in self._services.servers.instructions() if section.name in servers)
+        text, memory = self._conversation.state.system, self._conversation.memory
+        prompt = SystemSection("system", "system prompt", self._services.settings.system if text is None else text)
+        instructions = (section for section in self._services.servers.instructions() if section.name in servers)
+        system = (*((prompt,) if prompt.text.strip() else ()), *memory.sections(), *instructions)
         return replace(target, tools=self._planned(tools, target).sent, system=system)
 
     @property

@@ -28,7 +28,7 @@ from tui.context.reduction.compaction import compaction_report
 from tui.context.reduction.records import TrimState
 from tui.context.usage.usage import ContextUsage
 from tui.errors import ExpectedError
-from tui.messages import Attachment, Message, Part, SystemSection, Text
+from tui.messages import Attachment, Message, Part, Text
 from tui.providers.base import ProviderError
 from tui.text.clean import abbreviated
 from tui.text.numbers import Cost
@@ -53,6 +53,8 @@ class ChatSession:
         self.compactor = Compactor(conversation, self._meter, services, self._emit, self._start)
         self._fitter = RequestFitter(conversation, self._meter, self.compactor, self._emit)
         self.tools = SessionTools(conversation, services, self._emit)
+        conversation.target = replace(conversation.target, reasoning=services.settings.reasoning)
+        conversation.target = self._target_for(f"{self.provider}/{self.model}")
         self._cost: tuple[int, Cost] | None = None  # after how many calls of this program, and what it was
         self._task: asyncio.Task[Any] | None = None
         self._why_cancelled = ""
@@ -232,7 +234,7 @@ class ChatSession:
     @property
     def system(self) -> str:
         """The system prompt, without memory files and instructions of servers."""
-        return "".join(section.text for section in self._sections("system"))
+        return "".join(section.text for section in self.conversation.target.system if section.kind == "system")
 
     @property
     def reasoning_sent(self) -> str | None:
@@ -328,22 +330,14 @@ class ChatSession:
 
     async def set_system(self, text: str) -> None:
         """Change the system prompt; "" uses none."""
-        system = (SystemSection("system", "system prompt", text),) if text.strip() else ()
         await self.conversation.add_record(RecordKind.SYSTEM, {"text": text})
-        self._set_sections(system + self._sections("memory"))
+        self.tools.update_offer()
 
     async def switch_memory(self, name: str, on: bool) -> None:
         """Switch a memory file (by its displayed name) on or off."""
         memory = self.conversation.memory.switched(name, on)
         await self.conversation.add_record(RecordKind.MEMORY, memory.to_json())
         self.conversation.memory = memory
-        self._set_sections(self._sections("system") + memory.sections())
-
-    def _sections(self, kind: str) -> tuple[SystemSection, ...]:
-        return tuple(section for section in self.conversation.target.system if section.kind == kind)
-
-    def _set_sections(self, sections: tuple[SystemSection, ...]) -> None:
-        self.conversation.target = replace(self.conversation.target, system=sections)
         self.tools.update_offer()
 
     async def set_reasoning(self, effort: str | None) -> None:
