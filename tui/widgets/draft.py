@@ -82,8 +82,7 @@ class PromptHistory:
     def __init__(self, prompts: Iterable[str] = ()) -> None:
         self._prompts: list[str] = []
         self._at = 0
-        self._draft = ""
-        self._edited: dict[int, str] = {}  # edits of earlier prompts, by their position
+        self._edited: dict[int, str] = {}  # by position: the draft, and edits of earlier prompts
         self.load(prompts)
 
     def load(self, prompts: Iterable[str]) -> None:
@@ -103,14 +102,12 @@ class PromptHistory:
             if not self._prompts or self._prompts[-1] != text:
                 self._prompts = [*self._prompts, text][-MAX_PROMPTS:]
         self._at = len(self._prompts)
-        self._draft = ""
         self._edited.clear()
 
     @property
     def hidden(self) -> list[str]:
         """Texts that are out of sight: the draft, while an earlier prompt is shown, and edits of others."""
-        draft = [self._draft] if self._draft and self._at < len(self._prompts) else []
-        return [*(text for at, text in self._edited.items() if at != self._at), *draft]
+        return [text for at, text in sorted(self._edited.items()) if at != self._at]
 
     def back(self, current: str) -> str | None:
         """The prompt before the present position, None at the beginning. `current` is kept: the draft, or an edit."""
@@ -124,13 +121,9 @@ class PromptHistory:
         return self._move(1, current) if self._at < len(self._prompts) else None
 
     def _move(self, step: int, current: str) -> str:
-        if self._at == len(self._prompts):
-            self._draft = current
-        elif current.strip() and current != self._prompts[self._at]:
+        if current.strip() and self._prompts[self._at : self._at + 1] != [current]:
             self._edited[self._at] = current
         else:
             self._edited.pop(self._at, None)
         self._at += step
-        if self._at == len(self._prompts):
-            return self._draft
-        return self._edited.get(self._at, self._prompts[self._at])
+        return self._edited.get(self._at, self._prompts[self._at] if self._at < len(self._prompts) else "")
