@@ -11,7 +11,6 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.screen import Screen
 from textual.widgets import Input, OptionList, TextArea
 
 from tests.pictures import settled
@@ -20,17 +19,10 @@ from tests.screens.scenarios import Scenario, opener, settings_in
 from tui.app import ChatApp
 from tui.chat.conversation.events import SessionEvent
 from tui.screens.base import Panel
-from tui.screens.rows import RowsPanel
+from tui.screens.rows import ListPanel
 
 SIZES = ((120, 40), (80, 24), (40, 15))
 DARK, LIGHT = "chatctx-dark", "chatctx-light"
-
-
-def has_list(screen: Screen[Any]) -> bool:
-    """Whether the rows or the options of a panel are there."""
-    if isinstance(screen, RowsPanel):
-        return bool(screen.rows)
-    return any(one.option_count for one in screen.query(OptionList))
 
 
 class QuietApp(ChatApp):
@@ -82,7 +74,7 @@ class Pictures:
             elif first is not None:
                 chat.turns.show(first)
             if isinstance(first, str) and first and keys:  # for its list
-                await wait_until(pilot, lambda: has_list(app.screen))
+                await wait_until(pilot, lambda: isinstance(app.screen, ListPanel) and bool(app.screen.rows))
             for key in keys:
                 await pilot.press(key)
             await wait_until(pilot, lambda: until in screen_text(app))

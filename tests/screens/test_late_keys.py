@@ -10,7 +10,7 @@ import pytest
 from textual.events import Paste, Resize
 from textual.geometry import Size
 from textual.message_pump import MessagePump
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 from textual.worker import WorkerCancelled
 
 from tests.screens import tool_scene
@@ -23,6 +23,7 @@ from tui.screens.chat.screen import ChatScreen
 from tui.screens.context_lists import MessagesPanel
 from tui.screens.lists import Picker
 from tui.screens.pager import HelpPanel
+from tui.screens.rows import ListPanel
 from tui.screens.tools import ToolListPanel
 
 pytestmark = pytest.mark.slow  # the whole program on a screen, most of a second each
@@ -171,11 +172,8 @@ async def test_keys_pressed_before_a_list_is_there_act_on_it(command: str, monke
         panel = run.app.screen
         await run.press("up")  # to the last row
         loaded.set()
-        if isinstance(panel, ToolListPanel):
-            await run.until(lambda: len(panel.rows) > 1 and panel.cursor == len(panel.rows) - 1)
-        else:
-            rows = panel.query_one(OptionList)
-            await run.until(lambda: rows.option_count > 1 and rows.highlighted == rows.option_count - 1)
+        assert isinstance(panel, ListPanel)
+        await run.until(lambda: len(panel.rows) > 1 and panel.cursor == len(panel.rows) - 1)
 
 
 @pytest.mark.parametrize("command", ["/sessions", "/tools"])

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from textual.widgets import OptionList
 
 from tests.screens.conftest import SIZES, Running, running
 from tests.screens.scenarios import EchoProvider, Model, Scenario, long_scenario
@@ -56,7 +55,7 @@ async def test_the_model_in_use_is_under_the_cursor_also_where_the_list_as_it_wa
         await run.shows("● anthropic/claude-x")
         picker = run.app.screen
         assert isinstance(picker, ModelPicker)
-        await run.until(lambda: picker.query_one(OptionList).highlighted == 1)
+        await run.until(lambda: picker.cursor == 1)
 
 
 def test_what_a_model_lacks_and_when_it_was_used_in_words() -> None:

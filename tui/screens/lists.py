@@ -11,18 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option as ListOption
+from textual.widgets import Input, Static
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, MAX_LINE, Hint, Panel, key_now, set_title
+from tui.screens.base import CLOSE, MAX_LINE, NARROW, Hint, key_now, set_title
 from tui.screens.question import FormPanel
+from tui.screens.rows import ListPanel
 from tui.text.cells import clip, pad, plain
 from tui.text.clean import error_line
 from tui.text.numbers import age
@@ -37,22 +37,22 @@ log = logging.getLogger(__name__)
 NO_MATCHES = "no matches"
 
 
-class Picker(Panel[str]):
-    """Shows the options of a menu; dismissed with the chosen key, or None."""
+class Picker(ListPanel[str, Option]):
+    """Shows the options of a menu; dismissed with the chosen key, or None. The search field keeps the focus."""
 
     max_width = 84
 
     DEFAULT_CSS = """
     Picker > .panel { height: 24; max-height: 90%; }
-    Picker OptionList { height: 1fr; margin-top: 1; }
+    Picker RowList { height: 1fr; margin-top: 1; }
     Picker .empty { height: 1; color: $text-muted; display: none; margin-top: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False, priority=True),
         Binding("down", "move(1)", show=False, priority=True),
-        Binding("pageup", "move(-8)", show=False, priority=True),
-        Binding("pagedown", "move(8)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
         Binding("enter", "choose", show=False, priority=True),
     ]
 
@@ -61,16 +61,9 @@ class Picker(Panel[str]):
         self.menu = menu
         self.heading = menu.title
         self.empty = menu.empty
-        self.items: Sequence[Option] = ()
-        self.held = []
-        self.to_highlight = ""  # key of the item to highlight once it is listed
-        self._shown: str | None = None  # the query of the shown items
-
-    @property
-    def chosen(self) -> Option | None:
-        """The highlighted item."""
-        at = self.query_one(OptionList).highlighted
-        return self.items[at] if at is not None and at < len(self.items) else None
+        self.to_highlight = ""  # key of the option to highlight once it is listed
+        self._shown: str | None = None  # the query of the shown options
+        self._widths: tuple[int, ...] = (0, 0, 0)  # cells of the longest label, detail, and detail of a narrow screen
 
     def hints(self) -> Sequence[Hint]:
         """The keys on the panel's edge."""
@@ -85,11 +78,10 @@ class Picker(Panel[str]):
             line.max_length = MAX_LINE
             yield line
             yield Static("loading …", classes="empty", markup=False)
-            yield OptionList(compact=True)
+            yield self.row_list
 
     def on_mount(self) -> None:
         """Search for everything."""
-        self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
         self._say("loading …")
         self.search("")
@@ -103,58 +95,43 @@ class Picker(Panel[str]):
         """The matches for `query`, best first."""
         return await self.menu.source(query)
 
-    def preview(self, key: str) -> None:
-        """The cursor moved to this one."""
-        if self.menu.preview is not None:
-            self.menu.preview(key)
+    def moved(self) -> None:
+        """Preview the option, if possible."""
+        if self.menu.preview is not None and self.chosen is not None:
+            self.menu.preview(self.chosen.key)
 
     @work(group="search", exclusive=True, exit_on_error=False)
     async def search(self, query: str) -> None:
         """Show what matches `query`."""
         try:
-            self.items = await self.options(query)
+            options = await self.options(query)
         except Exception as error:
             log.exception("a list could not be loaded")
-            self.items = ()
             self._say(error_line(error))
-            self.listed()
+            self.show_rows((), None)
             return
-        self._say("" if self.items else NO_MATCHES if query else self.empty)
-        at = self.query_one(OptionList).highlighted if query == self._shown else None  # reloaded: the cursor stays
+        self._say("" if options else NO_MATCHES if query else self.empty)
+        at = self.cursor if query == self._shown else None  # reloaded: the cursor stays
         self._shown = query
-        current = next((index for index, item in enumerate(self.items) if item.current and not query), 0)
-        position = next((index for index, item in enumerate(self.items) if item.key == self.to_highlight), None)
+        if at is None:
+            at = next((index for index, option in enumerate(options) if option.current and not query), 0)
+        position = next((index for index, option in enumerate(options) if option.key == self.to_highlight), None)
         if position is not None:
             at, self.to_highlight = position, ""
-        self._draw(current if at is None else at)
-        self.listed()
+        texts = ((option.label, option.detail, option.brief or option.detail) for option in options)
+        self._widths = tuple(max(map(cell_len, column)) for column in zip(*texts, strict=True)) or (0, 0, 0)
+        self.show_rows(options, min(at, len(options) - 1) if options else None)
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Lay out the list for the new width, once it is known."""
-        self.call_after_refresh(lambda: self._draw(self.query_one(OptionList).highlighted or 0))
-
-    def _draw(self, at: int) -> None:
-        """Draw the items at the current width, with the cursor on one of them."""
-        options = self.query_one(OptionList)
-        options.clear_options()
-        width, height = options.outer_size
-        scroll_bar = 1 if len(self.items) > height else 0
-        available = max(20, (width or self.app.size.width - 8) - scroll_bar)
-        narrow = available < 60
-        details = [(narrow and item.brief) or item.detail for item in self.items]
-        side = max(map(cell_len, details), default=0)
-        widest = max((cell_len(item.label) for item in self.items), default=0)
-        label = min(widest, max(available // 2, available - side - 4))
-        lines = [self._line(*pair, label, available) for pair in zip(self.items, details, strict=True)]
-        options.add_options(map(ListOption, lines))
-        options.highlighted = min(at, len(self.items) - 1) if self.items else None
-
-    def _line(self, item: Option, detail: str, label: int, available: int) -> Content:
+    def content(self, row: Option, width: int) -> Content:
+        """A line of an option: its label as wide as in the others, then its detail."""
+        widest, *sides = self._widths
+        narrow = width < NARROW
+        label, detail = min(widest, max(width // 2, width - sides[narrow] - 4)), (narrow and row.brief) or row.detail
         return Content.assemble(
-            ("● " if item.current else "  ", "$primary"),
-            (pad(plain(item.label), label), "$foreground"),
+            ("● " if row.current else "  ", "$primary"),
+            (pad(plain(row.label), label), "$foreground"),
             "  ",
-            (clip(plain(detail), max(0, available - label - 4)), "$text-muted"),
+            (clip(plain(detail), max(0, width - label - 4)), "$text-muted"),
         )
 
     def _say(self, text: str) -> None:
@@ -162,30 +139,12 @@ class Picker(Panel[str]):
         line.display = bool(text)
         line.update(plain(text))
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Preview the choice, if possible."""
-        event.stop()
-        if event.option_index < len(self.items):
-            self.preview(self.items[event.option_index].key)
-
-    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Choose by click."""
-        event.stop()
-        await self.choose()
-
-    def action_move(self, step: int) -> None:
-        """Move the list's cursor; the search field keeps the focus."""
-        options = self.query_one(OptionList)
-        if self.items:
-            at = (options.highlighted or 0) + step
-            options.highlighted = at % len(self.items) if abs(step) == 1 else min(max(at, 0), len(self.items) - 1)
-
     def action_choose(self) -> None:
         """Enter, after the keys before it have reached the search field."""
         self.query_one(Input).call_later(self.choose)
 
     async def choose(self) -> None:
-        """Choose the highlighted item of the latest search."""
+        """Choose the highlighted option of the latest search."""
         query = self.query_one(Input).value
         if query != self._shown:
             with suppress(WorkerError):  # the next key starts a new search
@@ -287,11 +246,11 @@ class ModelPicker(Picker):
             self.notify(error_line(error), severity="warning", markup=False)
             return
         self.listing = fresh
-        options, query = self.query_one(OptionList), self.query_one(Input).value
-        if options.highlighted is not None and options.highlighted < len(self.items):
-            has_current = any(item.current for item in self.items)
-            untouched = not has_current and not query and options.highlighted == 0  # the list was empty at first
-            self.to_highlight = self.present if untouched else self.items[options.highlighted].key
+        query = self.query_one(Input).value
+        if self.chosen is not None:
+            has_current = any(option.current for option in self.rows)
+            untouched = not has_current and not query and self.cursor == 0  # the list was empty at first
+            self.to_highlight = self.present if untouched else self.chosen.key
         self.empty = self.menu.empty
         self._set_title(self.heading)
         self.search(query)
@@ -314,8 +273,9 @@ class ModelPicker(Picker):
         self.set_keys(*self.hints(), before=f"{more:,} more: type to search   " if more > 0 else "")
         return options[:MAX_SHOWN]
 
-    def preview(self, key: str) -> None:
+    def moved(self) -> None:
         """Details of the highlighted model, below the list."""
+        key = self.chosen_key
         model = next((m for m in self.listing.models if m.full_name == key), None) if self.listing else None
         if model is not None:
             when = age(model.used_at, time.time()) if model.used_at else ""

@@ -1,4 +1,4 @@
-"""Panels of rows to act on: `/context` and its lists, `/mcp`, `/tools`."""
+"""Panels of rows: those with a head and keys for each row are `/context` and its lists, `/mcp`, `/tools`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ from tui.views.view import Row
 if TYPE_CHECKING:
     from tui.chat.turn.session import ChatSession
     from tui.views.context_lists import MessageLine
+    from tui.views.view import Option
 
 
 log = logging.getLogger(__name__)
 
 
-RowType = TypeVar("RowType", bound="Row | MessageLine")
+RowType = TypeVar("RowType", bound="Row | MessageLine | Option")
 
 
 class RowList(ScrollView, can_focus=False):
@@ -48,7 +49,7 @@ class RowList(ScrollView, can_focus=False):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--text"}
 
-    def __init__(self, panel: RowsPanel[Any, Any]) -> None:
+    def __init__(self, panel: ListPanel[Any, Any]) -> None:
         super().__init__()
         self.panel = panel
 
@@ -75,8 +76,95 @@ class RowList(ScrollView, can_focus=False):
             self.panel.action_choose()
 
 
-class RowsPanel(Panel[Result], Generic[Result, RowType]):
-    """Rows that scroll, between a head and the line of keys, which stay. The cursor is on a row with a key, or nowhere.
+class ListPanel(Panel[Result], Generic[Result, RowType]):
+    """A panel with rows. The cursor is on a row with a key, or nowhere."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "end(1)", show=False),
+        Binding("end", "end(-1)", show=False),
+        Binding("enter", "choose", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Sequence[RowType] = ()
+        self.cursor: int | None = None
+        self.row_list = RowList(self)
+        self.held = []
+
+    def show_rows(self, rows: Sequence[RowType], cursor: int | None) -> None:
+        """Show these rows, with the cursor on one of them."""
+        self.rows, self.cursor = rows, cursor
+        self.row_list.virtual_size = Size(0, len(rows))
+        self.row_list.refresh(layout=True)
+        self.call_after_refresh(self._reveal)
+        self.moved()
+        self.listed()
+
+    def content(self, row: Any, _width: int) -> Content:
+        """A row at a width. Called for visible rows only."""
+        content: Content = row.content
+        return content
+
+    def go_to(self, index: int | None) -> None:
+        """Move the cursor to a row; None leaves it where it is."""
+        if index is not None:
+            self.cursor = index
+            self._reveal()
+            self.row_list.refresh()
+            self.moved()
+
+    def _reveal(self) -> None:
+        if self.cursor is not None:
+            self.row_list.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
+
+    def _next(self, index: int, step: int) -> int | None:
+        """The first row with a key from `index` on, down (1) or up (-1)."""
+        ways = range(index, len(self.rows)) if step > 0 else range(min(index, len(self.rows) - 1), -1, -1)
+        return next((at for at in ways if self.rows[at].key), None)
+
+    def action_move(self, step: int) -> None:
+        """Move up or down, from one end to the other."""
+        at = None if self.cursor is None else self._next(self.cursor + step, step)
+        if at is None:
+            self.action_end(step)
+        self.go_to(at)
+
+    def action_page(self, pages: int) -> None:
+        """Move a screenful up or down."""
+        at = (self.cursor or 0) + pages * max(1, self.row_list.size.height - 1)
+        at = max(0, min(at, len(self.rows) - 1))
+        after = self._next(at, pages)
+        self.go_to(self._next(at, -pages) if after is None else after)
+
+    def action_end(self, step: int) -> None:
+        """Go to the first row (1) or the last one (-1)."""
+        self.go_to(self._next(0 if step > 0 else len(self.rows) - 1, step))
+
+    @property
+    def chosen(self) -> RowType | None:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if self.cursor is not None else None
+
+    @property
+    def chosen_key(self) -> str:
+        """The key of the highlighted row, "" for none."""
+        return self.chosen.key if self.chosen is not None else ""
+
+    def moved(self) -> None:
+        """Called when the rows are there, and when the cursor is on another one."""
+
+    @abstractmethod
+    def action_choose(self) -> None:
+        """Act on the highlighted row."""
+
+
+class RowsPanel(ListPanel[Result, RowType]):
+    """Rows that scroll, between a head and the line of keys, which stay.
 
     `changed` is called when the request may have changed.
     """
@@ -89,16 +177,6 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
     RowsPanel.-short .head, RowsPanel.-short .keys { margin: 0; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "end(1)", show=False),
-        Binding("end", "end(-1)", show=False),
-        Binding("enter", "choose", show=False),
-    ]
-
     closing: ClassVar[Hint] = CLOSE
     title_text: ClassVar[str] = ""
     highlights_first: ClassVar[bool] = True
@@ -108,18 +186,14 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         self.session = session
         self.changed = changed
         self.expanded: frozenset[str] = frozenset()  # keys of unfolded rows
-        self.rows: Sequence[RowType] = ()
-        self.cursor: int | None = None
-        self._list = RowList(self)
         self._note = ""
-        self.held = []
 
     def compose(self) -> ComposeResult:
         """Head, rows, keys."""
         with Vertical(classes="panel") as panel:
             panel.border_title = self.title_text
             yield Static("loading …", classes="head", markup=False)
-            yield self._list
+            yield self.row_list
             yield KeyLine("keys")
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -154,73 +228,19 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         top.display = bool(head)
         top.update(Content("\n").join(head))
         # Borders and keys; on a taller screen also the lines kept free above and below, and around the rows.
-        self._list.styles.max_height = max(2, height - len(head) - (3 if height < SHORT else 8))
-        self.rows = rows
-        first = self._next(0, 1) if self.highlights_first else None
-        self.cursor = next((at for at, row in enumerate(rows) if row.key == key), first) if key else first
-        self._list.virtual_size = Size(0, len(rows))
-        self._list.refresh(layout=True)
-        self.call_after_refresh(self._reveal)
-        self.draw_keys()
-        self.listed()
-
-    def content(self, row: Any, _width: int) -> Content:
-        """A row at a width. Called for visible rows only."""
-        content: Content = row.content
-        return content
-
-    # -- the cursor ----------------------------------------------------------------------------------------------
-
-    def go_to(self, index: int | None) -> None:
-        """Move the cursor to a row; None leaves it where it is."""
-        if index is not None:
-            self.cursor = index
-            self._reveal()
-            self._list.refresh()
-            self.draw_keys()
-
-    def _reveal(self) -> None:
-        if self.cursor is not None:
-            self._list.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
-
-    def _next(self, index: int, step: int) -> int | None:
-        """The first row with a key from `index` on, down (1) or up (-1)."""
-        ways = range(index, len(self.rows)) if step > 0 else range(min(index, len(self.rows) - 1), -1, -1)
-        return next((at for at in ways if self.rows[at].key), None)
-
-    def action_move(self, step: int) -> None:
-        """Move up or down, from one end to the other."""
-        at = None if self.cursor is None else self._next(self.cursor + step, step)
-        if at is None:
-            self.action_end(step)
-        self.go_to(at)
-
-    def action_page(self, pages: int) -> None:
-        """Move a screenful up or down."""
-        at = (self.cursor or 0) + pages * max(1, self._list.size.height - 1)
-        at = max(0, min(at, len(self.rows) - 1))
-        after = self._next(at, pages)
-        self.go_to(self._next(at, -pages) if after is None else after)
-
-    def action_end(self, step: int) -> None:
-        """Go to the first row (1) or the last one (-1)."""
-        self.go_to(self._next(0 if step > 0 else len(self.rows) - 1, step))
-
-    @property
-    def chosen(self) -> RowType | None:
-        """The row under the cursor."""
-        return self.rows[self.cursor] if self.cursor is not None else None
-
-    @property
-    def chosen_key(self) -> str:
-        """The key of the highlighted row, "" for none."""
-        return self.chosen.key if self.chosen is not None else ""
+        self.row_list.styles.max_height = max(2, height - len(head) - (3 if height < SHORT else 8))
+        first = next((at for at, row in enumerate(rows) if row.key), None) if self.highlights_first else None
+        self.show_rows(rows, next((at for at, row in enumerate(rows) if row.key == key), first) if key else first)
 
     @property
     def chosen_item(self) -> tuple[str, str]:
         """The key of the highlighted row, "kind:name", in two parts."""
         kind, _, name = self.chosen_key.partition(":")
         return kind, name
+
+    def moved(self) -> None:
+        """Show the keys for this row."""
+        self.draw_keys()
 
     def draw_keys(self) -> None:
         """Draw the keys, or a note in their place."""
@@ -241,10 +261,6 @@ class RowsPanel(Panel[Result], Generic[Result, RowType]):
         """Show a note in place of the keys; "" restores them."""
         self._note = text
         self.draw_keys()
-
-    @abstractmethod
-    def action_choose(self) -> None:
-        """Act on the highlighted row."""
 
     def action_unfold(self, on: bool) -> None:
         """Unfold or fold the highlighted row."""
