@@ -113,10 +113,11 @@ def _take_terminal() -> None:
 
 
 @pytest.mark.slow
-def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path) -> None:
-    """TERM=dumb is enough: a terminal that can't move its cursor gets the plain chat."""
+@pytest.mark.parametrize("simple", [{"TERM": "dumb"}, {"TERM": "xterm", "PYTHONIOENCODING": "latin-1"}])
+def test_two_interrupts_at_a_simple_terminal_leave(tmp_path: Path, simple: dict[str, str]) -> None:
+    """A terminal that can't move its cursor, or has no lines in its encoding, gets the plain chat."""
     settings = {
-        "TERM": "dumb", "CHATCTX_CONFIG": str(tmp_path / "config.toml"), "CHATCTX_DATA_DIR": str(tmp_path / "data"),
+        **simple, "CHATCTX_CONFIG": str(tmp_path / "config.toml"), "CHATCTX_DATA_DIR": str(tmp_path / "data"),
         "CHATCTX_LOG_DIR": str(tmp_path / "log"), "CHATCTX_MODEL": "demo",
     }  # fmt: skip
     (tmp_path / "config.toml").touch()

@@ -70,7 +70,7 @@ def _loaded(name: str) -> ModuleType:
 def chat(settings: Settings, *, resume: str | None) -> int:
     """Open the chat on screen. Everything but the screen is imported after the first frame.
 
-    A terminal that can't move its cursor gets the plain chat; without a terminal it is an error.
+    A terminal that can't move its cursor, or shows no lines, gets the plain chat; without a terminal it is an error.
     """
     import os
 
@@ -80,7 +80,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
             return complain(
                 f"the chat needs a terminal{why}; chatctx --plain works with pipes, so does chatctx ask", BAD_USAGE
             )
-        if os.environ.get("TERM") == "dumb":
+        if os.environ.get("TERM") == "dumb" or not streams.shows(sys.stderr, "─"):
             from tui.cli import plain
 
             return plain.run(settings, resume=resume)

@@ -10,6 +10,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import TextIO
 
 FENCE = '"""'
 """A line that begins and ends a message of several lines, in `Lines`."""
@@ -30,6 +31,15 @@ def ensure_open() -> None:
             setattr(sys, name, io.TextIOWrapper(io.FileIO(descriptor, mode), encoding="utf-8"))
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def shows(stream: TextIO, text: str) -> bool:
+    """Whether the encoding of a stream (its locale's) has all characters of `text`."""
+    try:
+        text.encode(stream.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def unwritable(error: BaseException) -> str | None:
