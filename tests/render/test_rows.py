@@ -9,7 +9,11 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
 from tui.render import rows as wrapping
-from tui.render.rows import Run, wrap
+from tui.render.code import code_rows
+from tui.render.markdown import markdown_rows
+from tui.render.palette import Palette
+from tui.render.rows import Run, plain_rows, rows_text, wrap
+from tui.render.stream import StreamRenderer
 
 PLAIN, BOLD = Style(color="red"), Style(bold=True)
 TEXT = st.text(alphabet=st.sampled_from("ab c-日本。（👩é "), max_size=120)
@@ -82,6 +86,17 @@ def test_the_indent_of_a_line_stays() -> None:
 
 def test_newlines_make_lines() -> None:
     assert lines("a\n\nb", 10) == ["a", "", "b"]
+
+
+@pytest.mark.parametrize("mark", ["\u0301", "👩\u200d", "\u200b", "\ufe0f"])
+def test_marks_without_end_make_rows_with_one(mark: str, palette: Palette) -> None:
+    text = f"e{mark * 5_000}, e\n"
+    rows = [*markdown_rows(text, 40, palette), *code_rows(text.strip(), "", 40, palette), *plain_rows(text, PLAIN, 40)]
+    assert max(len(row.text) for row in rows) <= 8 * 40 + 40
+    assert rows_text(plain_rows(text, PLAIN, 40)) == text
+    stream = StreamRenderer(40, palette)
+    drawn = [stream.update(mark * 1_000)[1] for _ in range(20)]
+    assert all(len(row.text) <= 8 * 40 for rows in drawn[10:] for row in rows)
 
 
 def test_a_word_without_end_costs_what_its_lines_cost(monkeypatch: pytest.MonkeyPatch) -> None:

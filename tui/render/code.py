@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tui.render.palette import Palette
-from tui.render.rows import MIN_WIDTH, Line, Row, Run, chop, text_row
+from tui.render.rows import MIN_WIDTH, Line, Row, Run, chop, room, text_row
 from tui.text.clean import TAB_SIZE, clean_line
 
 CONTINUED = "↪ "
@@ -130,7 +130,7 @@ def _top(language: str, width: int, margin: list[Segment], palette: Palette) -> 
 
 
 def _line_rows(line: list[Run], width: int, margin: list[Segment], palette: Palette) -> list[Row]:
-    cells = sum([cell_len(run.text) for run in line])
+    cells = sum([room(run.text) for run in line])
     pieces = [Line(line, cells)] if cells <= width else chop(line, width, max(2, width - cell_len(CONTINUED)))
     rows: list[Row] = []
     for number, piece in enumerate(pieces):

@@ -158,6 +158,15 @@ class Run(NamedTuple):
     style: Style
 
 
+CHARACTERS_PER_CELL = 8
+"""The most that a cell shows: a family of emoji has eleven in two. Marks without end would make a row without end."""
+
+
+def room(text: str) -> int:
+    """The cells that `text` takes: its width, or more if nearly all of its characters have none."""
+    return max(cell_len(text), len(text) // CHARACTERS_PER_CELL)
+
+
 @dataclass(slots=True)
 class Line:
     """A wrapped line: its runs, its width in cells, and what is copied before the next line."""
@@ -202,7 +211,7 @@ def wrap(runs: Iterable[Run], width: int) -> list[Line]:
 def _wrap_line(runs: Sequence[Run], width: int) -> list[Line]:
     lines: list[Line] = []
     line = Line()
-    if (cells := sum([cell_len(run.text) for run in runs])) <= width:
+    if (cells := sum([room(run.text) for run in runs])) <= width:
         line.add(runs)
         line.cells = cells
         return [line]
@@ -249,7 +258,7 @@ def _words(runs: Sequence[Run]) -> Iterable[tuple[list[Run], list[Run], int]]:
                 space.append(Run(atom, style))
                 last = " "
                 continue
-            size = cell_len(atom)
+            size = room(atom)
             if word and size and _may_break(last, atom[0]):
                 yield space, word, cells
                 space, word, cells = [], [], 0
@@ -274,13 +283,13 @@ def chop(runs: Iterable[Run], first: int, others: int) -> Iterator[Line]:
         position = 0
         while position < len(text):
             piece = first_piece(text, position, available)
-            if not piece or (cell_len(piece) > available and available < others):
+            if not piece or (room(piece) > available and available < others):
                 yield line
                 line, available = Line(), others
                 continue
             line.add([Run(piece, style)])
-            line.cells += cell_len(piece)
-            available -= cell_len(piece)
+            line.cells += room(piece)
+            available -= room(piece)
             position += len(piece)
     yield line
 
