@@ -119,7 +119,7 @@ async def test_a_server_that_has_a_smaller_window_than_before_is_believed(
     facts.learn_fitted("p", "m", 10_819, 900)
     facts.learn_window("p", "m", 6_000, refused, counted=counted)
     assert (await facts.find("p", "m")).context == 6_000
-    assert facts.learn_fitted("p", "m", 7_000, 9) == "raised"  # and a larger one than that again
+    assert "larger than assumed" in facts.learn_fitted("p", "m", 7_000, 9)  # and a larger one than that again
 
 
 async def test_what_was_learned_of_a_window_holds_until_the_server_says_another(store: SessionStore) -> None:
@@ -134,12 +134,12 @@ async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store:
     facts = model_facts(store)
     await facts.find("p", "m")
     facts.set_window("p", "m", 1_000)
-    assert facts.learn_fitted("p", "m", 1_000, 500) == "against setting"
+    assert "more than the window you set" in facts.learn_fitted("p", "m", 1_000, 500)
     assert facts.learn_fitted("p", "m", 1_100, 500) == ""  # said once
     assert (await facts.find("p", "m")).context == 1_000
     facts.reset_window("p", "m")
     await facts.find("p", "m")
-    assert facts.learn_fitted("p", "m", 250_000, 500) == "raised"
+    assert "larger than assumed: 250,500" in facts.learn_fitted("p", "m", 250_000, 500)
     assert (await facts.find("p", "m")).context == 250_500
     assert facts.learn_fitted("p", "m", 140_000, 9) == ""
     by_file = model_facts(store, set_to=1_200)
@@ -149,12 +149,12 @@ async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store:
 async def test_a_window_known_by_cut_prompts_holds_until_the_server_says_another(store: SessionStore) -> None:
     facts = model_facts(store)
     await facts.find("p", "m")
-    assert facts.learn_cut("p", "m", 4_096)
+    assert "from now on" in facts.learn_cut("p", "m", 4_096)
     limits = facts.limits("p", "m")
     assert (limits.context, limits.source) == (4_096, "learned")
     assert (await model_facts(store, ModelLimits(32_000, source="probe")).find("p", "m")).context == 32_000
     facts.set_window("p", "m", 64_000)
-    assert not facts.learn_cut("p", "m", 4_096)
+    assert "not what you set" in facts.learn_cut("p", "m", 4_096)
     assert facts.limits("p", "m").context == 64_000
 
 

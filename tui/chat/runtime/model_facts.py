@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from math import inf
 from types import NoneType
-from typing import Any, Literal
+from typing import Any
 
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import SessionStore
@@ -213,28 +213,27 @@ class ModelFacts:
         """Learn the longest answer of a model, `most` tokens, from the refusal of a longer one."""
         self._change(provider, self.answering(provider, model), lambda facts: facts | {"answer": most})
 
-    def learn_cut(self, provider: str, model: str, window: int) -> bool:
-        """Learn that the server cuts prompts longer than `window` tokens. False if a person's setting applies."""
-        limits = self.limits(provider, model)
+    def learn_cut(self, provider: str, model: str, window: int) -> str:
+        """Learn that the server cuts prompts longer than `window` tokens. Returns what applies, for the person."""
+        limits, seems = self.limits(provider, model), f"Its window seems to be {window:,} tokens"
         if limits.source == "setting":
-            return False
+            return f"{seems}, not what you set."
         model = self.answering(provider, model)
         if limits.context is None or window < limits.context:
             self._change(provider, model, lambda facts: facts | {"cut": window})
-        return True
+        return f"{seems}, which chatctx uses from now on."
 
-    def learn_fitted(
-        self, provider: str, model: str, tokens: int, output: int
-    ) -> Literal["", "raised", "against setting"]:
+    def learn_fitted(self, provider: str, model: str, tokens: int, output: int) -> str:
         """Learn from an answered input of `tokens` tokens with `output` tokens.
 
-        If both together exceed the known window it is raised, unless a person set it; the return value says so. Only
-        the input limits later refusals, since some servers write beyond their window.
+        If both together exceed the known window it is raised, unless a person set it. Returns what they should know of
+        that, "" for nothing. Only the input limits later refusals, since some servers write beyond their window.
         """
         total, limits = tokens + output, self.limits(provider, model)
         above = limits.context is not None and total > limits.context
         if above and limits.source == "setting":
-            return "against setting" if self.tell_once(provider, model, "against setting") else ""
+            told = not self.tell_once(provider, model, "against setting")
+            return "" if told else f"{total:,} tokens fitted, more than the window you set. /window reset uses that"
         model = self.answering(provider, model)
 
         def fitted(facts: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +244,7 @@ class ModelFacts:
 
         if above or tokens > int(self._of(provider, model).get("taken", 0)):
             self._change(provider, model, fitted)
-        return "raised" if above else ""
+        return f"This window is larger than assumed: {total:,} tokens fitted. /window shows it" if above else ""
 
     def tell_once(self, provider: str, model: str, topic: str) -> bool:
         """Whether this is the first time in this run that a model is reported on `topic`."""

@@ -235,8 +235,11 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
     reported = reply.usage
     if verdict is None or reported is None or reported.input_total is None:
         return None
-    if verdict.kind == "cut":
-        return _cut_notice(reply, verdict, models)
+    if verdict.kind == "cut":  # if its window follows from that, it is used from now on
+        models.ask_anew(reply.provider, reply.model)
+        seems = f" {models.learn_cut(reply.provider, reply.model, verdict.window)}" if verdict.window else ""
+        text = f"The server cut the prompt: {verdict.reason.removeprefix('the server ')}.{seems}"
+        return Notice("warning", f"{text} To prevent that, {RAISE_WINDOW}")
     if verdict.kind == "doubted":
         if not models.tell_once(reply.provider, reply.model, "doubted"):
             return None
@@ -254,30 +257,8 @@ def learn_window(usage: ContextUsage, reply: Message, verdict: Verdict | None, m
         )
     if reply.status != "complete" or not verdict.confirmed:
         return None
-    total = reported.input_total + (reported.output_total or 0)
-    match models.learn_fitted(reply.provider, reply.model, reported.input_total, reported.output_total or 0):
-        case "raised":
-            return Notice("info", f"This window is larger than assumed: {total:,} tokens fitted. /window shows it")
-        case "against setting":
-            return Notice("info", f"{total:,} tokens fitted, more than the window you set. /window reset uses that")
-        case "":
-            return None
-
-
-def _cut_notice(reply: Message, verdict: Verdict, models: ModelFacts) -> Notice:
-    """The server read only part of the prompt; if its window follows from that, it is used from now on."""
-    models.ask_anew(reply.provider, reply.model)
-    seems = ""
-    if verdict.window is not None:
-        if models.learn_cut(reply.provider, reply.model, verdict.window):
-            seems = f" Its window seems to be {verdict.window:,} tokens, which chatctx uses from now on."
-        else:
-            seems = f" Its window seems to be {verdict.window:,} tokens, not what you set."
-    return Notice(
-        "warning",
-        f"The server cut the prompt: {verdict.reason.removeprefix('the server ')}.{seems} "
-        f"To prevent that, {RAISE_WINDOW}",
-    )
+    text = models.learn_fitted(reply.provider, reply.model, reported.input_total, reported.output_total or 0)
+    return Notice("info", text) if text else None
 
 
 # -- making it fit -----------------------------------------------------------------------------------------------------
