@@ -53,7 +53,7 @@ DEVIATION_TOKENS, DEVIATION_CHARACTERS = 0.25, 0.08  # of the weights around wha
 TYPICAL = 0.05  # relative error of a text
 COVERED = 0.97
 ENOUGH = 8  # texts from which a class has a margin of its own
-LEAST, RARE, UNSEEN, MOST = 0.02, 0.15, 0.4, 1.0  # margins
+LEAST, RARE, UNSEEN, MOST = 0.02, 0.15, 0.4, 4.0  # margins
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.bench.fit_classes import POOLED
 from tests.bench.languages import score
 from tests.corpus import corpus_root
-from tui.context.counting.tokenizers import get_tokenizer
+from tui.context.counting.tokenizers import count_text, get_tokenizer
 
 pytestmark = [pytest.mark.corpus, pytest.mark.timeout(300)]
 
@@ -43,3 +44,13 @@ def test_languages_are_within_what_is_promised(texts: list[Mapping[str, Any]]) -
     assert scores.held >= 0.95
     assert scores.bound_ratio <= 1.12
     assert scores.weak_cells <= 20
+
+
+def test_the_bound_of_a_model_of_no_known_name_holds_in_every_script(texts: list[Mapping[str, Any]]) -> None:
+    held: dict[str, list[bool]] = {}
+    for text in texts:
+        bound = count_text(text["text"], "unheard-of").upper_bound
+        held.setdefault(text["language"], []).extend(text["counts"][name] <= bound for name in POOLED)
+    shares = {language: sum(fits) / len(fits) for language, fits in held.items()}
+    assert min(shares.values()) >= 0.55, shares
+    assert sum(map(sum, held.values())) >= 0.95 * sum(map(len, held.values()))

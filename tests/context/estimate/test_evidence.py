@@ -384,6 +384,21 @@ def test_a_vocabulary_that_spells_text_out_is_no_lie_and_hides_no_reasoning(
         messages += [user(text * 30 + str(number))]
 
 
+@pytest.mark.parametrize("text", ["ท่าเรือมีเรือเก้าลำ ", "ဆိပ်ကမ်းတွင် သင်္ဘောကိုးစင်းရှိသည် ", "ಬಂದರಿನಲ್ಲಿ ಒಂಬತ್ತು ಹಡಗುಗಳಿವೆ "])
+def test_a_measured_number_is_not_in_doubt_for_its_script(hybrid: HybridTokenEstimator, text: str) -> None:
+    """In a vocabulary that nobody knows a script may cost several times as much: the server counts it all the same."""
+    messages: list[Message] = []
+    for number in range(8):
+        messages.append(user(text * 20 + str(number)))
+        outgoing = request(*messages, model="unheard-of")
+        tokens = hybrid.counter.count_message(messages[-1], "unheard-of").size * 1.05 * (number + 1) + 3
+        reply = assistant("ok")
+        assert hybrid.record(outgoing, reply, Usage(round(tokens), None), at=float(number)) is not None
+    estimate = hybrid.estimate(request(*messages, model="unheard-of"))
+    assert estimate.source == "exact"
+    assert estimate.upper_bound <= 1.35 * estimate.tokens
+
+
 def test_the_same_rounded_number_again_is_no_cut(hybrid: HybridTokenEstimator) -> None:
     conversation = ReportedConversation(hybrid)
     conversation.honest(5_000)

@@ -26,6 +26,7 @@ WITNESSES = 8  # confirmed reports that a new one has to agree with, so that sma
 AGREED = 3  # reports that agree with each other and with the next are confirmed
 NEAR = 1.2  # ratio to the estimate of the text, within which two reports outweigh confirmed ones
 TEXT_SHARE, TEXT_SLACK = 0.10, 48.0  # at most, between a first report and the estimate from text alone
+DOUBT_SHARE = 0.25  # of that estimate: a larger margin is the vocabulary's, and tells nothing of the server
 CONFIRMED_SHARE, CONFIRMED_SLACK = 0.04, 12.0  # between a report and an estimate made without it
 PACKED_BYTES, PACKED_FROM, PACKED_SHARE = 12, 2_000, 1 / 3  # bytes a token, over so many bytes, of the estimate
 ADDED_AT_LEAST = 8.0  # tokens of visible text, after which a number cannot be the same as before
@@ -136,8 +137,8 @@ class Claim:
 
     @property
     def doubt(self) -> float:
-        """How far off it may be if the estimate from text alone is within its margin."""
-        return self._difference + self.margin
+        """How far off it may be if the estimate from text alone is about right."""
+        return self._difference + min(self.margin, DOUBT_SHARE * self.by_learning)
 
     @property
     def agrees(self) -> bool:
