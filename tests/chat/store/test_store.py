@@ -79,7 +79,7 @@ def test_a_finished_message_cannot_be_changed(store: SessionStore) -> None:
     session = add_session(store)
     store.add_message(session, EVERYTHING)
     with pytest.raises(StoreError, match="never changed"):
-        store.finish_message(session, EVERYTHING)
+        store.add_message(session, EVERYTHING)
 
 
 def test_records_cannot_be_changed(store: SessionStore) -> None:
@@ -100,7 +100,7 @@ def test_streaming_message_grows_then_is_final(store: SessionStore) -> None:
     assert grown.parts == (Reasoning("a", "p", "m", signature="s"), Text("hello"))
     assert grown.usage == Usage(5, 2)
     final = Message(**{**{f: getattr(grown, f) for f in grown.__dataclass_fields__}, "status": "complete"})
-    store.finish_message(session, final)
+    store.add_message(session, final)
     assert store.messages(session) == [final]
     assert store.query("SELECT count(*) FROM deltas") == [(0,)]
 

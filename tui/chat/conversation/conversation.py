@@ -63,7 +63,6 @@ class Conversation:
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
         self.unsaved: list[Message] = []  # replies not stored yet, mostly because the disk is full
         self._writing = threading.Lock()  # guards `unsaved`
-        self._begun: set[str] = set()  # replies that have a row already
         self._projection = Projection()
         self._projecting = threading.Lock()
         self._requests: tuple[Request, Request] | None = None  # untrimmed, and as it is sent
@@ -133,29 +132,16 @@ class Conversation:
 
     def write_events(self, message: Message, events: Sequence[StreamEvent]) -> None:
         """Store what arrived of a reply, which gets its row with the first event. Not on the event loop."""
-        with self.store.transaction(durable=False):  # a stream may lose its last second
-            if message.id not in self._begun:
-                self.store.add_message(self.info.id, message)
-            self.store.append_events(self.info.id, message.id, events)
-        self._begun.add(message.id)
-
-    def write_grown(self, message: Message) -> None:
-        """Store a streaming message so far. Not on the event loop. Raises `StoreError`."""
-        if message.id in self._begun:
-            self.store.grow_message(self.info.id, message)
-        else:
+        with self.store.transaction(durable=False):
             self.store.add_message(self.info.id, message)
-            self._begun.add(message.id)
+            self.store.append_events(self.info.id, message.id, events)
 
     def _write_unsaved(self) -> None:
         """Store the replies that are not stored yet, in order, as far as the disk takes them."""
         with self._writing:
             try:
                 while self.unsaved:
-                    reply = self.unsaved[0]
-                    write = self.store.finish_message if reply.id in self._begun else self.store.add_message
-                    write(self.info.id, reply)
-                    self._begun.discard(reply.id)
+                    self.store.add_message(self.info.id, self.unsaved[0])
                     del self.unsaved[0]
             except StoreError as error:
                 log.warning("answer not saved yet: %s", error)

@@ -159,24 +159,29 @@ class SessionStore(Database):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def add_message(self, session: str, message: Message) -> None:
-        """Append a message. Only one with status "streaming" may change later.
+        """Append a message, or replace what is stored of one while it is streaming; a finished one never changes.
 
         A message of the person restores a session that another program has deleted meanwhile.
         """
-        owner = self._liveness.owner if message.status == "streaming" else None
-        with self.transaction() as db:
+        streaming = message.status == "streaming"
+        with self.transaction(durable=not streaming) as db:  # a stream may lose its last second
             db.execute(
                 f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}, owner)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, id) DO UPDATE SET"
+                " (status, parts, usage, finish_reason, error, owner) = (excluded.status, excluded.parts,"
+                " excluded.usage, excluded.finish_reason, excluded.error, excluded.owner)",
                 (
                     session, message.id, message.role, message.kind, message.status, message.created_at,
-                    message.provider, message.model, *_content(message), owner,
+                    message.provider, message.model, *_content(message), self._liveness.owner if streaming else None,
                 ),
             )  # fmt: skip
+            if not streaming:
+                db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
             db.execute(
-                "UPDATE sessions SET updated_at = max(updated_at, ?),"
-                " deleted_at = CASE ? WHEN 'user' THEN NULL ELSE deleted_at END WHERE id = ?",
-                (message.created_at, message.role, session),
+                "UPDATE sessions SET updated_at = max(updated_at, :at),"
+                " deleted_at = CASE :role WHEN 'user' THEN NULL ELSE deleted_at END"
+                " WHERE id = :session AND (updated_at < :at OR deleted_at IS NOT NULL)",
+                {"at": message.created_at, "role": message.role, "session": session},
             )
 
     def append_events(self, session: str, message: str, events: Sequence[StreamEvent]) -> None:
@@ -184,21 +189,6 @@ class SessionStore(Database):
         seq = "SELECT coalesce(max(seq), 0) + 1 FROM deltas WHERE session = ? AND message = ?"
         sql = f"INSERT INTO deltas (session, message, seq, events) VALUES (?, ?, ({seq}), ?)"
         self.write(sql, (session, message, session, message, dump_events(events)), durable=False)
-
-    def grow_message(self, session: str, message: Message) -> None:
-        """Replace the content of a streaming message."""
-        sql = "UPDATE messages SET parts = ? WHERE session = ? AND id = ?"
-        self.write(sql, (codec.dump(message.parts), session, message.id), durable=False)
-
-    def finish_message(self, session: str, message: Message) -> None:
-        """Replace a streaming message by its final form; its events are removed."""
-        with self.transaction() as db:
-            db.execute(
-                "UPDATE messages SET status = ?, parts = ?, usage = ?, finish_reason = ?, error = ?, owner = NULL"
-                " WHERE session = ? AND id = ?",
-                (message.status, *_content(message), session, message.id),
-            )
-            db.execute("DELETE FROM deltas WHERE session = ? AND message = ?", (session, message.id))
 
     def messages(self, session: str) -> list[Message]:
         """The whole history, oldest first. A message streaming in another program comes with what has arrived."""
@@ -242,7 +232,7 @@ class SessionStore(Database):
             for message in self.messages(session):
                 if (session, message.id) in dead:
                     with self.transaction():
-                        self.finish_message(session, replace(message, status="interrupted", error=text))
+                        self.add_message(session, replace(message, status="interrupted", error=text))
                         self.write(
                             "UPDATE calls SET status = 'failed', error = 'interrupted'"
                             " WHERE session = ? AND message = ? AND status = 'pending'",

@@ -196,7 +196,8 @@ class ToolStep:
                 return  # the step was cancelled while this thread was starting
             self._parts[number] = self.results.parts(self.calls[number], self._outputs[number])
             try:
-                self.conversation.write_grown(replace(self._message, parts=self._joined()))
+                conversation = self.conversation
+                conversation.store.add_message(conversation.info.id, replace(self._message, parts=self._joined()))
             except StoreError as error:
                 log.warning("a tool's result is not saved yet: %s", error)
 
