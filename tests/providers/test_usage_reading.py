@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.messages import BilledPass, Usage
-from tui.providers.usage_reading import merged_usage, read_usage
+from tui.providers.usage_reading import GUESS, merged_usage, read_usage
 
 
 @pytest.mark.parametrize(
@@ -281,6 +281,9 @@ def test_cache_writes_are_told_apart_by_their_lifetime() -> None:
         pytest.param([Usage(10_430, 1, 10_404), Usage(26, 9)], Usage(10_430, 9, 10_404), id="a poorer one later"),
         pytest.param([Usage(1_000, 50, reasoning=9), Usage(1, 1)], Usage(1_000, 50, reasoning=9), id="worse later"),
         pytest.param([Usage(100, 1), Usage(5_000, 9)], Usage(5_000, 9), id="a placeholder first"),
+        pytest.param([Usage(2_000, 0), Usage(1_400, 9)], Usage(1_400, 9), id="a guess first"),
+        pytest.param([Usage(2_000, 0), Usage(1_400, 9, 900)], Usage(1_400, 9, 900), id="a guess, then the cache"),
+        pytest.param([Usage(2_000, 0, 1_500), Usage(500, 9)], Usage(2_000, 9, 1_500), id="the rest of the cache later"),
         pytest.param([Usage(5_000, None), Usage(None, 9)], Usage(5_000, 9), id="each a half"),
         pytest.param([Usage(26, 1), Usage(10_430, 9, 10_404, 0)], Usage(10_430, 9, 10_404, 0), id="the cache later"),
         pytest.param([Usage(900, 9), Usage(900, 9, cost=0.5)], Usage(900, 9, cost=0.5), id="the bill later"),
@@ -313,6 +316,9 @@ def test_no_later_part_takes_anything_away(parts: list[Usage]) -> None:
     for part in parts:
         merged = merged_usage(merged, part)
     assert merged is not None
-    for name in ("input_total", "output_total", "reasoning"):
+    for name in ("output_total", "reasoning"):
         values = [value for part in parts if (value := getattr(part, name)) is not None]
         assert getattr(merged, name) == max(values, default=None)
+    inputs = [part.input_total for part in parts if part.input_total is not None]
+    assert merged.input_total in inputs or (merged.input_total is None and not inputs)
+    assert (merged.input_total or 0) * GUESS ** (len(parts) - 1) >= max(inputs, default=0)

@@ -76,8 +76,8 @@ _USUAL_TERMS = ("", "default", "standard", "auto", "global", "not_available")
 def merged_usage(before: Usage | None, after: Usage) -> Usage:
     """What two usage reports of one call say together: the best of each field, `after` being the later one.
 
-    Streams report usage more than once, some of them a placeholder or only what is new. The input never becomes
-    smaller, unless the later report says why: the server cleared content, or worked in several passes.
+    Streams report usage more than once, some of them a placeholder or only what is new. The input becomes much smaller
+    only if the later report says why: the server cleared content, or worked in several passes.
     """
     if before is None:
         return after
@@ -89,21 +89,25 @@ def merged_usage(before: Usage | None, after: Usage) -> Usage:
     )
     if after.passes or after.cleared:
         return later
-    # What is cached belongs to an input: that of the report with the larger one.
-    larger, other = (after, before) if (after.input_total or 0) >= (before.input_total or 0) else (before, after)
+    # What is cached belongs to an input: that of the report with the larger one, or of the later one if the first may
+    # have been a guess. Ollama begins its answers in Anthropic's dialect with a quarter of the bytes.
+    least = (before.input_total or 0) / (1 if before.input_cached or before.input_cache_write else GUESS)
+    chosen, other = (after, before) if (after.input_total or 0) >= least else (before, after)
     return replace(
         later,
-        input_total=_most(before.input_total, after.input_total),
+        input_total=_first(chosen.input_total, other.input_total),
         output_total=_most(before.output_total, after.output_total),
-        input_cached=_first(larger.input_cached, other.input_cached),
-        input_cache_write=_first(larger.input_cache_write, other.input_cache_write),
-        cache_write_1h=_first(larger.cache_write_1h, other.cache_write_1h),
+        input_cached=_first(chosen.input_cached, other.input_cached),
+        input_cache_write=_first(chosen.input_cache_write, other.input_cache_write),
+        cache_write_1h=_first(chosen.cache_write_1h, other.cache_write_1h),
         reasoning=_most(before.reasoning, after.reasoning),
         cleared=before.cleared,
         cleared_uses=before.cleared_uses,
         passes=before.passes,
     )
 
+
+GUESS = 4  # times the real input that a guess before an answer may be: characters are taken for tokens
 
 T = TypeVar("T")
 
