@@ -67,9 +67,9 @@ class HistoryPanel(RowsPanel[str, Row]):
         messages = calls_of(self.session.messages, calls)
         window = usage.limits.context if usage is not None else None
         chart_height = max(4, min(16, (height - 13) // 2 if calls else height - 7))
-        notes = [legend(messages, window), *([accuracy_line(calls)] if calls and height >= 16 else [])]
+        notes = legend(messages, window), accuracy_line(calls) if height >= 16 else ""
         head = chart_lines(messages, width, chart_height, window=window)
-        head += [Content.styled(clip(note, width), "$text-muted") for note in notes]
+        head += [Content.styled(clip(note, width), "$text-muted") for note in notes if note]
         head += [Content(""), request_head(self.list_width)] if calls else []
         now, count = time.time(), len(calls)
         rows = [
