@@ -128,3 +128,14 @@ async def test_a_key_that_the_person_has_set_is_the_one_shown_and_pressed() -> N
         await run.press("f9")
         run.app.push_screen(ApprovalPanel(ASKED, lambda _typed: None))
         await run.shows("j  run it, once", "s  run it, in this", "f9 stop the answer")
+
+
+async def test_the_keys_of_a_chosen_message_are_those_of_the_person_and_can_be_clicked() -> None:
+    keys = {"transcript.copy": "k,ctrl+k", "transcript.leave": "q"}
+    async with running(Scenario(messages=[user("hi", "m1"), assistant("ho", "m2")]), keys=keys) as run:
+        await run.press("alt+up")
+        await run.shows("k copy")
+        await click(run, "p pin")
+        await run.until(lambda: run.session.conversation.state.pinned == {ident("m2")})
+        await click(run, "q back")
+        await run.until(lambda: run.chat.transcript.cursor_id is None)

@@ -313,7 +313,7 @@ class CopyingApp(App[None]):
 # -- the keys of a panel ---------------------------------------------------------------------------------------------
 
 Hint: TypeAlias = tuple[str, str, str]
-"""A key, its label, and the screen's action (or `app.` and an action of the app)."""
+"""A key, its label, and the screen's action (or one behind `app.` or `focused.`)."""
 
 CLOSE: Hint = ("esc", "close", "close")
 BACK: Hint = ("esc", "back", "close")
@@ -354,5 +354,6 @@ def _fitting(labels: list[Content], width: int) -> Content:
 
 def _key_label(screen: Screen[Any], hint: Hint, key_style: str = "", word_style: str = "") -> Content:
     key, word, action = hint
-    label = Content.assemble((key_now(screen, key, action), key_style), (f" {word}", word_style))
+    key = key_now(screen, key, action.removeprefix("focused."))
+    label = Content.assemble((key, key_style), (f" {word}", word_style))
     return label.stylize(Style.from_meta({"@click": action if "." in action else f"screen.{action}"}))

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -165,6 +166,7 @@ def welcome(provider: str, model: str, usage: ContextUsage | None, where: str, k
 class RuleLine(Bar):
     """The line above the prompt: activity on the left, the draft's cost on the right."""
 
+    auto_links = var(False)
     left = Content("")
     right: Sequence[str] = ()
 

@@ -527,7 +527,7 @@ async def test_messages_are_chosen_from_the_prompt_and_the_keys_are_shown() -> N
     async with running(scenario) as run:
         await run.type("draft")
         await run.press("alt+up")
-        await run.shows("c copy · e edit · r retry · f fork · p pin · x leave out · y copy code · esc back")
+        await run.shows("c copy   e edit   r retry   f fork   p pin   x leave out   y copy code   esc back")
         await run.press("escape")
         await run.until(lambda: run.app.focused is run.chat.composer.area)
         assert "x leave out" not in run.text

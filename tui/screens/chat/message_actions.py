@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-from textual.binding import Binding
 
 from tui.commands import BUSY, parse
 from tui.messages import Message, ToolResult
+from tui.screens.base import Hint
 from tui.terminal.browser import open_in_browser
 from tui.widgets.transcript.transcript import Transcript
 
@@ -120,38 +119,22 @@ class MessageActions:
             self._screen.transcript.add_notice("info", f"The link: {url}")
 
 
-_LABELS = (
-    ("open", "open", "open"),
-    ("fold", "unfold", "unfold"),
-    ("copy", "copy", "copy"),
-    ("edit", "edit", "edit"),
-    ("retry", "retry", "retry"),
-    ("fork", "fork", "fork"),
-    ("pin", "pin", "pin"),
-    ("exclude", "leave out", "out"),
-    ("copy_code", "copy code", "code"),
+_KEYS: Sequence[Hint] = (
+    ("o", "open", "focused.request('open')"),
+    ("enter", "unfold", "focused.toggle_fold"),
+    ("c", "copy", "focused.request('copy')"),
+    ("e", "edit", "focused.request('edit')"),
+    ("r", "retry", "focused.request('retry')"),
+    ("f", "fork", "focused.request('fork')"),
+    ("p", "pin", "focused.request('pin')"),
+    ("x", "leave out", "focused.request('exclude')"),
+    ("y", "copy code", "focused.request('copy_code')"),
+    ("esc", "back", "focused.leave"),
 )
-"""Name of the key after `transcript.`, its label, its short label; the most useful first."""
+"""The most useful first."""
 
 
-def message_keys(keymap: Mapping[str, str], width: int, *, on_result: bool, folds: bool = False) -> str:
-    """`c copy · e edit · … · esc back` in at most `width` cells.
-
-    `on_result`: tool results are chosen. `folds`: the message has parts to unfold.
-
-    If not all fit the labels are shortened, then the last keys are dropped, except the one that goes back.
-    """
-    keys = {
-        str(binding.id).removeprefix("transcript."): keymap.get(str(binding.id), binding.key).split(",")[0]
-        for binding in Transcript.BINDINGS
-        if isinstance(binding, Binding)
-    }
-    conditions = {"open": on_result, "fold": folds}
-    labels = [names for names in _LABELS if conditions.get(names[0], True)]
-    back = f"{keys['leave'].replace('escape', 'esc')} back"
-    line = " · ".join([*(f"{keys[name]} {word}" for name, word, _ in labels), back])
-    short = [*(f"{keys[name]} {word}" for name, _, word in labels), back]
-    while len(line) > width and len(short) > 1:
-        line = "  ".join(short)
-        del short[-2]
-    return line if len(line) <= width else back
+def message_keys(*, on_result: bool, folds: bool) -> list[Hint]:
+    """The keys for a chosen message: tool results can be opened, and some messages have parts to unfold."""
+    absent = {"open": not on_result, "unfold": not folds}
+    return [key for key in _KEYS if not absent.get(key[1])]

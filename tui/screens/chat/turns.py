@@ -36,6 +36,7 @@ from tui.chat.conversation.events import (
 )
 from tui.messages import Message
 from tui.render.message import Count
+from tui.screens.base import key_line
 from tui.text.clean import clean_line
 from tui.text.numbers import duration, plural, source_of, tokens_exact, tokens_short, total_of
 
@@ -90,9 +91,8 @@ class Turns:
         if entry is not None and entry.message is not None:
             from tui.screens.chat.message_actions import message_keys  # not before the first frame
 
-            on_result, folds = entry.message.role == "tool", bool(entry.foldable)
-            keys = message_keys(screen.keymap, screen.size.width - 3, on_result=on_result, folds=folds)
-            line = Content.styled(keys, "$text-muted")
+            keys = message_keys(on_result=entry.message.role == "tool", folds=bool(entry.foldable))
+            line = key_line(screen, keys, screen.size.width - 3)
         elif self._rewind_to and session is not None:
             counts = screen.transcript.document.counts
             stop = screen.key("chat.stop", "esc")
