@@ -597,6 +597,16 @@ def test_a_server_that_takes_to_honesty_after_confirmed_lies_is_believed_by_its_
     assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
 
 
+@pytest.mark.parametrize("model", ["qwen3:8b", "llama3.2", "gpt-oss:20b"])
+def test_a_quarter_of_the_bytes_is_no_count(hybrid: HybridTokenEstimator, model: str) -> None:
+    """Ollama answers so when it is asked to count in Anthropic's dialect."""
+    code = "".join(f"x[{number}] = {{'{number:x}': (a+{number})**2}};\n" for number in range(400))
+    outgoing = request(user(code), model=model)
+    before = hybrid.estimate(outgoing)
+    assert hybrid.note_count(outgoing, len(code) // 4, at=0.0).kind == "doubted"
+    assert hybrid.estimate(outgoing) == before
+
+
 def test_a_counted_number_is_weighed_too(hybrid: HybridTokenEstimator) -> None:
     outgoing = request(user("word " * 10))
     assert hybrid.note_count(outgoing, 5_000_000, at=0.0).kind == "doubted"

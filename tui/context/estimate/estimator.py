@@ -202,6 +202,8 @@ class HybridTokenEstimator:
             usage = Usage(tokens - (cleared or 0), None, cleared=cleared)
             session, nothing = self._session(request), Message("assistant", ())
             verdict = session.reports.weigh(situation, tokens, window=None)
+            if verdict.believed and not _is_a_count(situation, tokens):
+                verdict = Verdict("doubted", f"{tokens:,} tokens are fewer than its text has")
             if verdict.overrules:
                 self._overrule(session)
             if verdict.believed:
@@ -411,6 +413,16 @@ class HybridTokenEstimator:
         match = Match(len(account.lines), measurement, output is not None)
         session.anchored = anchored_at(match, account, situation.calibration)
         return measurement
+
+
+def _is_a_count(situation: Situation, tokens: int) -> bool:
+    """Whether a server may have counted `tokens`: some divide the bytes by four (Ollama in Anthropic's dialect).
+
+    Where the vocabulary is known, text has no fewer tokens than that. Images, tools and reasoning may not be counted.
+    """
+    claim, model = claim_of(situation, tokens), situation.account.model
+    least = claim.by_learning - claim.media - sum(situation.preamble.tools) - situation.account.sums.reasoning
+    return claim.agrees or tokens >= least or get_tokenizer(model).method == "estimated"
 
 
 def _part_digests(request: Request) -> Sequence[bytes]:
