@@ -28,7 +28,6 @@ class Meter:
         self._services = services
         self._target = target
         self.latest: ContextUsage | None = None
-        self._measured: tuple[Request | None, object] = (None, None)  # the inputs of `latest`
 
     @property
     def target(self) -> Target:
@@ -61,17 +60,13 @@ class Meter:
         return answer_reserve(limits, settings.reserve_output)
 
     async def usage(self) -> ContextUsage:
-        """The measured next request; measured again only if something has changed."""
-        request = await asyncio.to_thread(self.request)
-        inputs = self._window(), self._services.estimator.revision  # learning makes it outdated
-        if self.latest is None or self._measured[0] is not request or self._measured[1] != inputs:
-            before = self.latest.warnings if self.latest is not None else ()
-            self.latest = await asyncio.to_thread(self.measure, request)
-            self._measured = request, inputs
-            for warning in self.latest.warnings:
-                if warning not in before:
-                    log.warning("context of %s/%s: %s", self.target.provider, self.target.model, warning)
-        return self.latest
+        """The measured next request. Takes well under a millisecond where nothing has changed."""
+        before = self.latest.warnings if self.latest is not None else ()
+        usage = self.latest = await asyncio.to_thread(lambda: self.measure(self.request()))
+        for warning in usage.warnings:
+            if warning not in before:
+                log.warning("context of %s/%s: %s", self.target.provider, self.target.model, warning)
+        return usage
 
     async def usage_to_send(self) -> ContextUsage:
         """Like `usage`, but counted by the server if it is uncertain whether the request fits, or if that is free."""

@@ -92,18 +92,12 @@ class HybridTokenEstimator:
     names: Callable[[str, str], str] = lambda _provider, model: model
     _sessions: OrderedDict[tuple[str, str, str], _Session] = field(default_factory=OrderedDict)
     _lock: RLock = field(default_factory=RLock)
-    _learned: int = 0  # number of times something was
 
     def copy(self) -> HybridTokenEstimator:
         """An estimator that has learned the same and stores nothing, to try what a call would teach."""
         return HybridTokenEstimator(
             self.counter, self.tracker.copy(), self.calibrations.copy(), self.costs.copy(), self.names
         )
-
-    @property
-    def revision(self) -> tuple[int, int]:
-        """Changes whenever something is learned: estimates made before may be outdated."""
-        return self._learned, self.tracker.generation
 
     def estimate(self, request: Request) -> ConversationEstimate:
         """The input tokens of `request`. The first call in a process loads a vocabulary: not on the event loop."""
@@ -148,7 +142,6 @@ class HybridTokenEstimator:
         that is missing or zero changes nothing, and has no verdict.
         """
         with self._lock:
-            self._learned += 1
             request = self._filed(request)
             situation = self.situation(request)
             estimate = situation.estimate
@@ -194,7 +187,6 @@ class HybridTokenEstimator:
     def note_count(self, request: Request, tokens: int, *, at: float) -> Verdict:
         """Use the provider's own count of `request` (`tokens`), taken `at` seconds since the epoch, if plausible."""
         with self._lock:
-            self._learned += 1
             request = self._filed(request)
             situation = self.situation(request)
             before = situation.base.measurement
@@ -214,7 +206,6 @@ class HybridTokenEstimator:
     def note_parts(self, request: Request, counts: Sequence[int]) -> bool:
         """Use the provider's counts of `preamble_steps(request)`, in tokens and in that order. False if implausible."""
         with self._lock:
-            self._learned += 1
             request = self._filed(request)
             steps, preamble = preamble_steps(request), self._preamble(request, self._session(request))
             # A template's default system prompt is counted with the bare message, but replaced by a person's own.
@@ -242,7 +233,6 @@ class HybridTokenEstimator:
     def note_refusal(self, request: Request, tokens: int | None, *, at: float) -> None:
         """A server refused `request` as too large although it was expected to fit. `tokens`: its input, if named."""
         with self._lock:
-            self._learned += 1
             request = self._filed(request)
             calibration = self.calibrations.get(request.provider, request.model)
             taught = learn_refusal(self.situation(request), tokens)
