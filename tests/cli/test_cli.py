@@ -19,7 +19,10 @@ from tui.chat.store.schema import MIGRATIONS
 from tui.chat.store.store import SessionStore
 from tui.messages import Request
 
-HEAVY = ("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp")
+HEAVY = (
+    *("textual", "rich", "openai", "anthropic", "tiktoken", "genai_prices", "mcp", "sqlite3", "httpx2", "xllamacpp"),
+    *("asyncio", "tui.context.counting"),
+)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""How numbers are written: tokens, sizes, times, money, percentages. Pure text without styles."""
+"""How numbers are written (tokens, sizes, times, money, percentages), summed and divided. Pure text without styles."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -196,3 +196,26 @@ def size_text(size: int) -> str:
             break
         value, unit = value / 1_000, larger
     return f"{value:.{1 if value < 9.95 else 0}f} {unit}"
+
+
+def apportion(total: int, weights: Sequence[float]) -> list[int]:
+    """Divide `total` into whole numbers by `weights` (none negative), by largest remainder; the sum is exact.
+
+    If all weights are 0 the first gets everything.
+    """
+    if not weights:
+        return []
+    weight_total = sum(weights)
+    if weight_total <= 0:
+        return [total, *[0] * (len(weights) - 1)]
+    shares = [total * weight / weight_total for weight in weights]
+    parts = [int(share) for share in shares]
+    missing = total - sum(parts)
+    by_rest = sorted(range(len(weights)), key=lambda index: parts[index] - shares[index])
+    for index in by_rest[: max(0, missing)]:
+        parts[index] += 1
+    for index in reversed(by_rest):  # only reached through rounding of very large numbers
+        if sum(parts) <= total:
+            break
+        parts[index] -= min(parts[index], sum(parts) - total)
+    return parts

@@ -13,7 +13,6 @@ from tests.messages import assistant, user
 from tui.context.estimate.calibration import Calibration
 from tui.context.estimate.estimator import HybridTokenEstimator
 from tui.context.usage.limits import UNKNOWN_LIMITS, BudgetSettings, ModelLimits
-from tui.context.usage.rows import apportion
 from tui.context.usage.usage import (
     ContextUsage,
     LeftOut,
@@ -23,6 +22,7 @@ from tui.context.usage.usage import (
 )
 from tui.messages import Attachment, Message, Request, SystemSection, ToolSchema, Usage
 from tui.text.labels import ROW_NAMES
+from tui.text.numbers import apportion
 
 WINDOW = ModelLimits(200_000, source="probe")
 

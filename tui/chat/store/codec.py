@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, get_args
 
-from tui.context.usage.rows import apportion
 from tui.messages import (
     Attachment,
     BilledPass,
@@ -41,6 +40,7 @@ from tui.providers.base import (
     UsageUpdate,
 )
 from tui.providers.text_repairs import thought_before
+from tui.text.numbers import apportion
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors raised by reading JSON that is damaged, or of another format or version."""

@@ -28,7 +28,7 @@ from tui.context.estimate.prediction import (
 )
 from tui.messages import BUILT_IN, Request
 from tui.text.labels import MESSAGE_ROWS, PREAMBLE_ROWS, ROW_NAMES, SECTION_ROWS
-from tui.text.numbers import tokens_exact
+from tui.text.numbers import apportion, tokens_exact
 
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add, or lack: a date, a default system prompt
@@ -87,29 +87,6 @@ class UsageRow:
     tokens: int
     source: CountSource
     items: Sequence[UsageItem] = ()
-
-
-def apportion(total: int, weights: Sequence[float]) -> list[int]:
-    """Divide `total` into whole numbers by `weights` (none negative), by largest remainder; the sum is exact.
-
-    If all weights are 0 the first gets everything.
-    """
-    if not weights:
-        return []
-    weight_total = sum(weights)
-    if weight_total <= 0:
-        return [total, *[0] * (len(weights) - 1)]
-    shares = [total * weight / weight_total for weight in weights]
-    parts = [int(share) for share in shares]
-    missing = total - sum(parts)
-    by_rest = sorted(range(len(weights)), key=lambda index: parts[index] - shares[index])
-    for index in by_rest[: max(0, missing)]:
-        parts[index] += 1
-    for index in reversed(by_rest):  # only reached through rounding of very large numbers
-        if sum(parts) <= total:
-            break
-        parts[index] -= min(parts[index], sum(parts) - total)
-    return parts
 
 
 class MessageTokens(NamedTuple):
