@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.messages import assistant
 from tui.chat import usage_report
-from tui.chat.store.calls import _GROUPS, CallLog, CallRow, Totals, billed_model, prediction_error
+from tui.chat.store.calls import _GROUPS, CallLog, CallRow, Totals, billed_model
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals_to_json
 from tui.text.numbers import spent
@@ -40,7 +40,7 @@ def _group(call: CallRow) -> Totals:
     errors: list[float] = []
     measured = call.status == "success" and call.kind == "chat" and call.usage_source == "provider"
     if measured and call.believed and call.predicted and call.input_total:
-        errors.append(prediction_error(call.predicted, call.input_total))
+        errors.append(1_000_000 * abs(call.predicted - call.input_total) // call.input_total / 10_000)
     return Totals(
         1,
         int(call.status != "success"),

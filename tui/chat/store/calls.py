@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from tui.chat.store.database import Database, new_id
 from tui.chat.store.store import storable
 from tui.messages import Usage
-from tui.providers.catalog import price, unpriced_terms
 from tui.text.numbers import Cost, total_of
 
 if TYPE_CHECKING:
@@ -191,6 +190,7 @@ _MEASURED = (
 )
 _TOKENS = "coalesce(passes_input, input_total, 0) + coalesce(passes_output, output_total, 0)"
 _FIRST = "coalesce(source, '') = 'estimated'"
+_ERROR = "1000000 * abs(predicted - input_total) / input_total"  # a whole number: SQLite is slow to write others
 _GROUPS = f"""
 SELECT provider, model, answered_by, unpriced, day, count(*), sum(status <> 'success'), sum(kind = 'compaction'),
     sum(coalesce(passes_input, input_total)), sum(coalesce(passes_cached, input_cached)),
@@ -198,8 +198,8 @@ SELECT provider, model, answered_by, unpriced, day, count(*), sum(status <> 'suc
     sum(reasoning IS NULL AND coalesce(passes_output, output_total, 0) <> 0), sum(cost),
     max(cost IS NULL AND {_TOKENS} <> 0), max(usage_source = 'estimated' AND {_TOKENS} <> 0),
     max(cost <> 0 AND usage_source = 'estimated'),
-    group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND NOT {_FIRST}),
-    group_concat(predicted || ',' || input_total) FILTER (WHERE {_MEASURED} AND {_FIRST})
+    group_concat({_ERROR}) FILTER (WHERE {_MEASURED} AND NOT {_FIRST}),
+    group_concat({_ERROR}) FILTER (WHERE {_MEASURED} AND {_FIRST})
 FROM {{calls}} WHERE status <> 'pending' {{and_where}}
 GROUP BY 1, 2, 3, 4, 5
 """
@@ -284,6 +284,8 @@ class CallLog:
             values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind
             values["verdict_reason"] = verdict.reason or None
         if usage is not None:
+            from tui.providers.catalog import price, unpriced_terms  # with asyncio: `chatctx usage` needs neither
+
             values |= usage_columns(usage) | {"cost": price(usage, *billed)}
             values["unpriced"] = unpriced_terms(usage, *billed) or None
         names = ", ".join(map("{} = ?".format, values))
@@ -332,19 +334,13 @@ class CallLog:
 
 
 def _group(provider: str, model: str, answered_by: str | None, term: str | None, day: str, *row: Any) -> Totals:
-    *sums, unpriced, estimated, cost_estimated, pairs, first_pairs = row
+    *sums, unpriced, estimated, cost_estimated, errors, first_errors = row
     marks = (bool(unpriced), bool(estimated), bool(cost_estimated), (term,) if term else ())
     about = (provider, billed_model(model, answered_by), day)
-    values: tuple[Any, ...] = (*sums, *marks, *about, _errors(pairs), _errors(first_pairs))
+    values: tuple[Any, ...] = (*sums, *marks, *about, _errors(errors), _errors(first_errors))
     return Totals(*values)
 
 
-def _errors(pairs: str | None) -> list[float]:
-    """The errors of "predicted,measured,predicted,measured,..."."""
-    numbers = iter(json.loads(f"[{pairs or ''}]"))
-    return list(map(prediction_error, numbers, numbers))
-
-
-def prediction_error(predicted: int, measured: int) -> float:
-    """The error of a prediction, absolute, in percent of what was measured."""
-    return 100 * abs(predicted - measured) / measured
+def _errors(millionths: str | None) -> list[float]:
+    """The numbers of a comma-separated list, in percent."""
+    return [error / 10_000 for error in json.loads(f"[{millionths or ''}]")]
