@@ -7,10 +7,11 @@ import pytest
 
 from tests.chat.fakes import FakeWorkspace, ScriptedProvider, answer, drain, open_workspace
 from tests.messages import assistant, tool, user
-from tui.chat.interchange.fork import ForkError, forked_records
+from tui.chat.interchange.fork import forked_records
 from tui.chat.store.database import StoreError
 from tui.chat.store.store import Record
 from tui.chat.turn.session import ChatSession
+from tui.errors import ExpectedError
 from tui.messages import Attachment, Message, ToolCall, ToolResult
 
 WORDS = "The quick brown fox jumps over the lazy dog. " * 8
@@ -170,7 +171,7 @@ async def test_what_is_not_there_is_refused_and_nothing_is_made(tmp_path: Path, 
     async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
         session = await workspace.new_session()
         workspace.store.add_message(session.id, assistant(id="1", status="streaming"))
-        with pytest.raises(ForkError, match="fork"):
+        with pytest.raises(ExpectedError, match="fork"):
             await workspace.fork("none" if broken == "session" else session.id, "x" if broken == "message" else "1")
         assert workspace.store.query("SELECT count(*) FROM sessions") == [(1,)]
 

@@ -13,26 +13,22 @@ from tui.chat.store.store import MESSAGE_COLUMNS, Record, SessionInfo, SessionSt
 from tui.errors import ExpectedError
 
 
-class ForkError(ExpectedError):
-    """There is nothing to fork. `str()` is one line for a person."""
-
-
 def fork_session(store: SessionStore, session: str, message_id: str) -> SessionInfo:
     """Copy `session` up to and including a message, and the results of its tool calls, into a new one.
 
     In one transaction; messages keep their ids (unique within a session) and attachments their bytes. Raises
-    `ForkError`, `StoreError`.
+    `ExpectedError` if there is nothing to fork, and `StoreError`.
     """
     with store.transaction() as db:
         info = store.session(session)
         if info is None:
-            raise ForkError("This conversation is no longer stored: nothing was forked.")
+            raise ExpectedError("This conversation is no longer stored: nothing was forked.")
         sql = "SELECT id, role, status, kind FROM messages WHERE session = ? ORDER BY id"
         rows: list[tuple[str, str, str, str]] = db.execute(sql, (info.id,)).fetchall()
         ids = [ident for ident, *_ in rows]
         at = ids.index(message_id) if message_id in ids else None
         if at is None or rows[at][2] == "streaming":
-            raise ForkError("This message is not complete yet: fork from it when it is.")
+            raise ExpectedError("This message is not complete yet: fork from it when it is.")
         end = at + 1
         _, role, _, kind = rows[at]
         if role != "user" or kind == "summary":

@@ -56,18 +56,6 @@ MAX_CUTS = 2  # consecutive answers cut in a tool call after which the turn ends
 STOPPED = Notice("info", "Stopped. What the tools returned is kept; your next message continues from there.")
 
 
-class TurnError(ExpectedError):
-    """The turn ends without an answer. `str()` is for a person: what happened, what was kept, what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """Something left out because a request failed with `error`, and how to send it again."""
-
-    error: ProviderError
-    take_back: Callable[[], Awaitable[object]]
-
-
 @dataclass(eq=False)
 class Turn:
     """A turn of a conversation. Cancelling `run` ends it; what arrived is kept.
@@ -84,16 +72,14 @@ class Turn:
     answered: bool = False
     _recovery: Recovery = field(default_factory=Recovery)
     _too_large: tuple[Reduce, ProviderError] | None = None  # if the last request was refused for that
-    _removed: list[Removed] = field(default_factory=list)  # since a request was last accepted
+    # What was left out since a request was last accepted: why, and what takes it back.
+    _removed: list[tuple[ProviderError, Callable[[], Awaitable[object]]]] = field(default_factory=list)
     _waiting: bool = False
     _steps: int = 0  # tool steps so far
     _cuts: int = 0  # consecutive answers cut in a tool call
 
     async def run(self) -> None:
-        """Answer the conversation.
-
-        Raises `TurnError`, `ContextOverflowError`, `ProviderError` and `StoreError`.
-        """
+        """Answer the conversation. Raises `ExpectedError` where the turn ends without an answer."""
         try:
             await self._prepare()
             pauses = 0
@@ -113,7 +99,7 @@ class Turn:
                 await self.services.servers.hub.wait_until_current()
                 if self._steps >= (most := self.tools.box.settings.steps):
                     text = f'Stopped after {most} tool steps ([tools] steps). Write "go on" to let it continue.'
-                    raise TurnError(text)
+                    raise ExpectedError(text)
                 pauses, self._too_large, self._recovery = 0, None, Recovery()
         except asyncio.CancelledError:
             if self._steps:
@@ -129,8 +115,7 @@ class Turn:
 
         Raises `ProviderError` where there is no such provider.
         """
-        self._limit_answers(None)
-        target = self.conversation.target
+        target = self.conversation.target = replace(self.conversation.target, max_output=None)
         self.services.provider(target.provider)  # raises where there is none
         find = self.services.models.find(target.provider, target.model)
         await asyncio.gather(find, self.services.prepare(target.provider))
@@ -149,7 +134,7 @@ class Turn:
             if reduce is None or refused is None or reduce.share is None:
                 raise
             await uninterrupted(self._take_back(refused))  # it is bytes that are too many, not tokens
-            raise TurnError(failure_text(refused, self.conversation.request())) from None
+            raise ExpectedError(failure_text(refused, self.conversation.request())) from None
         self.emit(UsageChanged(usage))
         request = self.conversation.request()
         if request.max_output is None:
@@ -169,17 +154,17 @@ class Turn:
             return None
         if reply.status == "failed" and error is not None:
             await uninterrupted(self._take_back(error))
-            raise TurnError(failure_text(error, request))
+            raise ExpectedError(failure_text(error, request))
         self._removed.clear()
         return reply
 
     async def _take_back(self, error: ProviderError) -> None:
         """Send again what was left out in vain: the server still refuses for the same reason."""
-        vain = [removed for removed in self._removed if same_cause(removed.error, error)]
+        vain = [take_back for cause, take_back in self._removed if same_cause(cause, error)]
         self._removed.clear()
         try:
-            for removed in reversed(vain):
-                await removed.take_back()
+            for take_back in reversed(vain):
+                await take_back()
         except StoreError as failed:
             log.warning("what was left out in vain stays out: %s", failed)
         else:
@@ -235,7 +220,7 @@ class Turn:
         async def leave_out(kind: RecordKind, data: dict[str, Any]) -> None:
             record = await self.conversation.add_record(kind, data)
             restore = partial(self.conversation.add_record, RecordKind.RESTORE, {"record": record.id})
-            self._removed.append(Removed(error, restore))
+            self._removed.append((error, restore))
 
         match action:
             case Wait(seconds, number):
@@ -245,7 +230,7 @@ class Turn:
                 self._waiting = False
                 return
             case Clamp(most):
-                self._limit_answers(most)
+                self.conversation.target = replace(self.conversation.target, max_output=most)
                 notice = Notice("info", f"The server allows answers of {most:,} tokens; asking again with that limit")
             case Without("reasoning"):
                 await leave_out(RecordKind.VOID, {})
@@ -256,22 +241,18 @@ class Turn:
                     await leave_out(RecordKind.LEAVE_OUT, data)
                 notice = Notice("warning", f"{why}: {listed(pieces)}")
             case Without("images"):
-                self._removed.append(Removed(error, partial(self._set_images, True)))
+                self._removed.append((error, partial(self._set_images, True)))
                 await self._set_images(False)
                 notice = Notice(
                     "info", "According to its server this model takes no images; asking again with text in their place"
                 )
             case Without():
-                self._removed.append(Removed(error, partial(self.tools.learn_support, None)))
+                self._removed.append((error, partial(self.tools.learn_support, None)))
                 await self.tools.learn_support(False)
                 notice = Notice("info", "According to its server this model calls no tools; asking again without them")
             case Reduce():
                 notice = Notice("info", f"{error} Reducing the request and asking again")
         self.emit(notice)
-
-    def _limit_answers(self, most: int | None) -> None:
-        """Ask for answers of at most `most` tokens, because a server named a limit; None: no more than is reserved."""
-        self.conversation.target = replace(self.conversation.target, max_output=most)
 
     async def _set_images(self, images: bool) -> None:
         """Whether the model takes images, by what its server says: holds in this run."""
@@ -302,7 +283,7 @@ class Turn:
         if cancellation is not None:
             raise cancellation
         if self._cuts >= MAX_CUTS:
-            raise TurnError(
+            raise ExpectedError(
                 "The answer was cut off in a tool call twice in a row. Set reserve_output higher, or ask for less at a "
                 "time; what was done is kept."
             )
