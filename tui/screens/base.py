@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from textual import events, on
 from textual.actions import SkipAction
-from textual.app import App, ScreenStackError
+from textual.app import App, ComposeResult, ScreenStackError
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.geometry import Offset
@@ -168,6 +168,10 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
 
     _edge: tuple[str, Sequence[Hint]] = ("", ())
 
+    frame: ClassVar[type[Widget]] = Vertical
+    heading = ""
+    """On the upper edge."""
+
     max_width: int | None = PANEL_WIDTH
     """Maximal columns, including border and padding; None for the whole width."""
 
@@ -182,9 +186,20 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
         """Cells of a line without the scroll bar."""
         return self.inner_width - 1
 
-    @on(events.Mount)
-    def _limit_width(self) -> None:
-        self.query_one(".panel").styles.max_width = self.max_width
+    def compose(self) -> ComposeResult:
+        """The frame with its content."""
+        with self.frame(classes="panel") as frame:
+            frame.styles.max_width = self.max_width
+            frame.border_title = Content(plain(self.heading))
+            yield from self.body()
+
+    @abstractmethod
+    def body(self) -> ComposeResult:
+        """What is in the frame."""
+
+    def set_title(self, text: str) -> None:
+        """Write on the upper edge. Names are untrusted: Textual reads a string there as markup."""
+        self.query_one(".panel").border_title = Content(plain(text))
 
     def set_keys(self, *hints: Hint, before: str = "") -> None:
         """Show `before` and keys on the lower edge: as many as fit, and always the last one. They can be clicked."""
@@ -251,11 +266,6 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
 
     def follow(self) -> None:
         """The session has changed; panels that show it redraw themselves."""
-
-
-def set_title(panel: Widget, text: str) -> None:
-    """Write `text` on the upper edge of a panel. Names in it are untrusted: Textual reads a string there as markup."""
-    panel.border_title = Content(plain(text))
 
 
 class LongText(VerticalScroll, can_focus=False):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from tui.screens.base import BACK, Hint, set_title
+from tui.screens.base import BACK, Hint
 from tui.screens.pager import Pager
 from tui.screens.rows import RowsPanel
 from tui.text.cells import clip
@@ -77,7 +77,7 @@ class HistoryPanel(RowsPanel[str, Row]):
             for number in range(count, max(0, count - LEDGER), -1)
         ]
         more = f" · the last {LEDGER} of {count:,}" if count > LEDGER else f" · {count:,}" if count else ""
-        set_title(self.query_one(".panel"), f"Requests{more}")
+        self.set_title(f"Requests{more}")
         self.draw(head, rows or [Row(Content(""))])
 
     def hints(self) -> Sequence[Hint]:
@@ -131,7 +131,7 @@ class MessagesPanel(RowsPanel[str, MessageLine]):
             pinned=self.session.conversation.state.pinned,
             by_size=self.by_size,
         )
-        set_title(self.query_one(".panel"), f"Messages · {listed(lines)}")
+        self.set_title(f"Messages · {listed(lines)}")
         self.draw((), lines, "" if at is None or not lines else lines[at].key)
 
     def content(self, row: MessageLine, width: int) -> Content:

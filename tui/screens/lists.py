@@ -14,13 +14,12 @@ from rich.cells import cell_len
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 from textual.worker import WorkerError
 
 from tui.commands.sessions import FORK, SessionMenu
-from tui.screens.base import CLOSE, MAX_LINE, NARROW, Hint, key_now, set_title
+from tui.screens.base import CLOSE, MAX_LINE, NARROW, Hint, key_now
 from tui.screens.question import FormPanel
 from tui.screens.rows import ListPanel
 from tui.text.cells import clip, pad, plain
@@ -69,16 +68,14 @@ class Picker(ListPanel[str, Option]):
         """The keys on the panel's edge."""
         return (("enter", "choose", "choose"), CLOSE)
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """Search field, list, or a line that says why there is no list."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self.heading)
-            self.set_keys(*self.hints())
-            line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
-            line.max_length = MAX_LINE
-            yield line
-            yield Static("loading …", classes="empty", markup=False)
-            yield self.row_list
+        self.set_keys(*self.hints())
+        line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
+        line.max_length = MAX_LINE
+        yield line
+        yield Static("loading …", classes="empty", markup=False)
+        yield self.row_list
 
     def on_mount(self) -> None:
         """Search for everything."""
@@ -230,9 +227,13 @@ class ModelPicker(Picker):
         self.present = menu.present
         self.listing: Listing | None = None
 
+    def body(self) -> ComposeResult:
+        """The list, and below it the details."""
+        yield from super().body()
+        yield Static("", classes="about", markup=False)
+
     def on_mount(self) -> None:
         """Show the last known list, and request the current one."""
-        self.query_one(".panel", Vertical).mount(Static("", classes="about", markup=False))
         super().on_mount()
         self._ask()
 
@@ -242,7 +243,7 @@ class ModelPicker(Picker):
             fresh = await self.models.ask()
         except Exception as error:
             log.exception("the models could not be listed")
-            self._set_title("Models, as listed last")
+            self.set_title("Models, as listed last")
             self.notify(error_line(error), severity="warning", markup=False)
             return
         self.listing = fresh
@@ -252,13 +253,10 @@ class ModelPicker(Picker):
             untouched = not has_current and not query and self.cursor == 0  # the list was empty at first
             self.to_highlight = self.present if untouched else self.chosen.key
         self.empty = self.menu.empty
-        self._set_title(self.heading)
+        self.set_title(self.heading)
         self.search(query)
         if fresh.problems:
             self.notify("\n".join(plain(line) for line in fresh.problems), severity="warning", markup=False)
-
-    def _set_title(self, text: str) -> None:
-        set_title(self.query_one(".panel", Vertical), text)
 
     async def options(self, query: str) -> Sequence[Option]:
         """The models of the last known or the current list."""
@@ -266,7 +264,7 @@ class ModelPicker(Picker):
             self.listing = await self.models.cached()
             old = self.listing.at
             when = f" as of {age(old, time.time())} ago" if old and time.time() - old > 60 else ""
-            self._set_title(f"Models{when}; refreshing …")
+            self.set_title(f"Models{when}; refreshing …")
             self.empty = "asking the servers …"
         options = model_options(self.listing.models, query, self.present)
         more = len(options) - MAX_SHOWN

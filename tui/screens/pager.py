@@ -14,7 +14,7 @@ from rich.style import Style
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -22,7 +22,7 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from tui.render.rows import plain_rows
-from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel, set_title
+from tui.screens.base import CLOSE, PANEL_WIDTH, Hint, Panel
 from tui.text.cells import clip
 from tui.text.clean import TAB_SIZE, clean_line, clean_output, error_line
 from tui.text.numbers import plural
@@ -120,11 +120,10 @@ class Pager(Panel[None]):
         self._width = 0  # of the current layout
         self.max_width = PANEL_WIDTH if wraps else None
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """The lines."""
         self.set_keys(("c", "copy all", "copy"), CLOSE)
-        with Vertical(classes="panel"):
-            yield TextLines()
+        yield TextLines()
 
     def on_mount(self) -> None:
         """Focus the lines."""
@@ -142,7 +141,7 @@ class Pager(Panel[None]):
         self.query_one(TextLines).show(lines, await asyncio.to_thread(widest, lines))
         names = ", ".join(dict.fromkeys(clean_line(name) for name, _ in self._texts))
         about = f" · {self._note}" if self._note else f": {plural(len(lines), 'line')}"
-        set_title(self.query_one(".panel"), clip(names + about, width))
+        self.set_title(clip(names + about, width))
 
     def action_copy(self) -> None:
         """Copy all of it to the clipboard."""
@@ -183,17 +182,15 @@ class ReadingPanel(Panel[None]):
         self, title: str, read: Callable[[], Awaitable[Lines]], lines: Lines = lambda _width: [Content("loading …")]
     ) -> None:
         super().__init__()
-        self._heading = title
+        self.heading = title
         self._read = read
         self._lines = lines
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """One text."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self._heading)
-            self.set_keys(self.closing)
-            with VerticalScroll():
-                yield Static(self._drawn(), markup=False)
+        self.set_keys(self.closing)
+        with VerticalScroll():
+            yield Static(self._drawn(), markup=False)
 
     def on_mount(self) -> None:
         """Scroll with the keys at once."""

@@ -11,14 +11,14 @@ from rich.cells import cell_len
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option as ListOption
 
 from tui.messages import BUILT_IN
-from tui.screens.base import CLOSE, MAX_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now, set_title
+from tui.screens.base import CLOSE, MAX_LINE, QUIET, SHORT, Hint, LongText, Panel, key_now
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, continued_by_words, description_line, readable_arguments
 from tui.views.view import Form, Option, Question, RejectedError
@@ -59,18 +59,17 @@ class QuestionPanel(Panel[str]):
     ) -> None:
         super().__init__()
         self.question = question
+        self.heading = question.title
         self._typed = typed
         self._clock = clock
         self._last_key = float("-inf")  # that was meant for the prompt
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """The text, then the answers."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self.question.title)
-            yield from self.notes()
-            with LongText():
-                yield Static(self.text(), markup=False)
-            yield OptionList(*(ListOption(self.answer_line(answer)) for answer in self.question.answers), compact=True)
+        yield from self.notes()
+        with LongText():
+            yield Static(self.text(), markup=False)
+        yield OptionList(*(ListOption(self.answer_line(answer)) for answer in self.question.answers), compact=True)
 
     def notes(self) -> Iterable[Widget]:
         """Widgets above the text, which do not scroll."""
@@ -225,12 +224,17 @@ class ApprovalPanel(QuestionPanel):
         return not self.ready and event.key not in ("escape", "ctrl+c")
 
 
+class FormFrame(VerticalScroll, can_focus=False):
+    """A form may be higher than the screen."""
+
+
 class FormPanel(Panel[dict[str, str]]):
     """Dismissed with the values by field, once the form's `submit` has accepted them; None for Esc.
 
     `changed` is called with what was typed, as lines of text and without what may be secret.
     """
 
+    frame = FormFrame
     max_width = 84
 
     DEFAULT_CSS = """
@@ -252,25 +256,23 @@ class FormPanel(Panel[dict[str, str]]):
     def __init__(self, form: Form, changed: Callable[[str], None]) -> None:
         super().__init__()
         self.form = form
+        self.heading = form.title
         self._changed = changed
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """The fields, then the outcome."""
         several: list[Hint] = [("tab", "next", "app.focus_next")] if len(self.form.fields) > 1 else []
-        with VerticalScroll(classes="panel") as panel:
-            panel.can_focus = False
-            set_title(panel, self.form.title)
-            self.set_keys(("enter", self.form.action, "submit"), *several, CLOSE)
-            if self.form.text:
-                yield Static("\n".join(map(plain, self.form.text.split("\n"))), markup=False)
-                yield Static("")
-            for field in self.form.fields:
-                yield Static(plain(field.label), classes="label", markup=False)
-                line = Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
-                line.max_length = MAX_LINE
-                yield line
-            if self.form.submit is not None:
-                yield Static("", classes="outcome", markup=False)
+        self.set_keys(("enter", self.form.action, "submit"), *several, CLOSE)
+        if self.form.text:
+            yield Static("\n".join(map(plain, self.form.text.split("\n"))), markup=False)
+            yield Static("")
+        for field in self.form.fields:
+            yield Static(plain(field.label), classes="label", markup=False)
+            line = Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
+            line.max_length = MAX_LINE
+            yield line
+        if self.form.submit is not None:
+            yield Static("", classes="outcome", markup=False)
 
     def on_mount(self) -> None:
         """Focus the first field."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
@@ -178,7 +177,6 @@ class RowsPanel(ListPanel[Result, RowType]):
     """
 
     closing: ClassVar[Hint] = CLOSE
-    title_text: ClassVar[str] = ""
     highlights_first: ClassVar[bool] = True
 
     def __init__(self, session: ChatSession, changed: Callable[[], None] = lambda: None) -> None:
@@ -188,13 +186,11 @@ class RowsPanel(ListPanel[Result, RowType]):
         self.expanded: frozenset[str] = frozenset()  # keys of unfolded rows
         self._note = ""
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """Head, rows, keys."""
-        with Vertical(classes="panel") as panel:
-            panel.border_title = self.title_text
-            yield Static("loading …", classes="head", markup=False)
-            yield self.row_list
-            yield KeyLine("keys")
+        yield Static("loading …", classes="head", markup=False)
+        yield self.row_list
+        yield KeyLine("keys")
 
     def on_resize(self, _event: events.Resize) -> None:
         """Draw for the new size."""
@@ -239,11 +235,7 @@ class RowsPanel(ListPanel[Result, RowType]):
         return kind, name
 
     def moved(self) -> None:
-        """Show the keys for this row."""
-        self.draw_keys()
-
-    def draw_keys(self) -> None:
-        """Draw the keys, or a note in their place."""
+        """Draw the keys for this row, or a note in their place."""
         width = self.inner_width
         note = Content.styled(clip(self._note, width), "$text-accent")
         self.query_one(KeyLine).update(note if self._note else key_line(self, [*self.hints(), self.closing], width))
@@ -260,7 +252,7 @@ class RowsPanel(ListPanel[Result, RowType]):
     def say(self, text: str) -> None:
         """Show a note in place of the keys; "" restores them."""
         self._note = text
-        self.draw_keys()
+        self.moved()
 
     def action_unfold(self, on: bool) -> None:
         """Unfold or fold the highlighted row."""

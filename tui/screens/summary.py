@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from tui.errors import ExpectedError
-from tui.screens.base import Hint, KeyLine, Panel, key_line, key_now, set_title
+from tui.screens.base import Hint, KeyLine, Panel, key_line, key_now
 from tui.screens.question import FormPanel
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
@@ -57,6 +56,7 @@ class SummaryPanel(Panel[bool]):
     def __init__(self, subject: SummaryText) -> None:
         super().__init__()
         self.subject = subject
+        self.heading = subject.title
         self.effect: SummaryEffect | None = None
         self._original = ""  # the text before any change
         self.abandoned = ""  # an edited text that was not accepted
@@ -65,13 +65,11 @@ class SummaryPanel(Panel[bool]):
         self._note = ""
         self._measure_seconds = 0.0  # that the last measurement took
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> ComposeResult:
         """Figures, text, keys."""
-        with Vertical(classes="panel") as panel:
-            set_title(panel, self.subject.title)
-            yield Static("", classes="summary-head", markup=False)
-            yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
-            yield KeyLine("summary-note")
+        yield Static("", classes="summary-head", markup=False)
+        yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        yield KeyLine("summary-note")
 
     def on_mount(self) -> None:
         """Show the beginning of the text."""

@@ -87,7 +87,7 @@ class ToolsPanel(ToolListPanel):
         Binding("q", "close", "close", id="tools.close", show=False),
     ]
 
-    title_text = "Tools"
+    heading = "Tools"
 
     def __init__(self, view: ToolsView, changed: Callable[[], None]) -> None:
         super().__init__(view.session, changed)
@@ -147,7 +147,7 @@ class McpPanel(ToolListPanel):
         Binding("q", "close", "close", id="mcp.close", show=False),
     ]
 
-    title_text = "MCP servers"
+    heading = "MCP servers"
 
     def __init__(self, view: McpView, changed: Callable[[], None], command: Callable[[str], None]) -> None:
         super().__init__(view.session, changed)
