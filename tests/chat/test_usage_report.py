@@ -19,6 +19,7 @@ from tui.chat import usage_report
 from tui.chat.store.calls import _GROUPS, CallLog, CallRow, Totals, billed_model
 from tui.chat.store.store import SessionInfo, SessionStore
 from tui.chat.usage_report import totals_to_json
+from tui.messages import Request
 from tui.text.numbers import spent
 from tui.views.usage_table import usage_lines
 
@@ -145,6 +146,15 @@ def test_what_was_stopped_is_priced_by_its_estimate_and_marked() -> None:
     nothing = replace(CALL, cost=None, input_total=None, output_total=None, status="failed")
     assert totals("x", [nothing]).cost.total is None  # not $0.00
     assert spent(totals("x", [replace(CALL, cost=None)]).cost) == "?"
+
+
+@pytest.mark.parametrize(("provider", "cost"), [("ollama", "$0.00"), ("openai", "?")])
+def test_a_call_that_failed_costs_nothing_where_the_model_is_free(tmp_path: Path, provider: str, cost: str) -> None:
+    with closing(SessionStore(tmp_path / "chatctx.db")) as store:
+        log = CallLog(store)
+        call = log.begin(Request(provider, "m", ()), None, message=None, kind="chat")
+        log.finish(call, usage=None, billed=(provider, "m"), seconds=1.0, error="refused")
+        assert spent(usage_report.totals("x", log.groups()).cost) == cost
 
 
 amounts = st.none() | st.integers(0, 100_000)

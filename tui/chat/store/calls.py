@@ -283,11 +283,12 @@ class CallLog:
         if verdict is not None:
             values["verdict"] = "confirmed" if verdict.confirmed else verdict.kind
             values["verdict_reason"] = verdict.reason or None
-        if usage is not None:
-            from tui.providers.catalog import price, unpriced_terms  # with asyncio: `chatctx usage` needs neither
+        from tui.providers.catalog import price, unpriced_terms  # with asyncio: `chatctx usage` needs neither
 
-            values |= usage_columns(usage) | {"cost": price(usage, *billed)}
-            values["unpriced"] = unpriced_terms(usage, *billed) or None
+        if usage is not None:
+            values |= usage_columns(usage)
+        told = usage or Usage(None, None)  # a failed call of a free model costs nothing, rather than an unknown sum
+        values |= {"cost": price(told, *billed), "unpriced": unpriced_terms(told, *billed) or None}
         names = ", ".join(map("{} = ?".format, values))
         self._database.write(f"UPDATE calls SET {names} WHERE id = ?", (*values.values(), call), durable=False)
         self.finished += 1
