@@ -21,7 +21,6 @@ from tui.context.estimate.measurements import learned
 from tui.context.estimate.prediction import (
     MARGIN_HEURISTIC,
     MARGIN_IMAGES,
-    MARGIN_PAGES,
     MARGIN_TOKENIZER,
     Situation,
     estimate_margin,
@@ -33,7 +32,6 @@ from tui.text.numbers import apportion, tokens_exact
 UNATTRIBUTED = 0.01  # share of the total: a smaller remainder is rounding and goes to the largest row
 TEMPLATE_LEAST, TEMPLATE = 8, 64  # tokens that a chat template may add, or lack: a date, a default system prompt
 MIN_PREAMBLE = 0.25  # of its estimate: some templates leave most of a schema out
-LEARNED_RANGE = 0.1  # calls that agree on a preamble are within 5 % of each other
 COUNTED_RANGE = 0.02  # between a provider's count and its usage
 
 
@@ -271,7 +269,7 @@ def attribute(request: Request, situation: Situation) -> Attribution:
             warning = f"{round(unexplained):,} tokens belong to no known message, prompt or tool"
     difference: CountSource = "derived" if measured else "estimated"
     is_whole = measured and not by_template and "unattributed" not in tokens
-    sources = _sources(rows, prompts, texts + files, is_whole=is_whole)
+    sources = _sources(rows, prompts, is_whole=is_whole)
     sources |= {"hidden": difference if by_template else "derived", "unattributed": difference}
     if unexplained < 0 and not is_rounding:
         if unexplained < -TEMPLATE:
@@ -307,26 +305,22 @@ def _text_guess(tokens: float, margin: float, model: str) -> Guess:
 def _files_guess(tokens: float, model: str, calibration: Calibration) -> Guess:
     """The guess at images and PDFs; without a published formula, and until two calls were measured, a wide one."""
     if has_image_formula(model) or len(calibration.media) >= 2:
-        return Guess(tokens, MARGIN_TOKENIZER * tokens, 1 - MARGIN_PAGES, 1 + MARGIN_PAGES)
+        return Guess(tokens, MARGIN_TOKENIZER * tokens, FACTOR_LOW, FACTOR_HIGH)
     return Guess(tokens, MARGIN_IMAGES * tokens, 1 / (1 + MARGIN_IMAGES), 1 + MARGIN_IMAGES)
 
 
 def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], float]:
     """The tokens of `guesses` with what they are `missing` together, and what of it is beyond their limits.
 
-    It is divided by their margins, as far as each can be off; what one can't take the others get, those with the
-    largest margins first.
+    It is divided by their margins, as far as each can be off; what one can't take those with larger margins get.
     """
-    tokens, margins, unexplained = list[float](), 0.0, missing
-    for guess in guesses:
-        margins += guess.margin
-    for guess in guesses:
-        tokens.append(guess.limited(guess.tokens + (missing * guess.margin / margins if margins else 0.0)))
-        unexplained -= tokens[-1] - guess.tokens
-    for index in sorted(range(len(guesses)), key=lambda index: -guesses[index].margin):
-        before, tokens[index] = tokens[index], guesses[index].limited(tokens[index] + unexplained)
-        unexplained -= tokens[index] - before
-    return tokens, unexplained
+    tokens, margins = [guess.tokens for guess in guesses], sum(guess.margin for guess in guesses)
+    for index in sorted(range(len(guesses)), key=lambda index: guesses[index].margin):
+        guess = guesses[index]
+        tokens[index] = guess.limited(guess.tokens + missing * (guess.margin / margins if margins > 0 else 1.0))
+        missing -= tokens[index] - guess.tokens
+        margins -= guess.margin
+    return tokens, missing
 
 
 def _in_message_rows(estimated: Mapping[str, float], media: float, texts: float, files: float) -> dict[str, float]:
@@ -339,7 +333,7 @@ def _in_message_rows(estimated: Mapping[str, float], media: float, texts: float,
 
 
 def _sources(
-    rows: Mapping[str, tuple[float, float, float]], prompts: PreambleSplit, texts: float, *, is_whole: bool
+    rows: Mapping[str, tuple[float, float, float]], prompts: PreambleSplit, *, is_whole: bool
 ) -> dict[str, CountSource]:
     """How the tokens of each row are known; a row is as sure as the least sure of its messages.
 
@@ -352,8 +346,6 @@ def _sources(
     before = [key for key, guess in prompts.tokens.items() if guess > 0]
     if is_whole and len(guessed) == 1 and not (before and prompts.sections.margin + prompts.tools.margin):
         sources[guessed[0]] = "derived"
-    elif is_whole and len(before) == 1 and texts <= MARGIN_TOKENIZER * prompts.tokens[before[0]]:
-        sources[before[0]] = "counted" if sources[before[0]] == "counted" else "derived"
     return sources
 
 
@@ -375,9 +367,8 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     """The rows before the messages.
 
     The provider's own counts come first. Else calls of this model with this preamble measure its total, calls with the
-    same system prompt and no tools measure that part, or the model's own vocabulary counts it; the tools are the
-    difference. What can't be told apart remains an estimate, and so does what is unlikely as long as one call alone
-    says so. If two say so, the server adds it.
+    same system prompt and no tools measure that part, and the tools are the difference. What can't be told apart is an
+    estimate, and so is what is unlikely as long as one call alone says so. If two say so, the server adds it.
     """
     if preamble.counted is not None:
         counts = preamble.counted._asdict()
@@ -405,9 +396,6 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
     hidden = max(0.0, added - calibration.hidden)
     if not prompts:
         alone = PreambleCost(preamble.per_request, preamble.per_request + added, agreed=True)
-    counted = alone is None and tokenizer.method == "vocabulary"
-    if counted:
-        alone = PreambleCost(prompts, prompts + added, agreed=True)
     beyond = 0.0 if whole is None or alone is None else whole.actual - alone.actual
     if whole is None or alone is None or beyond <= 0 or tools.limited(beyond) != beyond:
         return PreambleSplit(tokens, dict.fromkeys(PREAMBLE_ROWS, "estimated"), sections, tools, hidden)
@@ -416,9 +404,7 @@ def split_preamble(request: Request, preamble: Preamble, calibration: Calibratio
         tokens[key] *= measured / prompts if prompts else 0.0
     tokens["tools"] = beyond
     several = sum(tokens[key] > 0 for key in SECTION_ROWS) > 1
-    sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several or counted else "derived")
-    sources["tools"] = "estimated" if counted else "derived"  # a prompt of the server's would be in it
-    agreed = whole.agreed and alone.agreed
-    doubt, within = (MARGIN_TOKENIZER, LEARNED_RANGE) if agreed else (MARGIN_HEURISTIC, FACTOR_LOW)
-    sections, tools = (Guess(size, doubt * size, 1 - within, 1 + within) for size in (measured, beyond))
+    sources: dict[str, CountSource] = dict.fromkeys(SECTION_ROWS, "estimated" if several else "derived")
+    sources["tools"] = "derived"
+    sections, tools = (Guess(size, MARGIN_TOKENIZER * size, FACTOR_LOW, FACTOR_HIGH) for size in (measured, beyond))
     return PreambleSplit(tokens, sources, sections, tools, hidden)
