@@ -43,7 +43,7 @@ def taught(*observations: tuple[float, float, float]) -> Calibration:
 @given(st.lists(st.tuples(tokens, tokens, tokens), max_size=80))
 def test_no_learning_leaves_the_bounds(observations: list[tuple[float, float, float]]) -> None:
     calibration = taught(*observations)
-    assert FACTOR_LOW <= calibration.factor <= FACTOR_HIGH
+    assert FACTOR_LOW <= calibration.factor <= FACTOR_HIGH + 1e-9  # a mean, rounded
     assert FACTOR_LOW <= calibration.markup_factor <= FACTOR_HIGH
     assert len(calibration.observations) <= KEPT
 

@@ -33,7 +33,6 @@ FACTOR_LOW, FACTOR_HIGH = 0.5, 2.5  # learned factors stay within these
 ROUNDS = 25  # of the fit, at most
 CONVERGED = 1e-7  # of a factor: smaller steps change no number
 EXPLAINED, EXPLAINED_SLACK = 0.75, 8.0  # share of the observations that one vocabulary explains; tokens
-ALIKE = 1.25  # largest ratio between the factors of two observations that agree
 
 # Standard deviations of the prior around 1, and of one observation, for the fit below.
 SIGMA_FACTOR, SIGMA_MARKUP = 0.12, 0.25
@@ -212,21 +211,13 @@ class Calibration:
 
     @cached_property
     def _fit(self) -> Fit:
-        """Fitted to the sure observations, or to all of them where the others speak for one vocabulary.
+        """Fitted to all observations if that explains most of the sure ones and most of the others, else to the sure.
 
-        They do if the last two agree while there are not two sure ones, or if together with these most of both are
-        explained: a vocabulary may differ most in what was added last (digits), where a wrong server differs in all.
+        A vocabulary may differ most in what was added last (digits), where a wrong server differs in all.
         """
-        if not self.observations:
-            return Fit({}, 1.0, {})
         sure = [seen for seen in self.observations if seen.sure]
         unsure = [seen for seen in self.observations if not seen.sure]
-        if len(sure) < 2:
-            last = (seen for seen in self.observations[-2:] if not seen.sure)
-            ratios = [seen.actual / max(1.0, seen.content + seen.markup) for seen in last]
-            agreed = len(ratios) == 2 and max(ratios) <= ALIKE * min(ratios)
-            return fit(self.observations if agreed else sure, self.sigma)
-        if len(unsure) > 2:
+        if len(unsure) >= 2:
             fitted = fit(self.observations, self.sigma)
             if all(sum(map(fitted.explains, some)) >= EXPLAINED * len(some) for some in (sure, unsure)):
                 return fitted
@@ -299,7 +290,7 @@ class Calibration:
     ) -> Calibration:
         """Return this with one more observation, in tokens; `classes` as in `text`. Ignores unusable ones.
 
-        Observations that are not `sure` count once two in a row agree, until there are two sure ones.
+        Of those that are not `sure` one alone teaches nothing.
         """
         if content + markup <= 0 or actual < 0:
             return self
