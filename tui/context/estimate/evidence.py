@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
@@ -110,8 +110,6 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
     `media` the estimate of pictures and PDFs; `template` is the part of the estimate that the model's own template
     adds, which a server may have replaced (Ollama's for Llama 3.1 has no date).
-    `disputed`: the server has contradicted its own numbers in this conversation. `stuck`: its latest report is not
-    believed and had the same number, for other messages.
     """
 
     tokens: int
@@ -127,8 +125,6 @@ class Claim:
     template: float = 0.0
     window: int | None = None
     margin: float = 0.0
-    disputed: bool = False
-    stuck: bool = False
 
     @property
     def _difference(self) -> float:
@@ -182,7 +178,7 @@ def weigh(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:
     sure = claim.agrees or latest.verdict.confirmed or agreed >= AGREED
     # The server's own count of the same request is surer than the estimate.
     same = [one.verdict.doubt + abs(claim.tokens - one.tokens) for one in confirmed if one.added == one.slack == 0]
-    return Verdict(confirmed=sure and not claim.disputed, doubt=min([claim.doubt, *same]), agreed=agreed)
+    return Verdict(confirmed=sure, doubt=min([claim.doubt, *same]), agreed=agreed)
 
 
 def _impossible(claim: Claim, earlier: Sequence[Predecessor]) -> str:
@@ -194,12 +190,12 @@ def _impossible(claim: Claim, earlier: Sequence[Predecessor]) -> str:
         return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
     if same := next((one for one in earlier if one.repeats(claim.tokens)), None):
         return _contradiction_text(claim, same)
-    return f"{claim.tokens:,} tokens again, although the messages are others" if claim.stuck else ""
+    return ""
 
 
 def _alone(claim: Claim) -> Verdict:
     """The verdict on a report that only the estimate from text can confirm."""
-    return Verdict(confirmed=claim.agrees and not claim.disputed, doubt=claim.doubt)
+    return Verdict(confirmed=claim.agrees, doubt=claim.doubt)
 
 
 def _contradiction(claim: Claim, earlier: Sequence[Predecessor], against: Sequence[Predecessor]) -> Verdict:
@@ -243,15 +239,12 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
     since = takewhile(lambda one: not one.verdict.believed, earlier)
     cuts = [one for one in since if one.verdict.kind == "cut"]
     largest = max([0.0, *believed, *(cut.tokens for cut in cuts)])
-    placeholder = claim.tokens < CUT_SHARE * MIN_WINDOW
-    stays_behind = len(believed) >= 2 and _stays_behind(claim, earlier, largest)
-    if placeholder or not (claim.cut_at_window or stays_behind):
+    if not (claim.cut_at_window or (len(believed) >= 2 and _stays_behind(claim, earlier, largest))):
         return Verdict("doubted", reason)
     size = max(claim.tokens, largest)
     # After a confirmed report the same number may be that of the call before.
     again = [one for one in earlier if one.repeats(claim.tokens) and not one.verdict.confirmed]
-    plateau = [cut for cut in cuts if not cut.agrees(claim.tokens)]
-    proven = any(PLATEAU_SHARE * size <= one.tokens for one in (*again, *plateau))
+    proven = any(PLATEAU_SHARE * size <= one.tokens for one in (*again, *cuts))
     window = round(size) if proven and size >= MIN_WINDOW else None
     return Verdict("cut", f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens", window=window)
 
@@ -313,27 +306,22 @@ class ReportLog:
 
     def weigh(self, situation: Situation, tokens: int, *, window: int | None) -> Verdict:
         """The verdict on a report of `tokens` for the request of `situation`."""
-        latest = self.reports[-1] if self.reports else None
-        repeated = latest is not None and not latest.verdict.believed and latest.tokens == tokens
-        stuck = latest is not None and repeated and not situation.account.begins_with(latest.messages, latest.sent)
         earlier = [_predecessor(report, situation) for report in self._extended_by(situation)]
-        claim = replace(claim_of(situation, tokens), window=window, disputed=self._disputed, stuck=stuck)
+        claim = replace(claim_of(situation, tokens), window=window)
         verdict = weigh(claim, earlier)
         alike = [one for one in earlier[:WITNESSES] if one.proportional(claim)]
         doubted = verdict.kind == "doubted" and alike and all(one.verdict.kind == "doubted" for one in alike)
         if doubted and claim.countable(tokens):
             self._disputed = True  # a second server answers in turns, or another model from now on
-        return verdict
+        return replace(verdict, confirmed=verdict.confirmed and not self._disputed)
 
     def rival(self, situation: Situation) -> float:
-        """What the request costs by two reports that are doubted, but agree with each other; 0 without such."""
-        if sum(not report.verdict.believed for report in self.reports) < 2:
+        """What the request costs by a second server's reports, which are doubted; 0 without such a server."""
+        if not self._disputed:
             return 0.0
-        claim, latest = claim_of(situation, 0), self._extended_by(situation)[:WITNESSES]
-        scaled = [_predecessor(report, situation).scaled(claim) for report in latest if not report.verdict.believed]
-        doubted = filter(claim.countable, scaled)
-        agreed = (max(pair) for pair in combinations(doubted, 2) if max(pair) <= (1 + CONFIRMED_SHARE) * min(pair))
-        return max(agreed, default=0.0)
+        claim, latest = claim_of(situation, 0), self._extended_by(situation)
+        scaled = [_predecessor(one, situation).scaled(claim) for one in latest if one.verdict.kind == "doubted"]
+        return max(filter(claim.countable, scaled), default=0.0)
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
         """`usage`; if only that is plausible, what it says where the cached tokens are inside the reported input.
