@@ -30,6 +30,6 @@ async def run(ui: UI, chat: Chat, args: str) -> None:
     await ui.changed()
     limits = session.usage.limits if session.usage else None
     size = tokens_exact(limits.context if limits else None)
-    source = f" ({limits.detail})" if limits and limits.context and limits.detail else ""
+    source = f" ({limits.detail})" if limits and limits.detail else ""
     more = "" if args else f" /window 128k sets it, /window {RESET} forgets what was set and learned."
     await ui.say(f"The window of this model is {size} tokens{source}.{more}")

@@ -83,7 +83,7 @@ def headline(usage: ContextUsage, width: int) -> list[Content]:
     window = f"{tokens_short(usage.limits.context, strip=True)} window"
     source = usage.limits.detail or _SOURCES.get(usage.limits.source, "")
     if usage.limits.context is None:
-        window, source = "window unknown", ""
+        window = "window unknown"
     right = f"{usage.provider}/{usage.model} · {window}" + (f" ({source})" if source else "")
     if len(right) > width - 10:
         right = f"{usage.model} · {window}"

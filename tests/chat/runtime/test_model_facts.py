@@ -70,6 +70,22 @@ async def test_what_the_person_set_is_not_forgotten_and_a_reset_is_of_the_window
     assert facts.limits("p", "m") == ASKED  # as its server said last
 
 
+@pytest.mark.parametrize(("stated", "context"), [(1, None), (255, None), (256, 256)])
+async def test_a_window_too_small_for_a_message_is_unknown_and_said(
+    store: SessionStore, stated: int, context: int | None
+) -> None:
+    facts = model_facts(store, ModelLimits(stated, source="probe", detail="the server"))
+    assert (await facts.find("p", "m")).context == context
+    too_few = f"the server says {stated:,}, too few for a window"
+    assert facts.limits("p", "m").detail == ("the server" if context else too_few)
+
+
+async def test_a_window_too_small_for_a_message_leaves_that_of_the_table(store: SessionStore) -> None:
+    provider = Stating(ModelLimits(1, source="probe", detail="the server"))
+    facts = ModelFacts(store, Settings(), lambda _: provider)
+    assert (await facts.find("openai", "gpt-5")).source == "table"
+
+
 async def test_a_learned_limit_over_what_the_server_says_means_nothing(store: SessionStore) -> None:
     facts = model_facts(store)
     facts.learn_window("p", "m", 300_000, 310_000)

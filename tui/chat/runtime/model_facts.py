@@ -28,6 +28,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "raised": bool,
     "tools": (bool, NoneType),
 }
+MIN_WINDOW = 256  # tokens; what a server says is less is no window, but a placeholder
 AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
 
 
@@ -67,6 +68,8 @@ class ModelFacts:
     def _limits(self, provider: str, model: str) -> ModelLimits:
         facts = self._of(provider, model)
         base = ModelLimits(**facts["asked"]) if facts.get("asked") else UNKNOWN_LIMITS  # maybe in an earlier run
+        if base.context is not None and base.context < MIN_WINDOW:
+            base = replace(UNKNOWN_LIMITS, detail=f"{base.detail} says {base.context:,}, too few for a window")
         set_window = facts.get("set") or self._settings.for_model(f"{provider}/{model}").window
         cut, learned, most = facts.get("cut"), facts.get("learned"), facts.get("answer")
         limits = base
@@ -103,6 +106,8 @@ class ModelFacts:
             log.info("%s says nothing of %s: %s", provider, model, error)
             info = ModelInfo(model)
         limits, answers = await resolve_limits(provider, model, info.limits), dict[str, Any]()
+        if (limits.context or inf) < MIN_WINDOW and (known := await resolve_limits(provider, model, None)).context:
+            limits = known
         if limits.context is None:
             self._ask_again.setdefault((provider, model), True)
         else:
