@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain, starmap
+from operator import attrgetter
 from typing import Any
 
 from tui.chat.store.calls import Accuracy, CallLog, Totals, known_sum
@@ -18,16 +19,15 @@ _SUMMED = (
 
 def totals(name: str, groups: Iterable[Totals]) -> Totals:
     """The sum of some groups of calls."""
-    every = list(groups)
-
-    def each(field: str) -> Iterator[Any]:
-        return (getattr(group, field) for group in every)
-
-    values: dict[str, Any] = {field: known_sum(each(field)) for field in _SUMMED}
-    values |= {field: any(each(field)) for field in ("unpriced", "estimated", "cost_estimated")}
-    values |= {field: sorted(chain(*each(field))) for field in ("errors", "first_errors")}
-    terms = sorted(set(chain(*each("terms"))))
-    return Totals(**values, terms=terms, provider="", model="", day="", name=name)
+    every, values = list(groups), dict[str, Any]()
+    for field in _SUMMED:
+        values[field] = known_sum(map(attrgetter(field), every))
+    for field in ("unpriced", "estimated", "cost_estimated"):
+        values[field] = any(map(attrgetter(field), every))
+    for field in ("errors", "first_errors", "terms"):
+        values[field] = sorted(chain(*map(attrgetter(field), every)))
+    values["terms"] = sorted(set(values["terms"]))
+    return Totals(**values, provider="", model="", day="", name=name)
 
 
 def totals_to_json(row: Totals) -> dict[str, object]:
