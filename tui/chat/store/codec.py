@@ -207,15 +207,13 @@ class PartsBuilder:
         for part in self._open:
             text = "".join(part.pieces)
             match part.kind:
-                case "text" if part is self._open[0] and (split := thought_before(text)):
-                    thought, text = split
-                    reported = None if self.usage is None else self.usage.reasoning
+                case "text":
+                    thought, text = (part is self._open[0] and thought_before(text)) or ("", text)
                     if thought:
+                        reported = None if self.usage is None else self.usage.reasoning
                         yield Reasoning(thought, provider=self._provider, model=self._model, tokens=reported)
                     if text:
                         yield Text(text, **part.meta)
-                case "text" if text:
-                    yield Text(text, **part.meta)
                 case "refusal" if text or part.meta["from_server"]:
                     yield Refusal(text, **part.meta)
                 case "item":
