@@ -73,6 +73,7 @@ def test_the_status_line_has_the_window_the_pace_and_the_cache(tmp_path: Path) -
     assert text.lstrip("~").startswith("1.7k/20k 9 %")
     assert "calls left" in text
     assert "99 % cached" in text
+    assert "/~1M " in status_text(state(Follower(path)))  # or 200k: the file does not say
 
 
 def test_one_line_or_a_stream_of_json(tmp_path: Path) -> None:

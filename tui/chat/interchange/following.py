@@ -28,6 +28,9 @@ PACE_CALLS = 20  # calls over which the growth of the context is averaged
 ALWAYS_LARGE = (5, 0)  # version of Claude, from which on its window does not depend on how it was chosen
 COMPACTS_AT: Mapping[str, float] = {"claude-code": 0.8, "codex": 0.9}
 """Share of the window at which a program compacts by default. Observed, so shown with `~`."""
+PERHAPS_SMALLER = "or 200k, unless it is [1m]: --window"
+"""The detail of Claude's window where nothing tells which one it is."""
+
 SECONDS_A_DAY = 86_400
 HEAD_BYTES = 64_000  # at the beginning of a file: the first prompt, a rollout's metadata
 TAIL_BYTES = 4_000_000  # of a large file that are read at least
@@ -304,7 +307,7 @@ def _limits(recording: Recording, window: int | None) -> ModelLimits:
     model = claude_of(recording.model[1])
     if recording.source == claude.SOURCE and limits.context and model is not None and model.version < ALWAYS_LARGE:
         small = limits.context <= claude.SMALL_WINDOW
-        return limits if small else replace(limits, detail="or 200k, unless it is [1m]: --window")
+        return limits if small else replace(limits, detail=PERHAPS_SMALLER)
     return limits if limits.context else UNKNOWN_LIMITS
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from textual.content import Content
 
-from tui.chat.interchange.following import Followed, Follower
+from tui.chat.interchange.following import PERHAPS_SMALLER, Followed, Follower
 from tui.chat.interchange.foreign import SessionFile, opencode, session_files
 from tui.chat.interchange.foreign.reading import SourceFile
 from tui.chat.interchange.recording import RecordingError
@@ -199,6 +199,7 @@ def status_text(followed: Followed) -> str:
         calls_left=followed.calls_left,
         cached_share=followed.cached_share,
         mark="" if usage.source in SURE else "~",
+        window_mark="~" if usage.limits.detail == PERHAPS_SMALLER else "",
     )
     return line if followed.cost_today is None else f"{line} · {money(followed.cost_today)} today"
 
