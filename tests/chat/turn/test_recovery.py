@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace
+from tests.chat.fakes import Answer, ScriptedProvider, Tools, answer, drain, of, open_workspace, real_tokens
 from tests.chat.test_attachments import png
 from tui.chat.attachments import make_attachment
 from tui.chat.conversation.events import Notice, TurnFailed
@@ -40,6 +40,49 @@ def decided(*errors: ProviderError, max_output: int = 1000) -> list[Action | Non
 def test_a_shorter_answer_that_is_refused_too_leads_to_a_shorter_conversation() -> None:
     """vLLM counts a prompt no further than it must: "at least 7000 input tokens"."""
     assert decided(AT_LEAST, AT_LEAST, AT_LEAST) == [Clamp(920), Reduce(), None]
+
+
+SUM = ProviderError("overflow_input", "input and answer exceed the window", limit=8000)
+COUNTED = ProviderError("overflow_input", "the input exceeds the window", limit=8000, input_tokens=8100)
+UNNAMED = ProviderError("overflow_input", "context length exceeded")
+
+
+@pytest.mark.parametrize(
+    ("error", "tokens", "asked", "first"),
+    [
+        (SUM, 600, 8000, Clamp(2000)),
+        (SUM, 6500, 8000, Clamp(1500)),
+        (SUM, 600, 1500, Reduce()),  # so short an answer fits
+        (SUM, 9000, 8000, Reduce()),
+        (COUNTED, 600, 8000, Reduce()),
+        (UNNAMED, 600, 8000, Clamp(1000)),
+        (UNNAMED, 600, 900, Reduce()),
+        (UNNAMED, 9000, 8000, Reduce()),
+    ],
+)
+def test_the_answer_asked_for_may_be_what_is_too_long(
+    error: ProviderError, tokens: int, asked: int, first: Action
+) -> None:
+    recovery, request = Recovery(), Request("p", "m", (), max_output=asked)
+    actions = [recovery.decide(error, request, arrived=False, tokens=tokens) for _ in range(3)]
+    assert actions == ([first, Reduce(), None] if isinstance(first, Clamp) else [Reduce(), None, None])
+
+
+@pytest.mark.parametrize("limit", [None, 8_000])
+async def test_a_server_that_adds_the_answer_to_the_input_teaches_no_small_window(
+    tmp_path: Path, limit: int | None
+) -> None:
+    def answered(request: Request) -> Answer:
+        fits = real_tokens(request) + (request.max_output or 0) <= 8_000
+        return answer() if fits else [ProviderError("overflow_input", "context length exceeded", limit=limit)]
+
+    provider = ScriptedProvider(window=None, claimed=64_000, fallback=answered)
+    async with open_workspace(tmp_path, provider) as workspace:
+        session = await workspace.new_session()
+        for number in range(4):
+            events = await drain(session.send(f"question {number} " * 20))
+            assert not of(TurnFailed, events)
+            assert session.usage is not None and session.usage.limits.context == (limit or 64_000)
 
 
 @pytest.mark.parametrize("most", [8, 900, 2000])

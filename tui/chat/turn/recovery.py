@@ -20,6 +20,7 @@ MAX_WAITS: Mapping[ErrorKind, int] = {"rate_limit": 5, "overloaded": 5, "server"
 FIRST_WAIT = 2.0  # seconds, doubled each time; a server's own value takes precedence
 MAX_WAIT_SECONDS = 60.0  # seconds; if a server asks for more the person decides
 MIN_ANSWER = 64  # tokens; a shorter answer is useless
+SHORT_ANSWER = 1_000  # tokens, to which almost any window has room beside a short conversation
 MAX_SHORTENED = 4  # times that a request is made smaller in bytes, at least by half where the limit is not known
 
 BELOW_LIMIT = 0.9  # of a limit that the server named: JSON's escapes and the other fields take the rest
@@ -97,8 +98,10 @@ class Recovery:
     waits: int = 0
     shortened: int = 0
 
-    def decide(self, error: ProviderError, request: Request, *, arrived: bool) -> Action | None:
-        """The action after `request` failed with `error`; None: report the error.
+    def decide(
+        self, error: ProviderError, request: Request, *, arrived: bool, tokens: int | None = None
+    ) -> Action | None:
+        """The action after `request`, with an input of at most `tokens`, failed with `error`; None: report the error.
 
         Once something `arrived`, the person decides on a retry.
         """
@@ -118,7 +121,8 @@ class Recovery:
                 # what an account's credit pays for, is unrelated to the conversation's size.
                 return None if error.most_output is not None else self._once(Reduce())
             case "overflow_input" | "long_context_tier":
-                return self._once(Reduce())
+                shorter = None if tokens is None else shorter_answer(error, request, tokens)
+                return (self._once(Clamp(shorter)) if shorter else None) or self._once(Reduce())
             case "signature":
                 return self._once(Without("reasoning"))
             case "too_many_bytes":
@@ -161,6 +165,18 @@ class Recovery:
             return None
         self.waits += 1
         return Wait(seconds, self.waits)
+
+
+def shorter_answer(error: ProviderError, request: Request, tokens: int) -> int | None:
+    """The longest answer to ask for, where the one asked for may be what does not fit; None if it is the input.
+
+    Many servers add both up, and say only that the sum is too long. `tokens` is the most that the input may have.
+    """
+    asked = request.max_output or 0
+    if error.input_tokens is not None or (error.limit is None and tokens >= asked):
+        return None
+    room = SHORT_ANSWER if error.limit is None else min(error.limit // 4, error.limit - tokens)
+    return room if MIN_ANSWER <= room < asked else None
 
 
 def failure_text(error: ProviderError, request: Request | None = None) -> str:

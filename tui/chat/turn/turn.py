@@ -201,18 +201,21 @@ class Turn:
 
     async def _next_action(self, error: ProviderError, attempt: Attempt, *, arrived: bool) -> Action | None:
         """The remedy after `attempt` failed with `error`; None if there is none. What the error says is learned."""
-        models, request, counted = self.services.models, attempt.request, error.input_tokens
+        models, request, usage, counted = self.services.models, attempt.request, attempt.usage, error.input_tokens
+        decide = partial(self._recovery.decide, error, request, arrived=arrived, tokens=usage.upper_bound)
+        action = await asyncio.to_thread(decide)
+        too_long = error.kind == "overflow_input" and not isinstance(action, Clamp)  # it may be the answer asked for
         if error.kind in ("overflow_input", "overflow_output", "long_context_tier") and error.limit:
             learn = partial(models.learn_window, request.provider, request.model, error.limit)
-            await asyncio.to_thread(learn, counted or attempt.usage.total, counted=counted is not None)
-        elif error.kind == "overflow_input" and (smaller := smaller_window(attempt.usage, counted)) is not None:
+            await asyncio.to_thread(learn, counted or usage.total, counted=counted is not None)
+        elif too_long and (smaller := smaller_window(usage, counted)) is not None:
             learn = partial(models.learn_window, request.provider, request.model, smaller, named=False)
-            await asyncio.to_thread(learn, counted or attempt.usage.upper_bound, counted=counted is not None)
+            await asyncio.to_thread(learn, counted or usage.upper_bound, counted=counted is not None)
         if error.most_output and error.status != 402:  # what an account can pay for is not a limit of the model
             await asyncio.to_thread(models.learn_longest_answer, request.provider, request.model, error.most_output)
-        if error.kind == "overflow_input":
-            await asyncio.to_thread(self.services.estimator.note_refusal, request, error.input_tokens, at=time.time())
-        return await asyncio.to_thread(self._recovery.decide, error, request, arrived=arrived)
+        if too_long:
+            await asyncio.to_thread(self.services.estimator.note_refusal, request, counted, at=time.time())
+        return action
 
     async def _remedy(self, action: Action, error: ProviderError) -> None:
         notice: Notice
@@ -231,7 +234,7 @@ class Turn:
                 return
             case Clamp(most):
                 self.conversation.target = replace(self.conversation.target, max_output=most)
-                notice = Notice("info", f"The server allows answers of {most:,} tokens; asking again with that limit")
+                notice = Notice("info", f"Too long for the server; asking again with answers of {most:,} tokens")
             case Without("reasoning"):
                 await leave_out(RecordKind.VOID, {})
                 notice = Notice("info", "The server refused earlier reasoning; asking again without it")
