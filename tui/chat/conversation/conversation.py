@@ -59,7 +59,6 @@ class Conversation:
         self.target = Target(info.provider, info.model, session=info.id)  # of the next request: the session sets it
         self._records = records
         self.state = fold_records(records)
-        self._in_force: tuple[CompactionRecord, ...] | None = None
         follow([*(message.id for message in messages[-1:]), *(record.id for record in records[-1:])])
         self.unsaved: list[Message] = []  # replies not stored yet, mostly because the disk is full
         self._writing = threading.Lock()  # guards `unsaved`
@@ -106,7 +105,7 @@ class Conversation:
 
     def _add_stored(self, record: Record, trim: TrimState | None = None) -> None:
         self._records.append(record)
-        self.state, self._in_force = fold_records(self._records, trim or self.state.trim), None
+        self.state = fold_records(self._records, trim or self.state.trim)
 
     def _write_trim(self, trim: TrimState, messages: int, tokens: int) -> Record:
         data = {**trim_to_json(trim, self.state.trim), "messages": messages, "tokens": tokens}
@@ -259,11 +258,9 @@ class Conversation:
 
         Goes through every message: off the event loop if called often.
         """
-        if self._in_force is None:
-            state = self.state
-            there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
-            self._in_force = in_force(there, state.checkpoints)
-        return self._in_force
+        state = self.state
+        there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
+        return in_force(there, state.checkpoints)
 
     def records(self, kind: str) -> list[Record]:
         """The records of one kind, oldest first."""

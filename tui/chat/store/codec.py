@@ -55,7 +55,6 @@ _PARTS: dict[str, type[Part]] = {
     "source": Source,
     "provider_item": ProviderItem,
 }
-_DECODER = json.JSONDecoder()
 _NAMES = {kind: name for name, kind in _PARTS.items()}
 
 
@@ -92,10 +91,7 @@ def part_from_dict(data: dict[str, Any]) -> Part:
 
 def load_parts(text: str) -> tuple[Part, ...]:
     """A message's parts. Raises ValueError."""
-    parts, end = _DECODER.raw_decode(text)  # `json.loads` looks for blanks around it, which takes as long again
-    if end != len(text):
-        raise ValueError(f"{len(text) - end} characters after the parts of a message")
-    return tuple([part_from_dict(data) for data in parts])
+    return tuple([part_from_dict(data) for data in json.loads(text)])
 
 
 def usage_from_dict(data: dict[str, Any]) -> Usage:
