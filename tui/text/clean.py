@@ -80,13 +80,10 @@ def error_line(error: BaseException) -> str:
 def failure_line(error: BaseException, log_file: object = None) -> str:
     """An error that nothing else handles, on one line; if it is not one of the system, it is a bug."""
     text = error_line(error)
-    match error:
-        case ExpectedError() if str(error):
-            return text
-        case OSError(errno=int()):
-            pass
-        case _:
-            text = f"a bug: {type(error).__name__}: {str(error) and text}".rstrip(": ")
+    if isinstance(error, ExpectedError) and str(error):
+        return text
+    if not (isinstance(error, OSError) and error.errno):
+        text = f"a bug: {type(error).__name__}: {str(error) and text}".rstrip(": ")
     return f"{text[:300]}. Nothing stored is lost{f'; details are in {log_file}' if log_file else ''}"
 
 

@@ -298,27 +298,17 @@ def _reason(error: httpx2.HTTPError) -> str:
     import httpx2
 
     cause: BaseException | None = error
-    while cause is not None:
-        match cause:
-            case BaseExceptionGroup():  # of the addresses of a name
-                cause = cause.exceptions[0]
-                continue
-            case ssl.SSLError() | socket.gaierror():
-                return one_line(cause.strerror or "", 120)
-            case OSError(errno=int(number)):
-                return os.strerror(number)
-        cause = cause.__cause__ or cause.__context__
-    match error:
-        case httpx2.RemoteProtocolError() if "without sending a response" in str(error):
-            return "it was closed before an answer came"
-        case httpx2.RemoteProtocolError() if "peer closed" in str(error):
-            return "it was closed in the middle of the answer"
-        case httpx2.RemoteProtocolError():
-            return "what came is not HTTP"
-        case httpx2.DecodingError():
-            return "what came can't be decompressed"
-        case _:
-            return "no reason was given"
+    while cause is not None and not (isinstance(cause, OSError) and cause.errno):
+        # A group has an error for each address of a name.
+        deeper = cause.__cause__ or cause.__context__
+        cause = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else deeper
+    if isinstance(cause, OSError) and cause.errno:
+        own = isinstance(cause, ssl.SSLError | socket.gaierror)  # with numbers of their own
+        return one_line(cause.strerror or "", 120) if own else os.strerror(cause.errno)
+    if "without sending a response" in str(error) or "peer closed" in str(error):
+        return "it was closed before the answer was complete"
+    unreadable = isinstance(error, httpx2.RemoteProtocolError | httpx2.DecodingError)
+    return "what came can't be read" if unreadable else "no reason was given"
 
 
 def _refused_by_proxy(reason: str, url: str) -> tuple[ErrorKind, str]:
