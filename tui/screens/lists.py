@@ -27,6 +27,7 @@ from tui.text.clean import error_line
 from tui.text.numbers import age
 from tui.views.models import ModelMenu, about_model, model_options
 from tui.views.view import Field, Form, Menu, Option
+from tui.widgets.fields import LineField
 
 if TYPE_CHECKING:
     from tui.chat.model_list import Listing
@@ -71,7 +72,7 @@ class Picker(ListPanel[str, Option]):
     def body(self) -> ComposeResult:
         """Search field, list, or a line that says why there is no list."""
         self.set_keys(*self.hints())
-        line = Input(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
+        line = LineField(placeholder=self.menu.placeholder, compact=True, select_on_focus=False)
         line.max_length = MAX_LINE
         yield line
         yield Static("loading …", classes="empty", markup=False)

@@ -22,6 +22,7 @@ from tui.screens.base import CLOSE, MAX_LINE, QUIET, SHORT, Hint, LongText, Pane
 from tui.text.cells import pad, plain
 from tui.views.call_text import both_ends, continued_by_words, description_line, readable_arguments
 from tui.views.view import Form, Option, Question, RejectedError
+from tui.widgets.fields import LineField
 
 if TYPE_CHECKING:
     from tui.chat.conversation.events import ApprovalAsked
@@ -268,7 +269,7 @@ class FormPanel(Panel[dict[str, str]]):
             yield Static("")
         for field in self.form.fields:
             yield Static(plain(field.label), classes="label", markup=False)
-            line = Input(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
+            line = LineField(field.value, placeholder=field.hint, name=field.name, compact=True, select_on_focus=False)
             line.max_length = MAX_LINE
             yield line
         if self.form.submit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -21,6 +21,7 @@ from tui.screens.question import FormPanel
 from tui.text.cells import plain
 from tui.text.clean import clean_text, error_line
 from tui.views.view import Field, Form
+from tui.widgets.fields import TextField
 
 if TYPE_CHECKING:
     from tui.chat.compaction.compactor import SummaryEffect, SummaryText
@@ -31,6 +32,18 @@ PAUSE = 0.12
 """Seconds after the last key before the text is measured; longer if measuring takes longer."""
 
 CONFIRM = "closes without your changes; any other key goes on."
+
+
+class SummaryField(TextField):
+    """The text of a summary. `pressed` is called with every key, also with those that go no further."""
+
+    def __init__(self, pressed: Callable[[events.Key], None]) -> None:
+        super().__init__(compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        self._pressed = pressed
+
+    async def on_key(self, event: events.Key) -> None:
+        """Tell of it; the base class handles it then."""
+        self._pressed(event)
 
 
 class SummaryPanel(Panel[bool]):
@@ -68,7 +81,7 @@ class SummaryPanel(Panel[bool]):
     def body(self) -> ComposeResult:
         """Figures, text, keys."""
         yield Static("", classes="summary-head", markup=False)
-        yield TextArea(compact=True, highlight_cursor_line=False, tab_behavior="focus")
+        yield SummaryField(self.key_pressed)
         yield KeyLine("summary-note")
 
     def on_mount(self) -> None:
@@ -153,7 +166,7 @@ class SummaryPanel(Panel[bool]):
             self._confirming, self._note = False, ""
             self.redraw()
 
-    def on_key(self, event: events.Key) -> None:
+    def key_pressed(self, event: events.Key) -> None:
         """Any key but the one that closes answers the question."""
         bound = self.active_bindings.get(event.key)
         if bound is None or bound.binding.action != "close":

@@ -24,12 +24,10 @@ from tui.text.labels import mention_of
 from tui.views.view import Option
 from tui.widgets.bars import RuleLine
 from tui.widgets.draft import PasteChips, PromptHistory, dropped_files
-
-_IN_TURN = ("submit", "newline", "complete", "close_list", "cursor_up", "cursor_down")
-"""Actions whose keys are handled after the letters typed before them."""
+from tui.widgets.fields import TextField
 
 
-class PromptArea(TextArea):
+class PromptArea(TextField):
     """The text area. A large paste becomes a label in brackets (`PasteChips`), which is deleted as a whole."""
 
     DEFAULT_CSS = """
@@ -66,18 +64,6 @@ class PromptArea(TextArea):
             bindings = self._bindings.key_to_bindings.pop(key, [])
             if own := [binding for binding in bindings if binding.id in set_keys.values()]:
                 self._bindings.key_to_bindings[key] = own  # the keymap moves them
-
-    async def on_key(self, event: events.Key) -> None:
-        """Handle the composer's keys in order with the letters, so that enter sends all that was typed before it.
-
-        Priority bindings would run ahead of letters that are still queued, plain ones behind later ones.
-        """
-        bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
-        if bound is None or bound.node is not self or bound.binding.action not in _IN_TURN:
-            return
-        event.prevent_default()
-        if await self.app.run_action(bound.binding.action, self):
-            event.stop()
 
     def action_submit(self) -> None:
         """Send, or accept the highlighted completion."""
