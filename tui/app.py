@@ -102,11 +102,12 @@ class ChatApp(CopyingApp):
     ToastRack { dock: top; align: right top; margin: 1 1 0 0; }
     Panel ToastRack { dock: bottom; align: right bottom; margin: 0 1 0 0; }
     Toast { width: auto; max-width: 90%; padding: 0 1; margin-top: 0; }
+    OptionList { min-width: 8; }  /* Textual can't wrap into less than padding and scroll bar leave */
     CommandPalette > Vertical { background: $surface; }
     CommandPalette #--input { border: hkey $border; }
     CommandPalette #--input.--list-visible { border-bottom: none; }
     CommandPalette CommandList { border-bottom: hkey $border; }
-    """  # at the top, where they cover no draft; on a panel at the bottom, where they don't cover its content
+    """  # toasts at the top, where they cover no draft; on a panel at the bottom, where they don't cover its content
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "command_palette", "Palette of commands", id="app.palette", show=False, priority=True),

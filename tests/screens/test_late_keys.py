@@ -42,6 +42,21 @@ async def test_keys_for_a_palette_that_is_not_laid_out_yet() -> None:
         await run.until(lambda: run.app.screen is run.chat)
 
 
+@pytest.mark.parametrize("opens", ["/", "palette"])
+async def test_lists_in_a_window_of_a_few_cells(opens: str) -> None:
+    async with running(Scenario()) as run:
+        if opens == "palette":
+            run.app.action_command_palette()
+            await run.shows("Search for commands")
+        else:
+            await run.type(opens)
+            await run.shows("/compact")
+        for size in [(1, 1), (2, 20), (4, 4), (7, 3), (1, 40), (80, 24)]:
+            await run.resize(*size)
+            await run.press("down")
+        assert run.app.is_running
+
+
 async def test_a_palette_closed_before_its_search_begins() -> None:
     async with running(Scenario()) as run:
         run.app.action_command_palette()

@@ -322,7 +322,7 @@ class CompletionList(OptionList):
     DEFAULT_CSS = """
     CompletionList {
         overlay: screen; constrain: inside inside; display: none;
-        width: auto; max-width: 100%; height: auto; max-height: 8;
+        width: auto; height: auto; max-height: 8;
         background: $panel; color: $foreground; scrollbar-size-vertical: 1;
     }
     """
