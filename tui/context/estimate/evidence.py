@@ -252,9 +252,16 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
 def _stays_behind(claim: Claim, earlier: Sequence[Predecessor], largest: float) -> bool:
     """Whether the input grew to `largest` tokens before, and does not grow any more."""
     missing = claim.predicted - claim.tokens
-    if missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens:  # or the server rounds
+    rounding = min(_place(tokens) for tokens in (claim.tokens, *(round(one.tokens) for one in earlier)))
+    if missing <= PROOF_SLACK + PROOF_SHARE * claim.tokens + rounding:
         return False
     return CUT_SHARE * largest <= claim.tokens <= largest and not any(one.grew(claim) for one in earlier)
+
+
+def _place(tokens: int) -> int:
+    """The place to which a number is rounded: 100 for 4,200."""
+    digits = str(tokens)
+    return int(10 ** (len(digits) - len(digits.rstrip("0"))))
 
 
 def _excess(claim: Claim, earlier: Sequence[Predecessor]) -> Verdict:
