@@ -20,7 +20,7 @@ from tui.chat.conversation.history import RecordKind
 from tui.chat.conversation.projection import Target
 from tui.chat.interchange.fork import fork_session
 from tui.chat.store.database import new_id
-from tui.chat.store.store import SessionInfo, SessionStore
+from tui.chat.store.store import Record, SessionInfo, SessionStore
 from tui.context.reduction.records import (
     NO_TRIM,
     CompactionRecord,
@@ -41,6 +41,10 @@ def opened(store: SessionStore, session: str) -> Conversation:
     conversation = Conversation(store, info, store.messages(session), store.records(session))
     conversation.target = TARGET
     return conversation
+
+
+def trims(conversation: Conversation) -> list[Record]:
+    return [record for record in conversation._records if record.kind == RecordKind.TRIM]
 
 
 class Rolling:
@@ -96,7 +100,7 @@ class Rolling:
             self.conversation = opened(self.store, session)
         else:
             await self.conversation.add_trim(state, 1, 1)
-        self.states.append((self.conversation.records(RecordKind.TRIM)[-1].id, state))
+        self.states.append((trims(self.conversation)[-1].id, state))
 
     async def pin(self) -> None:
         if messages := self.conversation.messages:
@@ -150,9 +154,9 @@ async def test_a_message_is_named_by_one_record_until_it_is_sent_again(store: Se
     for _ in range(60):
         await rolling.turn()
         await rolling.trim()
-    trims = [record.data for record in rolling.conversation.records(RecordKind.TRIM)]
-    assert sum(trim["adds"] for trim in trims) > 10
-    for before, trim in pairwise(trims):
+    added = [record.data for record in trims(rolling.conversation)]
+    assert sum(trim["adds"] for trim in added) > 10
+    for before, trim in pairwise(added):
         named = {*before["state"]["dropped"]} & {*trim["state"]["dropped"]}
         assert not trim["adds"] or not named
 

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from tests.chat.fakes import ScriptedProvider, drain, open_workspace
-from tests.messages import assistant
+from tests.messages import assistant, tool
 from tui.chat.store.database import new_id
+from tui.messages import ToolResult
 from tui.providers.base import TextDelta
 
 OWN = re.compile(r"INSERT INTO (messages|records|prompts) |UPDATE sessions SET draft")
@@ -32,6 +33,18 @@ async def test_words_of_a_person_wait_for_the_disk_and_a_stream_does_not(tmp_pat
         assert ("messages", False) in _writes(statements, OWN)  # the row of the reply that streams
         assert {kind for kind, _ in _writes(statements, STREAM)} >= {"deltas", "calls", "counts", "state"}
         assert not any(full for _, full in _writes(statements, STREAM))
+
+
+async def test_a_tools_result_waits_for_the_disk(tmp_path: Path) -> None:
+    async with open_workspace(tmp_path, ScriptedProvider()) as workspace:
+        session = await workspace.new_session()
+        first, second = ToolResult("c1", "f", "r"), ToolResult("c2", "f", "r")
+        statements: list[str] = []
+        workspace.store._db.set_trace_callback(statements.append)
+        for results in ((first,), (first, second)):
+            workspace.store.add_message(session.id, tool(*results, id="0", status="streaming"))
+        workspace.store._db.set_trace_callback(None)
+        assert set(_writes(statements, OWN)) == {("messages", True)}
 
 
 def _writes(statements: list[str], pattern: re.Pattern[str]) -> list[tuple[str, bool]]:

@@ -261,7 +261,3 @@ class Conversation:
         state = self.state
         there = [m for m in self.messages if m.id not in state.set_aside] if state.checkpoints else []
         return in_force(there, state.checkpoints)
-
-    def records(self, kind: str) -> list[Record]:
-        """The records of one kind, oldest first."""
-        return [record for record in self._records if record.kind == kind]

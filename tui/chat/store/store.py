@@ -164,7 +164,8 @@ class SessionStore(Database):
         A message of the person restores a session that another program has deleted meanwhile.
         """
         streaming = message.status == "streaming"
-        with self.transaction(durable=not streaming) as db:  # a stream may lose its last second
+        # A stream, whose parts are in its events, may lose its last second; a tool's result may have taken longer.
+        with self.transaction(durable=not streaming or bool(message.parts)) as db:
             db.execute(
                 f"INSERT INTO messages (session, id, {MESSAGE_COLUMNS}, owner)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, id) DO UPDATE SET"
