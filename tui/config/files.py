@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -92,6 +93,9 @@ FOLDER = "chatctx"
 UNSENT = "unsent-"
 """Prefix of the names of files and folders with text that is not stored."""
 
+LOCK = ".lock"
+"""Name of the file that is locked while such a folder is in use."""
+
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -138,7 +142,7 @@ def write_unsent(text: str, folders: Iterable[Path]) -> Path | None:
 def unsent_folder(folders: Iterable[Path]) -> Iterator[Path]:
     """A private folder in the first of `folders` that takes one, else a temporary one; removed at the end.
 
-    What is in it survives a kill (`unsent_files`). Raises OSError where there can be none.
+    What is in it survives a kill (`unsent_files`); until then it is locked. Raises OSError where there can be none.
     """
     import tempfile
 
@@ -149,13 +153,39 @@ def unsent_folder(folders: Iterable[Path]) -> Iterator[Path]:
                 break
         else:
             name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT))
+        lock(stack.enter_context((Path(name) / LOCK).open("wb")))
         yield Path(name)
 
 
 def unsent_files(folders: Iterable[Path]) -> list[Path]:
-    """The files of `write_unsent`, and those left in an `unsent_folder`, each once."""
+    """The files of `write_unsent`, and those left in an `unsent_folder` that is not in use, each once."""
     patterns = (f"{UNSENT}*.txt", f"{UNSENT}*/*.md")
-    return sorted({path for folder in folders for pattern in patterns for path in folder.glob(pattern)})
+    paths = {path for folder in folders for pattern in patterns for path in folder.glob(pattern)}
+    return sorted(path for path in paths if not _is_locked(path.with_name(LOCK)))
+
+
+def _is_locked(mark: Path) -> bool:
+    try:
+        with mark.open("r+b") as file:
+            return not lock(file)
+    except OSError:
+        return False
+
+
+def lock(file: IO[bytes]) -> bool:
+    """Take the lock without waiting; False where another process holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def close_to_others(path: Path) -> None:

@@ -9,17 +9,16 @@ import errno
 import os
 import re
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tui.chat.store.schema import APPLICATION_ID, MIGRATIONS
-from tui.config.files import close_to_others, open_private, private_folder
+from tui.config.files import close_to_others, lock, open_private, private_folder
 from tui.errors import ExpectedError
 
 BUSY_SECONDS = 10.0
@@ -307,7 +306,7 @@ class Liveness:
         self.owner = new_id()
         self.killed = self._forget_dead()
         self._file = self._path(self.owner).open("wb")
-        _lock(self._file)
+        lock(self._file)
 
     def _path(self, owner: str) -> Path:
         return self._folder / f"{owner}.lock"
@@ -327,7 +326,7 @@ class Liveness:
     @staticmethod
     def _is_dead(mark: Path) -> bool:
         with mark.open("r+b") as file:
-            return _lock(file)
+            return lock(file)
 
     def _forget_dead(self) -> bool:
         """Remove the files of dead processes, except new ones, which may not be locked yet.
@@ -347,22 +346,6 @@ class Liveness:
         """Release the lock. Idempotent."""
         self._file.close()
         self._path(self.owner).unlink(missing_ok=True)
-
-
-def _lock(file: IO[bytes]) -> bool:
-    """Take the lock without waiting; False where another process holds it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 # -- identifiers that sort by time ------------------------------------------------------------------------------------
