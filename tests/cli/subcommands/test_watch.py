@@ -139,11 +139,17 @@ def test_the_newest_session_of_the_folder_whichever_program_wrote_it(
         assert newest() != home / path
         begun(home / path, work, at)
         assert newest() == home / path
-    pi = begun(home / ".pi" / "agent" / "sessions" / "--my-work--" / "s.jsonl", work, 5)
+    before = json.dumps({"type": "queue-operation", "content": "a long paste " * 10_000})
+    later = home / ".claude" / "projects" / "p" / "s.jsonl"
+    later.parent.mkdir()
+    later.write_text(f"{before}\n{json.dumps({'cwd': str(work)}, ensure_ascii=False)}\n", "utf-8")
+    os.utime(later, (5, 5))
+    assert newest() == later
+    pi = begun(home / ".pi" / "agent" / "sessions" / "--my-work--" / "s.jsonl", work, 6)
     assert newest() == pi
-    chat = begun(home / ".gemini" / "tmp" / "my-work" / "chats" / "session-1.json", "", 6)
+    chat = begun(home / ".gemini" / "tmp" / "my-work" / "chats" / "session-1.json", "", 7)
     chat.write_text(json.dumps({"projectHash": hashlib.sha256(str(work).encode()).hexdigest()}), "utf-8")
-    os.utime(chat, (6, 6))
+    os.utime(chat, (7, 7))
     assert newest() == chat
     stored = home / ".local" / "share" / "opencode" / "opencode.db"
     stored.parent.mkdir(parents=True)
@@ -161,7 +167,7 @@ def test_the_newest_session_of_the_folder_whichever_program_wrote_it(
     assert newest() == chat
     log = stored.with_name("opencode.db-wal")
     log.touch()
-    os.utime(log, (7, 7))
+    os.utime(log, (8, 8))
     follower = watch._follower(None)
     assert (follower.path, follower.session) == (stored, "s")
 

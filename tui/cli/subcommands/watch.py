@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from textual.content import Content
@@ -35,7 +36,8 @@ from tui.views.context_table import joined, number_line
 
 POLL_SECONDS = 0.5  # one stat() call each
 PROGRAMS = frozenset({"Claude Code", "Codex", "Gemini CLI", "opencode", "pi"})
-HEAD_BYTES = 64_000  # of a session file; they contain its folder
+MAX_HEAD = 1_000  # lines of a session file that may come before the one which names its folder
+_FOLDER = re.compile(rb'"(?:cwd|directory|projectHash)": ?("(?:[^"\\]|\\.)*")')
 _SUBAGENT = re.compile(rb'"source": ?\{"subagent"')
 
 
@@ -97,13 +99,12 @@ def _session_in(path: Path, folder: str) -> str | None:
             return opencode.newest_session(source, folder) or None
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+            line = next(filter(_FOLDER.search, islice(file, MAX_HEAD)), b"")
     except OSError:
         return None
-    named = re.escape(os.fsencode(json.dumps(folder, ensure_ascii=False)))
-    digest = sha256(os.fsencode(folder)).hexdigest().encode()  # by which Gemini CLI names a folder
-    here = re.search(rb'"(?:cwd|directory)": ?' + named + b"|" + digest, head)
-    return None if here is None or _SUBAGENT.search(head) else ""
+    named = os.fsencode(json.dumps(folder, ensure_ascii=False))
+    digest = f'"{sha256(os.fsencode(folder)).hexdigest()}"'.encode()  # by which Gemini CLI names a folder
+    return "" if {named, digest} & set(_FOLDER.findall(line)) and not _SUBAGENT.search(line) else None
 
 
 def _stream(follower: Follower, window: int | None) -> int:
