@@ -8,6 +8,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -62,6 +63,17 @@ def unprinted(character: str | None) -> str:
     if character is None or len(character) != 1 or character.isprintable():
         return ""
     return character if unicodedata.category(character) in _TEXT else ""
+
+
+class LeftThreads(ThreadPoolExecutor):
+    """Threads that are left alone at the end: counting or drawing some megabytes takes seconds.
+
+    What has to be stored is stored by then. `streams.exit_code` ends the process.
+    """
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Begin nothing more."""
+        super().shutdown(wait=False, cancel_futures=True)
 
 
 class GuardedPalette(CommandPalette, GuardedScreen[None]):
@@ -186,6 +198,7 @@ class ChatApp(CopyingApp):
         if not self.is_headless:
             on_signals(ENDING, self._end)
             on_interrupt(self._end)
+            asyncio.get_running_loop().set_default_executor(LeftThreads())
         self.app_resume_signal.subscribe(self, lambda _: self._repaint(), immediate=True)
         self.set_keymap(dict(self.settings.keys))
         if self._theme_complaint:

@@ -102,3 +102,25 @@ def test_ctrl_c_ends_a_command_whose_file_never_comes(tmp_path: Path) -> None:
             assert (program.wait(5), *program.communicate()) == (130, "", "")
         finally:
             program.kill()
+
+
+ENDING = """
+import asyncio, sys, threading
+from tui.app import LeftThreads
+from tui.cli import streams
+
+async def chat():
+    asyncio.get_running_loop().set_default_executor(LeftThreads())
+    await asyncio.to_thread(print, "stored")
+    counting = asyncio.create_task(asyncio.to_thread(threading.Event().wait))
+    await asyncio.sleep(0)
+    counting.cancel()
+
+asyncio.run(chat())
+sys.exit(streams.exit_code(7))
+"""
+
+
+def test_the_end_does_not_wait_for_a_thread_that_counts() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "stored\n")

@@ -100,7 +100,7 @@ def chat(settings: Settings, *, resume: str | None) -> int:
 
         app = ChatApp(settings, open_workspace, terminal)
         app.run()
-        return app.return_code or 0
+    return streams.exit_code(app.return_code or 0)
 
 
 def _free_large_blocks() -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 FENCE = '"""'
 """A line that begins and ends a message of several lines, in `Lines`."""
 
+THREAD_SECONDS = 0.2
+"""Seconds that idle threads are given to end."""
+
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -72,12 +75,17 @@ def discard_buffers() -> None:
 
 
 def exit_code(code: int) -> int:
-    """Returns `code`; exits at once if a thread is in a call that may never return (a silent pipe)."""
+    """Returns `code`; exits soon if a thread is in a call that takes long, or may never return (a silent pipe)."""
     import signal
     import threading
+    import time
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second press must not undo the first
-    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+    end = time.monotonic() + THREAD_SECONDS
+    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, end - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
         discard_buffers()
         os._exit(code)
     return code
