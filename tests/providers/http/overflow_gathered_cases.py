@@ -373,6 +373,12 @@ GATHERED = [
             ("The context window is 32768 tokens, but the request used 33120", 32_768, None, None),
             ("33120 tokens, which exceeds the 32768-token context window", 32_768, None, None),
             ("输入token数33120超过模型限制32768", 32_768, None, None),
+            # YandexGPT, and words of no known server.
+            ("number of input tokens must be no more than 32768, got 59830", 32_768, None, None),
+            ("The prompt has 33120 tokens but the model only accepts 32768", 32_768, 33_120, None),
+            ("message tokens 33120 over limit 32768", 32_768, None, None),
+            ("Prompt tokens(33120) exceeds max allowed(32768)", 32_768, None, None),
+            ("Total tokens (33120) would exceed window (32768)", 32_768, None, None),
             # A number that is called the limit is one, whatever others there are.
             ("Invalid request: Your request exceeded model token limit: 8192", 8192, None, None),
             ("prompt is too long: 213462 tokens > 200000 maximum (request 100007)", 200_000, 213_462, None),
@@ -505,6 +511,11 @@ NOT_THE_CONTEXT = [
             "The request exceeds the maximum number of tools (128)",
             "max_tokens (64000) exceeds the maximum output tokens of this model",
             "max_tokens: 40960 exceeds model limit 8192",
+            "The tools in your request total 4000 tokens, more than the 2048 allowed",
+            "Total cost of 4000 tokens exceeds the credit of 1000",
+            "The reasoning budget of 40960 total tokens exceeds 32768",
+            "A system message of 9000 tokens exceeds 8192",
+            "Total tokens per message: 2048, but 4 messages were sent",
             "The image has 5000 tokens, more than the maximum of 4096 tokens per image",
         )
     ),

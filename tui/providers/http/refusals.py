@@ -66,6 +66,13 @@ _ALLOWANCE = any_of(
 )
 _FIELD = any_of(rf"(?:\b|_)(?:names?|ids?|description|title|field|keys?)\b[^.]{{0,40}}?\b{_PASSES}\b")
 _TOKENS = any_of(r"token|context")
+# A refusal in other words compares two numbers of tokens.
+_INPUT_TOKENS = any_of(
+    r"\b(?:prompt|input|context|messages?|total)\b[^.]{0,40}\btokens?\b", r"\btokens? (?:in|of) (?:the|your) \w+"
+)
+_OF_A_PART = any_of(
+    r"\b(?:tools?|functions?|schema|system|images?|files?|cache|reasoning|thinking|embeddings?|stop|credits?|balance)\b"
+)
 _OVERFLOW = any_of(
     r"context[\s_-]?(?:window|size|length)[\s_-]?exceed",
     r"maximum context length",
@@ -95,8 +102,11 @@ def is_overflow(text: str) -> bool:
     """Whether a refusal with this text means that the request is longer than the context window."""
     if re.search(_OVERFLOW, text):
         return True
-    if not re.search(_LIKELY, text) or re.search(_ALLOWANCE, text):
+    if re.search(_ALLOWANCE, text):
         return False
+    if not re.search(_LIKELY, text):
+        of_input = re.search(_INPUT_TOKENS, text) and not re.search(_OF_A_PART, text)
+        return bool(of_input) and _compared_limit(text) is not None
     return re.search(_FIELD, text) is None or re.search(_TOKENS, text) is not None
 
 
@@ -139,7 +149,7 @@ _NAMED = _patterns(
     r"\bmax(?:imum)?(?: (?:allowed|input|prompt|context|token|model|length|size|input tokens))*(?: of|:| is)? \(?#"
     r"(?! output)",
     r"max_(?:(?:model|seq|input|prompt)_len(?:gth)?|num_tokens)\W{1,3}#",
-    r"(?:cannot exceed|supports(?: only| up to| at most)?) #",
+    r"(?:cannot exceed|must be no more than|supports(?: only| up to| at most)?) #",
     r"# (?:tokens )?allowed",
     r"最大\D{0,6}#",
     r"#[ -]tokens? (?:context (?:window|limit|length)|limit)",
@@ -150,6 +160,10 @@ _OTHER_UNITS = any_of(r"\d ?(?:bytes|[kmg]i?b\b|char|m?s\b|sec|minutes|hours|pix
 _COMPARED = (
     rf"(?ia)(?<![\w.])(?P<request>{_NUMBER})\b[^.\d]{{0,80}}"
     rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)[^.\d]{{0,60}}?(?P<limit>{_NUMBER})\b"
+)
+_GIVEN = (
+    rf"(?ia)(?P<limit>{_NUMBER})\b[^.\d]{{0,20}}\b(?:got|given|provided|sent|received|but)\b"
+    rf"[^.\d]{{0,20}}(?P<request>{_NUMBER})\b"
 )
 _ANSWER = any_of(r"output|completion|max_(?:new_)?tokens|\+|plus| minus |reserved")
 _MIN_LIMIT = 512  # tokens: smaller numbers are codes, positions, and counts of messages
@@ -234,10 +248,16 @@ def _called_limit(text: str) -> int | None:
     if re.search(_OTHER_UNITS, text):
         return None
     limit = first_number(_NAMED, text)
-    if limit is None and (compared := re.search(_COMPARED, text)) and not re.search(_ANSWER, text):
-        limit, request = to_int(compared["limit"]), to_int(compared["request"])
-        limit = limit if limit < request else None
-    return limit if limit is not None and limit >= _MIN_LIMIT else None
+    return _compared_limit(text) if limit is None else limit if limit >= _MIN_LIMIT else None
+
+
+def _compared_limit(text: str) -> int | None:
+    """The lower of two numbers that are compared: a limit, and a request that exceeds it."""
+    compared = re.search(_COMPARED, text) or re.search(_GIVEN, text)
+    if compared is None or re.search(_ANSWER, text) or re.search(_OTHER_UNITS, text):
+        return None
+    limit, request = to_int(compared["limit"]), to_int(compared["request"])
+    return limit if _MIN_LIMIT <= limit < request else None
 
 
 def longest_answer(text: str) -> int | None:
