@@ -29,6 +29,14 @@ def optional_write() -> Iterator[None]:
         log.warning("not remembered: %s", error)
 
 
+# A conversation was mostly counted in its order: its rows stand together, and looking each up takes twice as long.
+_STORED_AFTER = f"""
+SELECT later.digest, later.value
+FROM counts AS first JOIN counts AS later ON later.rowid BETWEEN first.rowid AND first.rowid + {_BATCH}
+WHERE (first.tokenizer, first.version, first.digest) = (?1, ?2, ?3) AND (+later.tokenizer, +later.version) = (?1, ?2)
+"""
+
+
 class StoredCounts:
     """A `CountCache` in the database."""
 
@@ -41,10 +49,13 @@ class StoredCounts:
         texts: dict[bytes, str] = {}
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]
-            marks = ",".join("?" * len(batch))
-            sql = f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})"
-            texts.update(self._database.query(sql, (tokenizer, version, *batch)))
-        return {digest: tuple(map(int, text.split())) for digest, text in texts.items()}
+            if len(batch) == _BATCH:
+                texts.update(self._database.query(_STORED_AFTER, (tokenizer, version, batch[0])))
+            if missing := [digest for digest in batch if digest not in texts]:
+                marks = ",".join("?" * len(missing))
+                sql = f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})"
+                texts.update(self._database.query(sql, (tokenizer, version, *missing)))
+        return {digest: tuple(map(int, texts[digest].split())) for digest in digests if digest in texts}
 
     def put_many(self, tokenizer: str, version: int, values: Mapping[bytes, tuple[int, ...]]) -> None:
         """Store `values`, replacing earlier ones."""
