@@ -146,6 +146,18 @@ async def test_what_was_learned_of_a_window_holds_until_the_server_says_another(
         assert (await model_facts(store, ModelLimits(window)).find("p", "m")).context == known
 
 
+@pytest.mark.parametrize(("named", "context"), [(True, 90_000), (False, 200_000)])
+async def test_a_window_guessed_from_a_refusal_without_a_number_holds_for_one_run(
+    store: SessionStore, named: bool, context: int
+) -> None:
+    """Nothing larger is sent while it is believed: a wrong refusal would make the window small for good."""
+    facts = model_facts(store)
+    await facts.find("p", "m")
+    facts.learn_window("p", "m", 90_000, 100_000, named=named)
+    assert (await facts.find("p", "m")).context == 90_000
+    assert (await model_facts(store).find("p", "m")).context == context
+
+
 async def test_more_than_was_believed_raises_the_belief_but_not_a_setting(store: SessionStore) -> None:
     facts = model_facts(store)
     await facts.find("p", "m")

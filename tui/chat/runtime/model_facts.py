@@ -28,6 +28,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "raised": bool,
     "tools": (bool, NoneType),
 }
+AT_MOST = "at most: its server refused more"  # a guess, from a refusal without a number: for one run
 MIN_WINDOW = 256  # tokens; what a server says is less is no window, but a placeholder
 AGAIN_SECONDS = 3.0  # delays the end of a turn; local servers answer quickly
 
@@ -115,7 +116,7 @@ class ModelFacts:
         if info.tools is not None:
             answers["tools"] = info.tools
         facts = self._of(provider, model)
-        if any(facts.get(name) != value for name, value in answers.items()):
+        if _reconfigured(facts, answers) != facts:
             try:
                 await asyncio.to_thread(self._change, provider, model, lambda facts: _reconfigured(facts, answers))
             except StoreError as error:
@@ -210,7 +211,7 @@ class ModelFacts:
         if limit < floor < refused and not counted:
             log.warning("limit of %d tokens not believed for %s/%s: %d fitted", limit, provider, model, floor)
             return
-        how = "named by the server's refusal" if named else "at most: its server refused more"
+        how = "named by the server's refusal" if named else AT_MOST
         learned = {"learned": limit, "raised": False, "how": how, "taken": min(floor, limit)}
         self._change(provider, model, lambda facts: facts | learned)
 
@@ -281,10 +282,13 @@ def _readable(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reconfigured(facts: dict[str, Any], answers: dict[str, Any]) -> dict[str, Any]:
-    """`facts` with what the same source says now; of another window nothing was learned yet."""
-    before, now = facts.get("asked"), answers.get("asked")
+    """`facts` with what the same source says now; of another window nothing was learned yet, and nothing is guessed."""
+    before, now, outdated = facts.get("asked"), answers.get("asked"), tuple[str, ...]()
     if before and now and before["source"] == now["source"] and before["context"] != now["context"]:
-        facts = {key: value for key, value in facts.items() if key not in ("cut", "learned", "raised", "how", "taken")}
+        outdated = ("cut", "learned", "raised", "how", "taken")
+    elif now and facts.get("how") == AT_MOST:
+        outdated = ("learned", "raised", "how")
+    facts = {key: value for key, value in facts.items() if key not in outdated}
     return facts | answers
 
 
