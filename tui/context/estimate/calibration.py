@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,14 +15,12 @@ from tui.context.counting.tokenizers import get_tokenizer
 from tui.context.counting.words import CLASSES, LATIN, total, unpack
 from tui.text.numbers import plural
 
-KEPT_ERRORS = 256
+KEPT_ERRORS = 128  # the latest: errors shrink while a session goes on
 BOUND_CALLS = 8  # from here on the upper bound is based on the model's own errors
 COVERAGE = 0.95  # share of calls that the upper bound covers
 EARLY_SPREAD = 6.0  # of the fixed margin, until then: 95 % of 700 recorded early calls were within it
 SURE_CALLS = 19  # with fewer even the largest error covers less than `COVERAGE` of the next calls ...
 MIN_SPREAD = 0.2  # ... so the bound is no narrower than this: 4 tokens, and a hundredth of new text
-LEVEL_STEP = 0.05  # by which the quantile follows what was covered (Gibbs & Candès 2021, gamma)
-LEVEL_LOW, LEVEL_HIGH = 0.85, 0.99
 MEDIA_LOW, MEDIA_HIGH = 0.1, 500.0  # some gateways bill an image as base64 text: up to 83 times the formula
 KEPT = 64  # observations kept for each model
 ENOUGH_TOKENS = 200  # of a class: from here on it counts as measured
@@ -146,18 +143,14 @@ class Errors:
     def spread(self) -> float | None:
         """What the fixed margin is multiplied by for the upper bound; None before `BOUND_CALLS` calls.
 
-        The order statistic of conformal prediction. Errors shrink while a session goes on and come in bursts, so its
-        level follows the share of calls that were covered (adaptive conformal inference).
+        It is the order statistic of conformal prediction: the next error does not exceed it with a chance of
+        `COVERAGE`, whatever the distribution.
         """
-        if len(self.scaled) < BOUND_CALLS:
+        calls = len(self.scaled)
+        if calls < BOUND_CALLS:
             return None
-        ordered = sorted(self.scaled[:BOUND_CALLS])
-        level = COVERAGE
-        for error in self.scaled[BOUND_CALLS:]:
-            level += LEVEL_STEP * (COVERAGE - (error <= _order_statistic(ordered, level)))
-            level = min(max(level, LEVEL_LOW), LEVEL_HIGH)
-            insort(ordered, error)
-        return max(MIN_SPREAD if len(ordered) < SURE_CALLS else 0.0, _order_statistic(ordered, level))
+        covering = sorted(self.scaled)[min(calls, ceil(COVERAGE * (calls + 1))) - 1]
+        return max(MIN_SPREAD, covering) if calls < SURE_CALLS else covering
 
     @cached_property
     def p95_percent(self) -> float | None:
@@ -165,11 +158,6 @@ class Errors:
         if len(self.relative) < 2:
             return None
         return 100 * quantiles(map(abs, self.relative), n=20, method="inclusive")[-1]
-
-
-def _order_statistic(ordered: Sequence[float], level: float) -> float:
-    """The value that the next one does not exceed with a chance of `level`, whatever the distribution."""
-    return ordered[min(len(ordered), ceil(level * (len(ordered) + 1))) - 1]
 
 
 class PreambleCost(NamedTuple):
