@@ -26,6 +26,7 @@ from textual.driver import Driver
 from textual.events import Event, Key, Mount, Paste
 from textual.filter import LineFilter
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
@@ -34,7 +35,7 @@ from tui.screens.base import NARROW, SHORT, CopyingApp, GuardedScreen, Panel
 from tui.screens.chat.screen import ChatScreen, OpenWorkspace
 from tui.terminal.input import use_terminal_parser
 from tui.terminal.process import ENDED, ENDING, on_interrupt, on_signals
-from tui.terminal.screen import SafeLines, ScreenChanges, use_lasting_driver
+from tui.terminal.screen import SafeLines, ScreenChanges, is_behind, use_lasting_driver
 from tui.widgets.themes import DEFAULT_THEME, ThemeError, context_variables, find_theme, shipped_theme
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ log = logging.getLogger(__name__)
 
 SAVE_TIMEOUT = 5.0
 """Seconds for storing an answer and a draft after the program has failed."""
+
+CATCH_UP = 0.1
+"""Seconds after which a terminal that takes no output is looked at again."""
 
 SECOND_PRESS = 2.0
 """Seconds in which a second ctrl+c leaves."""
@@ -142,6 +146,7 @@ class ChatApp(CopyingApp):
         self._early: list[Event] | None = []  # text typed before the prompt was ready; None once it is
         self._safe_lines = SafeLines()
         self._changes = ScreenChanges()
+        self._catching_up: Timer | None = None  # while the terminal takes no output
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-tall")]
@@ -158,8 +163,18 @@ class ChatApp(CopyingApp):
         return [*super().get_line_filters(), self._safe_lines]
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Write only what has changed."""
+        """Write only what has changed, once the terminal takes it."""
+        if is_behind(self._driver):
+            if not self._catching_up:
+                self._catching_up = self.set_interval(CATCH_UP, self._draw_what_was_left_out)
+            return
         super()._display(screen, None if renderable is None else self._changes.of(renderable))
+
+    def _draw_what_was_left_out(self) -> None:
+        if self._catching_up is not None and not is_behind(self._driver):
+            self._catching_up.stop()
+            self._catching_up = None
+            self._repaint()
 
     def _repaint(self) -> None:
         """Write the whole screen: another program had the terminal."""

@@ -202,6 +202,22 @@ def test_a_terminal_that_goes_away_costs_nothing(chat: Pty) -> None:
     check_kept(chat)
 
 
+def test_a_terminal_that_takes_no_output_holds_nothing_up(chat: Pty) -> None:
+    answering(chat)
+    for number in range(100):  # more than it and a queue of thirty take
+        termios.tcsetwinsize(chat.terminal, (40 + number % 2, 120))
+        time.sleep(0.05)
+    chat.type("s go on")
+    end = time.monotonic() + 30
+    while not chat.stored()[0].endswith("a drafts go on"):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    chat.shown = ""
+    chat.until(lambda: "a drafts go on" in chat.shown)
+    chat.program.send_signal(signal.SIGTERM)
+    assert chat.ended() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
 def test_a_signal_ends_the_chat_by_lines_and_the_answer_is_kept(tmp_path: Path, number: signal.Signals) -> None:
     program = Pty(tmp_path, "--plain")

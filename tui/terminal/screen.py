@@ -1,4 +1,4 @@
-"""Textual's output: without control characters, reduced to what changed, discarded once the terminal is gone."""
+"""Textual's output: without control characters, reduced to what changed, never waited for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from queue import Queue
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from rich.console import Console, RenderableType
 from rich.segment import Segment
@@ -189,11 +190,24 @@ class SafeLines(LineFilter):
         return [Segment(_CONTROLS.sub("", text), style, control) for text, style, control in segments]
 
 
-class LastingWriter(WriterThread):
-    """Textual's writer thread, which keeps discarding output once the terminal is gone.
+BEHIND = 20
+"""Texts that wait for the terminal, from which on no more is drawn."""
 
-    Textual's own (8.2) ends with an error then; its queue fills up, and the event loop waits forever.
+
+class LastingWriter(WriterThread):
+    """Textual's writer thread, for a terminal that takes no output for a while, or is gone: then it is discarded.
+
+    The queue of Textual's own (8.2) fills up, and the event loop waits: nothing is stored, and no signal acted on.
     """
+
+    def __init__(self, file: IO[str]) -> None:
+        super().__init__(file)
+        self._queue = Queue()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the terminal has to catch up, as one that is stopped, or far away."""
+        return self._queue.qsize() > BEHIND
 
     def run(self) -> None:
         """Run the thread."""
@@ -205,6 +219,12 @@ class LastingWriter(WriterThread):
             return
         while self._queue.get() is not None:
             pass
+
+
+def is_behind(driver: Driver | None) -> bool:
+    """Whether the terminal has to catch up before more is drawn."""
+    writer = getattr(driver, "_writer_thread", None)
+    return isinstance(writer, LastingWriter) and writer.is_behind
 
 
 def use_lasting_driver(driver: type[Driver]) -> type[Driver]:
