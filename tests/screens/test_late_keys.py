@@ -206,6 +206,18 @@ async def test_keys_for_a_list_that_was_closed_before_it_came_do_nothing(
         await run.until(lambda: run.chat.composer.value == "x")
 
 
+async def test_letters_never_wait_for_a_menu_since_later_ones_would_pass_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    late_lists(monkeypatch)
+    async with running(Scenario()) as run:
+        await run.command("/sessions")
+        await run.shows("loading …")
+        panel = run.app.screen
+        assert isinstance(panel, Picker)
+        panel.set_focus(None)  # as it is at first
+        await run.press("j", "k", "a", "down")
+        assert [event.key for event in panel.held or ()] == ["down"]
+
+
 def late_lists(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Makes all lists wait for the event."""
     loaded = asyncio.Event()

@@ -79,8 +79,8 @@ class ListPanel(Panel[Result], Generic[Result, RowType]):
     """A panel with rows. The cursor is on a row with a key, or nowhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("home", "end(1)", show=False),
@@ -175,6 +175,11 @@ class RowsPanel(ListPanel[Result, RowType]):
     RowsPanel .keys { margin-top: 1; }
     RowsPanel.-short .head, RowsPanel.-short .keys { margin: 0; }
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "move(-1)", show=False),
+        Binding("j", "move(1)", show=False),
+    ]
 
     closing: ClassVar[Hint] = CLOSE
     highlights_first: ClassVar[bool] = True
