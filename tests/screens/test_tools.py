@@ -137,7 +137,7 @@ async def test_all_of_a_cut_result_can_be_read() -> None:
     async with running(Scenario(messages=[message])) as run:
         run.workspace.store.put_blob("aa", whole.encode())
         await run.press("alt+up")
-        await run.shows("o open · enter unfold · c copy")
+        await run.shows("o open   enter unfold   c copy")
         await run.press("o")
         await run.until(lambda: isinstance(run.app.screen, Pager))
         await run.shows("fetch, read: 5,003 lines", "── fetch ──", "line 20")
