@@ -510,7 +510,6 @@ NOT_THE_CONTEXT = [
             "The description's length exceeds the maximum length of 1024",
             "The request exceeds the maximum number of tools (128)",
             "max_tokens (64000) exceeds the maximum output tokens of this model",
-            "max_tokens: 40960 exceeds model limit 8192",
             "The tools in your request total 4000 tokens, more than the 2048 allowed",
             "Total cost of 4000 tokens exceeds the credit of 1000",
             "The reasoning budget of 40960 total tokens exceeds 32768",

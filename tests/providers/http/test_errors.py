@@ -168,6 +168,14 @@ def test_any_body_gives_one_line(status: int | None, body: object, message: str)
         ("max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet", 8192),
         ("max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas you", 4096),
         ("Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 16384, but got 20000", 16384),
+        ("max_tokens: 40960 exceeds model limit 8192", 8192),
+        ("'max_tokens' must be in range [1, 4096]", 4096),
+        ("parameter max_tokens = 16000 out of range (0, 4096]", 4096),
+        ("max_completion_tokens: must be at most 4096", 4096),
+        ("max_tokens is too high. Max: 4096", 4096),
+        ("Requested max_tokens 16000 exceeds model's max output 4096", 4096),
+        ("The maximum value for max_tokens is 4096 but 16000 was given", 4096),
+        ("max_tokens 不能超过 4096", 4096),
         ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than", 8192),
         ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
         ("Range of max_tokens should be [1, 8192]", 8192),
@@ -204,6 +212,8 @@ def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: 
         "body\nmax_tokens\nField required\ntop_k\nInput should be less than or equal to 64",
         "max_tokens exceeds maximum context: your prompt of 30000 tokens leaves a maximum of 2768",
         "max_tokens (4096) plus the input must be less than or equal to 8192",
+        "max_tokens exceeds the context limit: 8192",
+        "max_tokens and prompt exceed the limit of 8192",
     ],
 )
 def test_a_number_of_something_else_is_not_the_longest_answer(text: str) -> None:

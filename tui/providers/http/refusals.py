@@ -211,8 +211,10 @@ _MAX_OUTPUT = _patterns(
     r"range of max_tokens (?:is|should be) \[\d+, ?#\]",
     r"maximum tokens you requested exceeds the model limit of #",
     r"(?<!\+ )(?<!\+ `)max_new_tokens`? must be <= #",
-    r"(?s)max_(?:completion_|output_)?tokens\b(?:(?!temperature|top_|penalty|prompt|plus|\+).){0,60}"
-    r"(?:between [01] and|less than or equal to|maximum of) #",
+    r"(?s)max_(?:completion_|output_)?tokens\b(?:(?!temperature|top_|penalty|prompt|plus|context|window|\+).){0,60}"
+    r"(?:between [01] and|less than or equal to|at most|max(?:imum)?(?: of| is| output|:)?|limit(?: of|:)?|exceeds?"
+    r"|range [\[(][01],|超过) ?#",
+    r"maximum value (?:for|of) [`'\"]?max_(?:completion_|output_)?tokens[`'\"]? is #",
     r"max_(?:completion_|output_)?tokens\b.{0,20} exceeds the maximum output tokens for this model \(#",
 )
 # Gemini names the first number that is too large.
