@@ -312,12 +312,13 @@ def _files_guess(tokens: float, model: str, calibration: Calibration) -> Guess:
 def _corrected(guesses: Sequence[Guess], missing: float) -> tuple[list[float], float]:
     """The tokens of `guesses` with what they are `missing` together, and what of it is beyond their limits.
 
-    It is divided by their margins, as far as each can be off; what one can't take those with larger margins get.
+    It is divided by their margins, as far as each can be off; what one can't take those with larger margins get, and
+    last those that were counted.
     """
     tokens, margins = [guess.tokens for guess in guesses], sum(guess.margin for guess in guesses)
-    for index in sorted(range(len(guesses)), key=lambda index: guesses[index].margin):
+    for index in sorted(range(len(guesses)), key=lambda index: (not guesses[index].margin, guesses[index].margin)):
         guess = guesses[index]
-        tokens[index] = guess.limited(guess.tokens + missing * (guess.margin / margins if margins > 0 else 1.0))
+        tokens[index] = guess.limited(guess.tokens + missing * (guess.margin / margins if guess.margin else 1.0))
         missing -= tokens[index] - guess.tokens
         margins -= guess.margin
     return tokens, missing
