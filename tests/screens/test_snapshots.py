@@ -152,7 +152,7 @@ async def test_a_question(pictures: Pictures) -> None:
 @pytest.mark.slow
 async def test_a_summary(pictures: Pictures) -> None:
     scenario = replace(scenes.scenario(), begin=scenes.set_summary)
-    await pictures(scenario, command="compact --preview", until="Compaction preview")
+    await pictures(scenario, command="compact --preview", until="next request 121,400")
 
 
 @pytest.mark.slow
