@@ -85,6 +85,12 @@ async def test_a_server_that_adds_the_answer_to_the_input_teaches_no_small_windo
             assert session.usage is not None and session.usage.limits.context == (limit or 64_000)
 
 
+def test_an_answer_beyond_an_unnamed_limit_is_asked_for_in_short() -> None:
+    error = ProviderError("overflow_output", "max_tokens is too large")
+    assert decided(error, error, max_output=16_000) == [Clamp(1000), None]
+    assert decided(error, max_output=900) == [None]
+
+
 @pytest.mark.parametrize("most", [8, 900, 2000])
 def test_a_longest_answer_never_costs_any_of_the_conversation(most: int) -> None:
     error = ProviderError("overflow_output", "max_tokens is too large", most_output=most)

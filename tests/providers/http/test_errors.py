@@ -205,6 +205,12 @@ def test_an_answer_longer_than_the_model_gives_names_no_window(text: str, most: 
     assert all(classify_error(case.status, case.body).most_output is None for case in OVERFLOW + OTHERS)
 
 
+@pytest.mark.parametrize("text", ["max_tokens is too large", "max_tokens 16000 out of range", "'max_tokens' too high"])
+def test_an_answer_that_is_too_long_for_an_unnamed_limit(text: str) -> None:
+    error = classify_error(400, openai(text, None))
+    assert (error.kind, error.most_output, error.limit) == ("overflow_output", None, None)
+
+
 @pytest.mark.parametrize(
     "text",
     [

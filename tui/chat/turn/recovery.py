@@ -114,12 +114,12 @@ class Recovery:
                 return self._without_newest(request)
         match error.kind:
             case "overflow_output":
-                most = error.answer_budget or 0
+                most = error.answer_budget or (SHORT_ANSWER if error.limit is None else 0)
                 if MIN_ANSWER <= most < (request.max_output or inf) and (clamp := self._once(Clamp(most))):
                     return clamp
                 # A count that was only "at least" may leave fewer tokens than it said; a model's longest answer, or
                 # what an account's credit pays for, is unrelated to the conversation's size.
-                return None if error.most_output is not None else self._once(Reduce())
+                return None if error.limit is None else self._once(Reduce())
             case "overflow_input" | "long_context_tier":
                 shorter = None if tokens is None else shorter_answer(error, request, tokens)
                 return (self._once(Clamp(shorter)) if shorter else None) or self._once(Reduce())

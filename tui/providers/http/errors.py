@@ -67,6 +67,10 @@ _BYTES = any_of(
     r"exceeds the limit: \d+ bytes",
     r"exceeds? \d+ MB maximum",
 )
+_LONG_ANSWER = any_of(
+    r"max_(?:completion_|output_)?tokens[`'\"]?(?: value)?(?: \(?=? ?\d+\)?)?(?: is)? (?:too (?:large|high|big|long)"
+    r"|out of range)"
+)
 _NO_MODEL = any_of(r"not a valid model id", r"\bmodel not exist", r"\bmodel\b.{0,100}\b(?:does not exist|not found)")
 _SIGNATURE = any_of(
     r"invalid [`'\"]?signature",
@@ -195,7 +199,7 @@ def classify_error(
     most_output = longest_answer(text) if kind in ("bad_request", "overflow_input") else None
     if status == 402:
         most_output = first_number(AFFORDED, text)
-    if most_output is not None:
+    if most_output is not None or (kind == "bad_request" and failure.says(_LONG_ANSWER)):
         kind = "overflow_output"
     elif kind == "overflow_input":
         limit, input_tokens, output_tokens = overflow_numbers(text, dict(pairs))
