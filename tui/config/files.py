@@ -140,7 +140,7 @@ def write_unsent(text: str, folders: Iterable[Path]) -> Path | None:
 
 @contextmanager
 def unsent_folder(folders: Iterable[Path]) -> Iterator[Path]:
-    """A private folder in the first of `folders` that takes one, else a temporary one; removed at the end.
+    """A private folder in the first of `folders` that takes one, else a temporary one; removed at the end if possible.
 
     What is in it survives a kill (`unsent_files`); until then it is locked. Raises OSError where there can be none.
     """
@@ -149,10 +149,12 @@ def unsent_folder(folders: Iterable[Path]) -> Iterator[Path]:
     with ExitStack() as stack:
         for folder in folders:
             with suppress(OSError):
-                name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT, dir=folder))
+                name = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix=UNSENT, dir=folder, ignore_cleanup_errors=True)
+                )
                 break
         else:
-            name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT))
+            name = stack.enter_context(tempfile.TemporaryDirectory(prefix=UNSENT, ignore_cleanup_errors=True))
         lock(stack.enter_context((Path(name) / LOCK).open("wb")))
         yield Path(name)
 

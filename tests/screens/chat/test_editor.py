@@ -30,6 +30,7 @@ def test_what_was_written_is_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:
         ("exit 1", "code 1", ""),
         ('rm "$1"', "left no file", ""),
         ('rm "$1"; mkdir "$1"', "left no file", ""),
+        ('rm -r "${1%/*}"; touch "${1%/*}"', "left no file", ""),
     ],
 )
 def test_an_editor_that_fails_leaves_the_draft_as_it_was(
