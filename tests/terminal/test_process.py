@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import signal
@@ -12,7 +13,7 @@ from select import select
 import pytest
 
 from tui.terminal.input import with_enter
-from tui.terminal.process import EarlyTerminal
+from tui.terminal.process import EarlyTerminal, on_interrupt
 
 
 @pytest.fixture
@@ -91,3 +92,19 @@ def test_without_a_terminal_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_enter_in_line_mode(data: str, size: int, read: str) -> None:
     assert with_enter(data, size) == read
+
+
+def test_ctrl_c_ends_a_program_that_does_not_end_itself() -> None:
+    async def interrupted() -> None:
+        ending = asyncio.Event()
+        on_interrupt(ending.set)
+        signal.raise_signal(signal.SIGINT)
+        await ending.wait()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        asyncio.run(interrupted())
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -36,13 +36,15 @@ def on_signals(names: Iterable[str], act: Callable[[], object]) -> None:
 def on_interrupt(act: Callable[[], object]) -> None:
     """Call `act` on the running loop at SIGINT, unless another handler is set for a while, as for an editor.
 
-    A handler of the loop itself would be called after that while.
+    A handler of the loop itself would be called after that while. A second SIGINT raises KeyboardInterrupt: the loop
+    may be waiting at its end for a thread that takes long.
     """
     import asyncio  # not before the terminal is taken
 
     loop = asyncio.get_running_loop()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         if loop.is_closed():
             signal.default_int_handler(number, frame)
         loop.call_soon_threadsafe(act)
