@@ -33,7 +33,8 @@ def optional_write() -> Iterator[None]:
 _STORED_AFTER = f"""
 SELECT later.digest, later.value
 FROM counts AS first JOIN counts AS later ON later.rowid BETWEEN first.rowid AND first.rowid + {_BATCH}
-WHERE (first.tokenizer, first.version, first.digest) = (?1, ?2, ?3) AND (+later.tokenizer, +later.version) = (?1, ?2)
+WHERE (first.tokenizer, first.version, first.digest) = (:tokenizer, :version, :digest)
+    AND (+later.tokenizer, +later.version) = (:tokenizer, :version)
 """
 
 
@@ -50,7 +51,8 @@ class StoredCounts:
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]
             if len(batch) == _BATCH:
-                texts.update(self._database.query(_STORED_AFTER, (tokenizer, version, batch[0])))
+                first = {"tokenizer": tokenizer, "version": version, "digest": batch[0]}
+                texts.update(self._database.query(_STORED_AFTER, first))
             if missing := [digest for digest in batch if digest not in texts]:
                 marks = ",".join("?" * len(missing))
                 sql = f"SELECT digest, value FROM counts WHERE tokenizer = ? AND version = ? AND digest IN ({marks})"
