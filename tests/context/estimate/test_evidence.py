@@ -243,6 +243,19 @@ def test_the_bound_beside_a_placeholder_is_that_of_the_text(hybrid: HybridTokenE
     assert 1.0 <= conversation.estimate().upper_bound / conversation.truth() < 1.05
 
 
+def test_a_number_that_stays_when_the_messages_are_replaced_is_doubted(hybrid: HybridTokenEstimator) -> None:
+    """A server that cuts each prompt to the same size, before a compaction and after it."""
+    conversation = ReportedConversation(hybrid)
+    conversation.honest(8_000)
+    for _ in range(2):
+        conversation.next(900)
+        assert not conversation.report(2_923).believed
+    conversation.messages[:] = [user("summary " + "word " * 4_900)]
+    assert conversation.report(2_923).reason == "2,923 tokens again, although the messages are others"
+    assert conversation.estimate().tokens == pytest.approx(conversation.truth(), rel=0.05)
+    assert conversation.honest().believed
+
+
 @pytest.mark.parametrize("tokens", [9, 265, 1_400])
 def test_a_picture_that_costs_less_than_expected_is_no_cut_prompt(hybrid: HybridTokenEstimator, tokens: int) -> None:
     """Also one that the server leaves out."""
@@ -702,3 +715,24 @@ def test_text_that_no_vocabulary_is_known_for_may_cost_a_multiple(hybrid: Hybrid
     verdict = hybrid.record(outgoing, assistant("hello"), Usage(3 * expected, 5), at=0.0)
     assert verdict is not None
     assert (verdict.kind, verdict.confirmed) == ("believed", False)
+
+
+@pytest.mark.parametrize("added", [300, 900, 2_500])
+def test_reports_a_call_behind_prove_no_window(hybrid: HybridTokenEstimator, added: int) -> None:
+    conversation, windows = ReportedConversation(hybrid), []
+    for _ in range(3):
+        conversation.honest(added)
+    for _ in range(8):
+        behind = conversation.truth()
+        conversation.next(added)
+        windows.append(conversation.report(behind).window)
+    assert not any(windows)
+
+
+def test_placeholders_are_no_cut_prompts(hybrid: HybridTokenEstimator) -> None:
+    conversation = ReportedConversation(hybrid)
+    for _ in range(3):
+        conversation.honest(2_000)
+    for placeholder in (17, 3, 90, 17):
+        conversation.next(900)
+        assert conversation.report(placeholder).kind == "doubted"

@@ -110,6 +110,7 @@ class Claim:
     upper limit for all of it if the estimate is not quite wrong, `most` the upper limit at a token for each byte;
     `media` the estimate of pictures and PDFs; `template` is the part of the estimate that the model's own template
     adds, which a server may have replaced (Ollama's for Llama 3.1 has no date).
+    `stuck`: the latest report is not believed and had the same number, for other messages.
     """
 
     tokens: int
@@ -125,6 +126,7 @@ class Claim:
     template: float = 0.0
     window: int | None = None
     margin: float = 0.0
+    stuck: bool = False
 
     @property
     def _difference(self) -> float:
@@ -190,7 +192,7 @@ def _impossible(claim: Claim, earlier: Sequence[Predecessor]) -> str:
         return f"{claim.tokens:,} tokens for {claim.size:,.0f} bytes of text"
     if same := next((one for one in earlier if one.repeats(claim.tokens)), None):
         return _contradiction_text(claim, same)
-    return ""
+    return f"{claim.tokens:,} tokens again, although the messages are others" if claim.stuck else ""
 
 
 def _alone(claim: Claim) -> Verdict:
@@ -239,7 +241,9 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
     since = takewhile(lambda one: not one.verdict.believed, earlier)
     cuts = [one for one in since if one.verdict.kind == "cut"]
     largest = max([0.0, *believed, *(cut.tokens for cut in cuts)])
-    if not (claim.cut_at_window or (len(believed) >= 2 and _stays_behind(claim, earlier, largest))):
+    placeholder = claim.tokens < CUT_SHARE * MIN_WINDOW
+    stays_behind = len(believed) >= 2 and _stays_behind(claim, earlier, largest)
+    if placeholder or not (claim.cut_at_window or stays_behind):
         return Verdict("doubted", reason)
     size = max(claim.tokens, largest)
     # After a confirmed report the same number may be that of the call before.
@@ -313,8 +317,11 @@ class ReportLog:
 
     def weigh(self, situation: Situation, tokens: int, *, window: int | None) -> Verdict:
         """The verdict on a report of `tokens` for the request of `situation`."""
+        latest = self.reports[-1] if self.reports else None
+        repeated = latest is not None and not latest.verdict.believed and latest.tokens == tokens
+        stuck = latest is not None and repeated and not situation.account.begins_with(latest.messages, latest.sent)
         earlier = [_predecessor(report, situation) for report in self._extended_by(situation)]
-        claim = replace(claim_of(situation, tokens), window=window)
+        claim = replace(claim_of(situation, tokens), window=window, stuck=stuck)
         verdict = weigh(claim, earlier)
         alike = [one for one in earlier[:WITNESSES] if one.proportional(claim)]
         doubted = verdict.kind == "doubted" and alike and all(one.verdict.kind == "doubted" for one in alike)
