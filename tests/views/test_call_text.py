@@ -12,3 +12,10 @@ def test_text_is_shown_as_it_is_and_other_values_as_json() -> None:
         'names: ["é", null]',
         'empty: ""',
     ]
+
+
+def test_marks_without_end_take_lines_of_their_own() -> None:
+    text = f"e{chr(0x301) * 5_000} rm"
+    lines = readable_arguments({"cmd": text}, 40).plain.split("\n")
+    assert max(map(len, lines)) <= 8 * 40
+    assert "".join(line.removeprefix("cmd: ").removeprefix("  ┊ ") for line in lines) == text

@@ -14,6 +14,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from tui.text.cells import CHARACTERS_PER_CELL
+
 
 @dataclass(slots=True)
 class Row:
@@ -156,10 +158,6 @@ class Run(NamedTuple):
 
     text: str
     style: Style
-
-
-CHARACTERS_PER_CELL = 8
-"""The most that a cell shows: a family of emoji has eleven in two. Marks without end would make a row without end."""
 
 
 def room(text: str) -> int:

@@ -6,6 +6,9 @@ from unicodedata import category
 
 from rich.cells import cell_len, set_cell_size
 
+CHARACTERS_PER_CELL = 8
+"""The most that a cell shows: a family of emoji has eleven in two. Marks without end would make a row without end."""
+
 _JOINERS = "\u200c\u200d"
 """Without width and harmless: combined emoji and Persian words fall apart without them."""
 

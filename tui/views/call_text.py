@@ -12,6 +12,7 @@ from typing import Any
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
+from tui.text.cells import CHARACTERS_PER_CELL
 from tui.text.clean import TAB_SIZE, abbreviated, clean_line, clean_output, clean_text
 
 MAX_LINES = 2_000
@@ -80,7 +81,10 @@ def _fitting(lines: Iterable[tuple[str, str]]) -> int:
 
 def continued(width: int, label: str, text: str) -> Content:
     """A label and a text. What of it needs more than `width` cells follows on lines behind a bar."""
-    rows = chop_cells(text.expandtabs(TAB_SIZE), max(8, width - max(len(CONTINUED), cell_len(label))))
+    cells = max(8, width - max(len(CONTINUED), cell_len(label)))
+    most = CHARACTERS_PER_CELL * cells
+    chopped = chop_cells(text.expandtabs(TAB_SIZE), cells)
+    rows = [row[at : at + most] for row in chopped for at in range(0, max(1, len(row)), most)]
     return Content.assemble((label, "$text-muted"), (f"\n{CONTINUED}".join(rows), "$foreground"))
 
 
