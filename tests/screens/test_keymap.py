@@ -104,6 +104,8 @@ def test_a_key_that_hides_another_is_reported(keymap: dict[str, str], hidden: st
         {"chat.help": "f1,?"},
         {"chat.stop": "f10", "composer.close_list": "f10"},  # share a key by default
         {"context.compact": "f2", "transcript.copy": "m"},  # of other places
+        {"context.messages": "k", "mcp.restart": "j"},  # the arrows stay
+        {"sessions.delete": "home"},  # of lists without a field
         {"chat.stop": "ctrl+x", "composer.up": "ctrl+p", "app.palette": "f12"},
     ],
 )

@@ -78,16 +78,6 @@ class RowList(ScrollView, can_focus=False):
 class ListPanel(Panel[Result], Generic[Result, RowType]):
     """A panel with rows. The cursor is on a row with a key, or nowhere."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "end(1)", show=False),
-        Binding("end", "end(-1)", show=False),
-        Binding("enter", "choose", show=False),
-    ]
-
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[RowType] = ()
@@ -177,8 +167,13 @@ class RowsPanel(ListPanel[Result, RowType]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "move(-1)", show=False),
-        Binding("j", "move(1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "end(1)", show=False),
+        Binding("end", "end(-1)", show=False),
+        Binding("enter", "choose", show=False),
     ]
 
     closing: ClassVar[Hint] = CLOSE
