@@ -226,6 +226,7 @@ def _tools_margin(preamble: Preamble, calibration: Calibration) -> float:
 
 # -- what a finished call teaches --------------------------------------------------------------------------------------
 
+PREAMBLE_DOUBT, PREAMBLE_SLACK = 0.1, 20.0  # of it, tokens: a smaller error of the messages' estimate tells it apart
 TYPICAL = 0.08  # of a report: by how much it may be off from what was learned to teach more
 REFUSED_EXCESS = 0.1  # factor by which an estimate is raised after a refusal without a number
 REASONING_ENOUGH = 64  # tokens of reasoning in a reply; with less, or less than twice the new text, nothing is learned
@@ -246,17 +247,20 @@ def learn_report(situation: Situation, actual: int, verdict: Verdict, *, opening
     """
     estimate, base, account, preamble, calibration = situation
     predicted, taught = estimate.uncleared, calibration
-    rest = actual - account.sums.known - learned(account.sums, calibration) - calibration.hidden
+    guess = learned(account.sums, calibration)
+    rest = actual - account.sums.known - guess - calibration.hidden
+    error = min(PREAMBLE_DOUBT * guess, text_margin(account.sums, account.model, calibration))
+    plausible = error <= max(PREAMBLE_SLACK, PREAMBLE_DOUBT * rest)
     counted = base.measurement is not None and base.measurement.counted and base.covered == len(account.lines)
     if verdict.believed and base.measurement is not None:
         taught = _learn_growth(situation, base.measurement, actual, verdict)
         # A server that reports too little may do so for a whole conversation: fewer tokens need another one to agree.
-        if verdict.agreed and not counted and rest >= preamble.total:
+        if plausible and verdict.agreed and not counted and rest >= preamble.total:
             taught = taught.confirm_preamble(preamble.digest, rest)
     elif verdict.believed and scored:
         taught = taught.note(predicted, actual, estimate.margin, first=True)
     # The server's count of the same request is no second call.
-    if verdict.believed and (counted or base.kind == "nothing") and rest <= preamble.most + ALLOWANCE:
+    if verdict.believed and plausible and (counted or base.kind == "nothing") and rest <= preamble.most + ALLOWANCE:
         taught = taught.learn_preamble(preamble.digest, preamble.total, rest)
     if base.kind == "nothing" and (opening or verdict.kind == "hidden"):
         excess = actual - predicted + calibration.hidden
