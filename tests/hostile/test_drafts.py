@@ -49,6 +49,17 @@ async def test_what_can_not_be_stored_is_in_a_file_where_no_terminal_shows_it(tm
         await run.shows("Text that was not stored is in")
 
 
+async def test_a_draft_that_can_not_be_stored_goes_to_the_editor(tmp_path: Path) -> None:
+    faults = Faults(random.Random(0))
+    with faults.in_store():
+        async with running(settings_in(tmp_path)) as run:
+            await run.type("a long thought")
+            faults.share = 1.0
+            await run.press("ctrl+g")
+            await run.shows("An editor needs a terminal")
+            faults.share = 0.0
+
+
 async def test_the_draft_of_a_conversation_that_was_never_begun_is_recalled_at_the_next_start(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     async with running(settings) as run:

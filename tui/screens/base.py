@@ -108,10 +108,11 @@ class BackgroundScreen(GuardedScreen[None]):
         started, and errors of running work are expected.
         """
         if not self.closing:
-            guarded = partial(self._guarded, work, group, again=again)
+            guarded = partial(self.guarded, work, group, again=again)
             _: Worker[None] = self.run_worker(guarded, group=group, exclusive=exclusive, exit_on_error=False)
 
-    async def _guarded(self, work: Work, group: str, *, again: bool = False) -> None:
+    async def guarded(self, work: Work, group: str, *, again: bool = False) -> None:
+        """Do work whose errors are logged and shown, as in the background."""
         try:
             await work()
         except Exception as error:
@@ -140,7 +141,7 @@ class BackgroundScreen(GuardedScreen[None]):
                 await asyncio.sleep(request[1])
                 newest, _ = self._requested[group] or request
                 self._requested[group] = None
-                await self._guarded(newest, group)
+                await self.guarded(newest, group)
         finally:
             del self._requested[group]
 

@@ -268,7 +268,7 @@ class ScreenUI:
         """Suspend the screen while the editor runs."""
         composer = self.chat.composer
         problem: EditorError | None = None
-        await self.chat.drafts.save()  # nothing is stored while the editor runs
+        await self.chat.guarded(self.chat.drafts.save, "draft-save")  # nothing is stored while the editor runs
         try:
             with self.chat.app.suspend():
                 try:
