@@ -191,15 +191,15 @@ async def test_keys_pressed_before_a_list_is_there_act_on_it(command: str, monke
         await run.until(lambda: len(panel.rows) > 1 and panel.cursor == len(panel.rows) - 1)
 
 
-@pytest.mark.parametrize("command", ["/sessions", "/tools"])
+@pytest.mark.parametrize(("command", "close"), [("/sessions", "escape"), ("/tools", "escape"), ("/tools", "ctrl+c")])
 async def test_keys_for_a_list_that_was_closed_before_it_came_do_nothing(
-    command: str, monkeypatch: pytest.MonkeyPatch
+    command: str, close: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = late_lists(monkeypatch)
     async with running(tool_scene.scenario()) as run:
         await run.command(command)
         await run.shows("loading …")
-        await run.press("down", "space", "ctrl+d", "escape")
+        await run.press("down", "space", "ctrl+d", close)
         await run.until(lambda: run.app.screen is run.chat)
         loaded.set()
         await run.press("x")

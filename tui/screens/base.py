@@ -231,7 +231,7 @@ class Panel(GuardedScreen[Result], ModalScreen[Result], Generic[Result]):
         """Keep a key until there is a list, if it needs one: not one that types, closes the panel or is the app's."""
         if self.held is None or (active := self.active_bindings.get(event.key)) is None:
             return False
-        if active.binding.action == "close" or isinstance(active.node, App | Input):
+        if active.binding.action in ("close", "screen.copy_text") or isinstance(active.node, App | Input):
             return False
         self.held.append(event)
         return True
