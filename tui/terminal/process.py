@@ -37,7 +37,7 @@ def on_interrupt(act: Callable[[], object]) -> None:
     """Call `act` on the running loop at SIGINT, unless another handler is set for a while, as for an editor.
 
     A handler of the loop itself would be called after that while. A second SIGINT raises KeyboardInterrupt: the loop
-    may be waiting at its end for a thread that takes long.
+    may not come to its end.
     """
     import asyncio  # not before the terminal is taken
 
