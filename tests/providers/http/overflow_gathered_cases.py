@@ -379,6 +379,7 @@ GATHERED = [
             ("message tokens 33120 over limit 32768", 32_768, None, None),
             ("Prompt tokens(33120) exceeds max allowed(32768)", 32_768, None, None),
             ("Total tokens (33120) would exceed window (32768)", 32_768, None, None),
+            ("The prompt of 33120 tokens exceeds the token limit by 1352 tokens", None, None, None),
             # A number that is called the limit is one, whatever others there are.
             ("Invalid request: Your request exceeded model token limit: 8192", 8192, None, None),
             ("prompt is too long: 213462 tokens > 200000 maximum (request 100007)", 200_000, 213_462, None),
@@ -514,6 +515,8 @@ NOT_THE_CONTEXT = [
             "Total cost of 4000 tokens exceeds the credit of 1000",
             "The reasoning budget of 40960 total tokens exceeds 32768",
             "A system message of 9000 tokens exceeds 8192",
+            "prompt contains token id 151936 which is greater than the maximum 151935",
+            "Your prompt of 33120 tokens is over the limit by 1352 tokens",
             "Total tokens per message: 2048, but 4 messages were sent",
             "The image has 5000 tokens, more than the maximum of 4096 tokens per image",
         )

@@ -220,6 +220,9 @@ def test_an_answer_that_is_too_long_for_an_unnamed_limit(text: str) -> None:
         "max_tokens (4096) plus the input must be less than or equal to 8192",
         "max_tokens exceeds the context limit: 8192",
         "max_tokens and prompt exceed the limit of 8192",
+        "max_tokens (4096) exceeds 2768 remaining of this conversation",
+        "max_tokens=4096 too large: max 2768 left",
+        "max_tokens 40960, input 30000: limit 65536 exceeded",
     ],
 )
 def test_a_number_of_something_else_is_not_the_longest_answer(text: str) -> None:

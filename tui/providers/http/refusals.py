@@ -71,7 +71,8 @@ _INPUT_TOKENS = any_of(
     r"\b(?:prompt|input|context|messages?|total)\b[^.]{0,40}\btokens?\b", r"\btokens? (?:in|of) (?:the|your) \w+"
 )
 _OF_A_PART = any_of(
-    r"\b(?:tools?|functions?|schema|system|images?|files?|cache|reasoning|thinking|embeddings?|stop|credits?|balance)\b"
+    r"\b(?:tools?|functions?|schema|system|images?|files?|cache|reasoning|thinking|embeddings?|stop|credits?|balance"
+    r"|token ids?|vocabulary)\b"
 )
 _OVERFLOW = any_of(
     r"context[\s_-]?(?:window|size|length)[\s_-]?exceed",
@@ -159,7 +160,7 @@ _OTHER_UNITS = any_of(r"\d ?(?:bytes|[kmg]i?b\b|char|m?s\b|sec|minutes|hours|pix
 # Two numbers that are compared: a request, and the limit that it exceeds.
 _COMPARED = (
     rf"(?ia)(?<![\w.])(?P<request>{_NUMBER})\b[^.\d]{{0,80}}"
-    rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)[^.\d]{{0,60}}?(?P<limit>{_NUMBER})\b"
+    rf"(?:exceed|than|max|limit|only|allow|support|>|最大|限)(?:(?!\bby\b)[^.\d]){{0,60}}?(?P<limit>{_NUMBER})\b"
 )
 _GIVEN = (
     rf"(?ia)(?P<limit>{_NUMBER})\b[^.\d]{{0,20}}\b(?:got|given|provided|sent|received|but)\b"
@@ -211,9 +212,10 @@ _MAX_OUTPUT = _patterns(
     r"range of max_tokens (?:is|should be) \[\d+, ?#\]",
     r"maximum tokens you requested exceeds the model limit of #",
     r"(?<!\+ )(?<!\+ `)max_new_tokens`? must be <= #",
-    r"(?s)max_(?:completion_|output_)?tokens\b(?:(?!temperature|top_|penalty|prompt|plus|context|window|\+).){0,60}"
+    r"(?s)max_(?:completion_|output_)?tokens\b"
+    r"(?:(?!temperature|top_|penalty|prompt|plus|context|window|input:? \d|total|\+).){0,60}"
     r"(?:between [01] and|less than or equal to|at most|max(?:imum)?(?: of| is| output|:)?|limit(?: of|:)?|exceeds?"
-    r"|range [\[(][01],|超过) ?#",
+    r"|range [\[(][01],|超过) ?#(?! (?:tokens )?(?:remain|left|window))",
     r"maximum value (?:for|of) [`'\"]?max_(?:completion_|output_)?tokens[`'\"]? is #",
     r"max_(?:completion_|output_)?tokens\b.{0,20} exceeds the maximum output tokens for this model \(#",
 )
