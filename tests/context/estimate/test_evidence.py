@@ -729,6 +729,17 @@ def test_reports_a_call_behind_prove_no_window(hybrid: HybridTokenEstimator, add
     assert not any(windows)
 
 
+def test_a_second_server_whose_numbers_grow_with_the_request_proves_no_window(hybrid: HybridTokenEstimator) -> None:
+    """It has another vocabulary, and answers in turns under the same name."""
+    conversation, verdicts = ReportedConversation(hybrid), []
+    for _ in range(8):
+        conversation.honest(900)
+    for _ in range(3):
+        conversation.next(200)
+        verdicts.append(conversation.report(conversation.truth() * 4 // 5))
+    assert [(verdict.kind, verdict.window) for verdict in verdicts] == [("cut", None)] * 3
+
+
 def test_placeholders_are_no_cut_prompts(hybrid: HybridTokenEstimator) -> None:
     conversation = ReportedConversation(hybrid)
     for _ in range(3):

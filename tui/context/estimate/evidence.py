@@ -248,7 +248,8 @@ def _doubted(claim: Claim, earlier: Sequence[Predecessor], reason: str) -> Verdi
     size = max(claim.tokens, largest)
     # After a confirmed report the same number may be that of the call before.
     again = [one for one in earlier if one.repeats(claim.tokens) and not one.verdict.confirmed]
-    proven = any(PLATEAU_SHARE * size <= one.tokens for one in (*again, *cuts))
+    plateau = [cut for cut in cuts if not cut.agrees(claim.tokens)]  # of a second server they grow
+    proven = any(PLATEAU_SHARE * size <= one.tokens for one in (*again, *plateau))
     window = round(size) if proven and size >= MIN_WINDOW else None
     return Verdict("cut", f"the server read {claim.tokens:,} of about {claim.predicted:,} tokens", window=window)
 
