@@ -740,6 +740,17 @@ def test_a_second_server_whose_numbers_grow_with_the_request_proves_no_window(hy
     assert [(verdict.kind, verdict.window) for verdict in verdicts] == [("cut", None)] * 3
 
 
+def test_two_doubted_reports_that_agree_bound_the_number(hybrid: HybridTokenEstimator) -> None:
+    """The last server has another vocabulary than the model's name says; one with fewer tokens answered before."""
+    conversation = ReportedConversation(hybrid)
+    for words, factor in ((200, 1.3), (200, 1.04), (1_800, 1.3), (900, 1.04), (200, 1.3), (2_500, 1.3)):
+        conversation.next(words)
+        verdict = conversation.report(round(factor * conversation.truth()))
+    assert not verdict.believed
+    conversation.next(200)
+    assert conversation.estimate().upper_bound >= round(1.3 * conversation.truth()) - 10
+
+
 def test_placeholders_are_no_cut_prompts(hybrid: HybridTokenEstimator) -> None:
     conversation = ReportedConversation(hybrid)
     for _ in range(3):

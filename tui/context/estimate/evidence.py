@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import combinations, takewhile
 from typing import NamedTuple
 
 from tui.context.counting.tokenizers import get_tokenizer
@@ -331,12 +331,14 @@ class ReportLog:
         return replace(verdict, confirmed=verdict.confirmed and not self._disputed)
 
     def rival(self, situation: Situation) -> float:
-        """What the request costs by a second server's reports, which are doubted; 0 without such a server."""
-        if not self._disputed:
+        """What the request costs by two reports that are doubted, but agree with each other; 0 without such."""
+        if sum(not report.verdict.believed for report in self.reports) < 2:
             return 0.0
-        claim, latest = claim_of(situation, 0), self._extended_by(situation)
-        scaled = [_predecessor(one, situation).scaled(claim) for one in latest if one.verdict.kind == "doubted"]
-        return max(filter(claim.countable, scaled), default=0.0)
+        claim, latest = claim_of(situation, 0), self._extended_by(situation)[:WITNESSES]
+        scaled = [_predecessor(report, situation).scaled(claim) for report in latest if not report.verdict.believed]
+        doubted = filter(claim.countable, scaled)
+        agreed = (max(pair) for pair in combinations(doubted, 2) if max(pair) <= (1 + CONFIRMED_SHARE) * min(pair))
+        return max(agreed, default=0.0)
 
     def reread(self, situation: Situation, usage: Usage) -> Usage:
         """`usage`; if only that is plausible, what it says where the cached tokens are inside the reported input.
