@@ -8,6 +8,7 @@ and what the model's server then counts for the same request.
 from __future__ import annotations
 
 import asyncio
+import copy
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -75,9 +76,10 @@ async def _session(workspace: Workspace, way: str) -> ChatSession:
     settings = workspace.settings
     if way == ALL_SENT:
         everything = replace(settings, tools=replace(settings.tools, defer="off"))
+        services, workspace.services = workspace.services, copy.copy(workspace.services)
         workspace.services.settings = everything
         session = await workspace.new_session()
-        workspace.services.settings = settings
+        workspace.services = services
     else:
         session = await workspace.new_session()
     if way == WITHOUT:
