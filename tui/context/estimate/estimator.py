@@ -408,11 +408,12 @@ class HybridTokenEstimator:
 def _is_a_count(situation: Situation, tokens: int) -> bool:
     """Whether a server may have counted `tokens`: some divide the bytes by four (Ollama in Anthropic's dialect).
 
-    Where the vocabulary is known, text has no fewer tokens than that. Images, tools and reasoning may not be counted.
+    Where the vocabulary is known, visible text has no fewer tokens than that. What a template adds may be less, and
+    images, tools and reasoning may not be counted.
     """
-    claim, model = claim_of(situation, tokens), situation.account.model
-    least = claim.by_learning - claim.media - sum(situation.preamble.tools) - situation.account.sums.reasoning
-    return claim.agrees or tokens >= least or get_tokenizer(model).method == "estimated"
+    claim = claim_of(situation, tokens)
+    least = claim.text - claim.margin
+    return claim.agrees or tokens >= least or get_tokenizer(situation.account.model).method == "estimated"
 
 
 def _part_digests(request: Request) -> Sequence[bytes]:
