@@ -74,6 +74,7 @@ from tui.providers.registry import make_provider
         ({"id": "m", "context_length": "131,072"}, (131072, None, None)),
         ({"id": "m", "context_window": "128k"}, (128000, None, None)),
         ({"id": "m", "context_window": "8k,32k"}, None),
+        ({"id": "m", "context_window": "1,5M"}, None),
         ({"id": "m", "model_limits": {"max_sequence_length": 131072}}, (131072, None, None)),  # watsonx.ai
         ({"id": "m", "model_spec": {"availableContextTokens": 65536}}, (65536, None, None)),  # Venice
         ({"id": "m", "image": {"context_length": 77}}, None),

@@ -105,7 +105,8 @@ def _windows(value: object, depth: int = 0) -> Iterator[int]:
 
 def _window(value: object) -> int | None:
     """A window as servers write it: a count, or a text such as "131,072" or "128k"."""
-    return to_int(value) if isinstance(value, str) and re.fullmatch(r"[0-9,]+[kKmM]?", value) else count_of(value)
+    written = isinstance(value, str) and re.fullmatch(r"[0-9]+(,[0-9]{3})*[kKmM]?", value)
+    return to_int(written[0]) if written else count_of(value)
 
 
 def model_entries(listing: object) -> list[Json]:
